@@ -194,8 +194,8 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 # -- caches ---------------------------------------------------------------------------------------------------
 
 UNBOUNDED: Final = {
-    "agentkit.media.fetching._load_client",
-    "agentkit.media.fetching.tls_context",
+    "agentkit.media.downloading._load_client",
+    "agentkit.media.downloading.tls_context",
     "agentkit.models.registry.load_provider",  # by the name of an installed provider: errors are not kept
     "agentkit.media.resizing.can_resize",
     "agentkit_openai.compatible._parser",  # by the row of a vendor

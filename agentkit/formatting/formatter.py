@@ -32,7 +32,7 @@ from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools
 from agentkit.media.fetching import Fetch
-from agentkit.media.loading import check_roots, settle_media
+from agentkit.media.loading import check_media, check_roots
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.message import Msg
 from agentkit.repair.pairing import IncrementalRepair, Unmatched
@@ -172,7 +172,7 @@ class FormatterBase(ABC):
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
         if (self.budget is not None or self.on_loss == "raise") and has_media(conversation):
-            await settle_media(checked)
+            await check_media(checked)
         if self.budget is not None and self._weigher is not None:
             await prepare_counter(self.budget.counter.local_counter)
             fitter = await BudgetFitter.of(lowering, self.budget, self._weigher, conversation, ledger)

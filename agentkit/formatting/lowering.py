@@ -26,7 +26,7 @@ from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.thinking_pairs import find_orphaned_parts, without_blocks
 from agentkit.media.fetching import Fetch
-from agentkit.media.loading import OUTSIDE, load_media, needs_loading, weigh_texts
+from agentkit.media.loading import OUTSIDE, load_media, measure_texts, needs_loading
 from agentkit.media.resizing import can_resize
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.features import Feature
@@ -135,7 +135,7 @@ class Lowering:
     async def measure_text_files(self, conversation: TracedConversation, ledger: Ledger) -> bool:
         """Measures text files, so that `lower_without_io` knows their sizes. Returns True if there are any."""
         msgs = self._list_visible(conversation, ledger)
-        self.text_sizes.update(await weigh_texts(msgs, self.spec.capabilities, self.media_roots))
+        self.text_sizes.update(await measure_texts(msgs, self.spec.capabilities, self.media_roots))
         return bool(self.text_sizes)
 
     def _list_visible(self, conversation: TracedConversation, ledger: Ledger) -> list[Msg]:

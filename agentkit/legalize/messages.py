@@ -12,7 +12,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.legalize.blocks import BlockLegalizer
 from agentkit.legalize.legal_message import Changes, LegalMessage
 from agentkit.legalize.media import OnLoss, accepted_key
-from agentkit.media.message_media import media_of
+from agentkit.media.message_media import get_media
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, TextBlock
 from agentkit.messages.features import Feature
@@ -54,7 +54,7 @@ def legalize_message(
         return accepted or BlockLegalizer(capabilities, on_loss, media, changes or {}, role, frame_tag).run(msg)
     if cached is None or len(cached.files) != len(files) or not all(map(is_, cached.files, files)):
         legal = BlockLegalizer(capabilities, on_loss, media, {}, role, frame_tag).run(msg)
-        cached = _CachedMessage(legal, files, media_of(msg).closed)
+        cached = _CachedMessage(legal, files, get_media(msg).closed)
         set_cached(msg, key, cached)
     return cached.legal
 
@@ -84,7 +84,7 @@ class _CachedMessage:
 def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
     """Returns the content of a message's files. Returns None if a URL is needed too, or no file was read yet."""
     contents: list[object] = []
-    for block in media_of(msg).blocks:
+    for block in get_media(msg).blocks:
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
             is_fetched = scheme != "file" and (media.fetches or block.source in media.files)
             if is_fetched or (scheme == "file" and media.assume):

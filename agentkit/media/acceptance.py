@@ -1,4 +1,4 @@
-"""What stands in the way of media, and how it is told."""
+"""Media that a target accepts, and the texts about media in requests and in the ledger."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agentkit.messages.sources import Base64Source, URLSource
 __all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 
 
-def rejection_reason(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
-    """Why the target cannot take this source of media in any turn; None if it can."""
-    rule, target = form.media.rules[kind], form.name
+def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
+    """Returns the reason why a target refuses a media source in any turn, or None if the target accepts it."""
+    rule, target = capabilities.media.rules[kind], capabilities.name
     if rule is None:
         return f"{target} takes no {kind}"
     if isinstance(source, URLSource):
         if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
             return "its URL names no host"
         if source.scheme not in rule.schemes:
-            remote = source.scheme in {"http", "https"}
-            return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
-        known = source.guessed_type
-        return None if rule.fetches(kind, known) else f"{target} takes no {sanitize(known)} by URL"
+            is_remote = source.scheme in {"http", "https"}
+            return "it is a remote URL, which was not fetched" if is_remote else f"{target} cannot open its URL"
+        media_type = source.guessed_type
+        return None if rule.fetches(kind, media_type) else f"{target} takes no {sanitize(media_type)} by URL"
     if not rule.takes(kind, source.media_type):
         return f"{target} takes no {sanitize(source.media_type) or kind}"
     if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
@@ -36,26 +36,26 @@ def rejection_reason(form: Capabilities, kind: Kind, source: Base64Source | URLS
 
 
 def sanitize(name: str | None) -> str:
-    """An identifier of the caller's as a sentence may show it: nothing that could end the sentence."""
+    """Returns a name of the caller for a sentence: at most 64 characters, none that could end the sentence."""
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
 
 def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> str:
-    """What became of a picture."""
+    """Returns the ledger reason for an image that was resized or encoded again."""
     old = image_size(before) if isinstance(before, Base64Source) else None
     new = image_size(after)
     if old is None or new is None or old == new:
-        return "a picture encoded anew, in less data"
-    return f"a picture of {old[0]} x {old[1]} pixels, made {new[0]} x {new[1]}"
+        return "image encoded again with less data"
+    return f"image resized from {old[0]} x {old[1]} to {new[0]} x {new[1]} pixels"
 
 
 _HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-# Without credentials: what stands before an @ is nobody's business.
+# URLs with credentials are not shown.
 _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
 
 
 def address(source: Base64Source | URLSource | None) -> str:
-    """A URL that can be shown in a sentence; nothing for any other source."""
+    """Returns the URL of a source if a sentence can show it: no credentials, at most 300 characters. Else ""."""
     if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
         return source.url
     return ""

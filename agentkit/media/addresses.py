@@ -1,4 +1,4 @@
-"""Which network addresses are public, so that what a message names may be fetched from there."""
+"""Public and local network addresses. URLs in messages are fetched from public addresses only, by default."""
 
 from __future__ import annotations
 
@@ -12,56 +12,61 @@ _Address: TypeAlias = IPv4Address | IPv6Address
 _RESERVED = tuple(
     ip_network(block)
     for block in (
-        # The IANA IPv4 Special-Purpose Address Registry. All of it: Python's own list differs by version.
+        # The complete IANA IPv4 Special-Purpose Address Registry, because Python's list differs by version.
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
         "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
         "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
-        "168.63.129.16/32",  # public by number, Azure's own services by meaning
-        # The IPv6 registry, within the global unicast space: IETF protocols (Teredo among them), documentation,
-        # 6to4, which embeds an IPv4 address, and AS112.
+        "168.63.129.16/32",  # a public address that Azure uses for internal services
+        # The IPv6 registry, within the global unicast space: IETF protocols with Teredo, documentation, 6to4 with
+        # its embedded IPv4 addresses, and AS112.
         "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
 
-_GLOBAL = ip_network("2000::/3")  # RFC 4291, 2.4: the only unicast space that IANA has given out
+_GLOBAL = ip_network("2000::/3")  # RFC 4291, 2.4: the only unicast space that IANA assigns
 _NAT64 = ip_network("64:ff9b::/96")  # RFC 6052, 2.1: the last 32 bits are an IPv4 address
 
 _LOCAL = tuple(
     ip_network(block)
     for block in (
-        # Loopback, private use (RFC 1918), shared space behind carriers' NAT (RFC 6598), unique local (RFC 4193).
+        # Loopback, private use (RFC 1918), shared space of carriers' NAT (RFC 6598), unique local (RFC 4193).
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
     )
 )  # fmt: skip
 
 
-# Where clouds hand out keys, within private space: Alibaba, AWS and Google.
-_KEYS = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
+# Metadata services of Alibaba, AWS and Google within private space, which return access keys.
+_METADATA = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the public network's; what embeds another address is judged by that.
+    """Returns True if an address is public. An IPv6 address that embeds an IPv4 address is public if that one is.
 
-    >>> is_public("93.184.216.34"), is_public("::ffff:10.0.0.1")
-    (True, False)
+    Example:
+        >>> is_public("93.184.216.34"), is_public("::ffff:10.0.0.1")
+        (True, False)
+
     """
-    address = _plain(text)
+    address = _parse_address(text)
     if address is None or any(address in block for block in _RESERVED if block.version == address.version):
         return False
     return address.version == 4 or address in _GLOBAL
 
 
 def is_local(text: str) -> bool:
-    """Whether an address is this machine's or a private network's: no link-local one, where clouds keep keys."""
-    address = _plain(text)
-    if address is None or any(address in block for block in _KEYS if block.version == address.version):
+    """Returns True if an address belongs to this machine or a private network.
+
+    Link-local addresses and the metadata services of clouds are excluded, because they return access keys.
+    """
+    address = _parse_address(text)
+    if address is None or any(address in block for block in _METADATA if block.version == address.version):
         return False
     return any(address in block for block in _LOCAL if block.version == address.version)
 
 
-def _plain(text: str) -> _Address | None:
-    """The address without the IPv6 forms that stand for an IPv4 address; None for what is no address."""
+def _parse_address(text: str) -> _Address | None:
+    """Returns an address, with the IPv4 address for an IPv6 form that embeds one. Returns None for other text."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""`MediaCache`: media that were fetched, kept by their caller for the next request."""
+"""`MediaCache`: media that were downloaded, for the requests of one application."""
 
 from __future__ import annotations
 
@@ -9,103 +9,115 @@ from dataclasses import dataclass
 import anyio
 
 from agentkit.errors import OptionError
-from agentkit.media.resizing import copies_of
+from agentkit.media.resizing import list_copies
 from agentkit.messages.sources import Base64Source
+from agentkit.reprs import shorten_repr
 
 __all__ = ["MediaCache"]
 
 
 class MediaCache:
-    """Fetched media, the least recently used of which goes first. Give one to each `Fetch` that may share it.
+    """LRU cache of downloaded media, shared by all `Fetch` options that it is passed to.
 
-    max_bytes  what it holds at most, counted as it is kept: base64 text, the data URL made of it, and the smaller
-               copies that a target needed of a picture, which stay with it
+    Concurrent requests for one URL cause one download. Failed downloads are not cached. A cache belongs to one
+    event loop; a program with several event loops needs one cache for each.
 
-    An address is downloaded once, however many tasks ask for it at the same time. For one event loop: a
-    program of several gives each its own. What could not be had is asked for again by the next request.
+    Attributes:
+        max_bytes: Limit of the cached data, in bytes. The size of an entry is that of its base64 text, its data
+            URL, and the smaller copies of an image.
+
     """
 
     def __init__(self, max_bytes: int = 256_000_000) -> None:
+        """Creates an empty cache.
+
+        Args:
+            max_bytes: Limit of the cached data, in bytes.
+
+        Raises:
+            OptionError: `max_bytes` is not an integer of at least 0.
+
+        """
         if type(max_bytes) is not int or max_bytes < 0:
-            raise OptionError("max_bytes", f"{max_bytes!r} is no number of bytes", "Give a whole number.")
+            reason = f"must be a number of bytes, got {shorten_repr(max_bytes, 60)}"
+            raise OptionError("max_bytes", reason, "Pass an int of at least 0.")
         self.max_bytes = max_bytes
-        self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
-        self._pending: dict[Hashable, _Pending] = {}
+        self._downloads: dict[Hashable, _Download] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     @property
     def bytes(self) -> int:
-        """How much is held now, as `max_bytes` counts it."""
+        """Size of the cached data, as `max_bytes` counts it."""
         return self._bytes
 
     def clear(self) -> None:
-        """Forget everything; what is being downloaded still reaches those who wait for it."""
-        self._kept.clear()
+        """Removes all entries. Downloads in progress still reach the requests that wait for them."""
+        self._entries.clear()
         self._bytes = 0
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
-        """What is kept under a key, or else what `load` gives: one call of it for all who ask meanwhile."""
+        """Returns the entry of a key, or the result of `load`, which concurrent calls share."""
         while True:
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return kept.source
-            pending = self._pending.get(key)
-            if pending is None:
+            if (entry := self._entries.get(key)) is not None:
+                self._entries.move_to_end(key)
+                return entry.source
+            download = self._downloads.get(key)
+            if download is None:
                 return await self._load(key, load)
-            await pending.done.wait()
-            if pending.found is not None:
-                return pending.found
-            # Who was loading it has been cancelled: it is somebody else's turn.
+            await download.done.wait()
+            if download.result is not None:
+                return download.result
+            # The task that downloaded was canceled: try again.
 
     async def _load(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
-        pending = self._pending[key] = _Pending(anyio.Event())
+        download = self._downloads[key] = _Download(anyio.Event())
         try:
-            pending.found = await load()
+            result = download.result = await load()
         finally:
-            del self._pending[key]
-            pending.done.set()
-        if isinstance(pending.found, Base64Source):
-            self._keep(key, pending.found)
-        return pending.found
+            del self._downloads[key]
+            download.done.set()
+        if isinstance(result, Base64Source) and _measure(result) <= self.max_bytes:
+            self._entries[key] = _Entry(result)
+            self.update_size(key)
+        return result
 
-    def _keep(self, key: Hashable, found: Base64Source) -> None:
-        if _size(found) <= self.max_bytes:
-            self._kept[key] = _Entry(found)
-            self.recount(key)
+    def update_size(self, key: Hashable) -> None:
+        """Updates the size of an entry, whose image may have new smaller copies.
 
-    def recount(self, key: Hashable) -> None:
-        """Count anew what is kept under a key: smaller copies may have been made of it since."""
-        if (entry := self._kept.get(key)) is None:
+        If the cache then exceeds its limit, the least recently used entries are removed.
+        """
+        if (entry := self._entries.get(key)) is None:
             return
-        size = _size(entry.source)
+        size = _measure(entry.source)
         self._bytes += size - entry.size
         entry.size = size
         while self._bytes > self.max_bytes:
-            _, gone = self._kept.popitem(last=False)
-            self._bytes -= gone.size
+            _, oldest = self._entries.popitem(last=False)
+            self._bytes -= oldest.size
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A source that is kept, and its size when it was last counted."""
+    """Cached source, and its size when it was last measured."""
 
     source: Base64Source
     size: int = 0
 
 
 @dataclass(slots=True)
-class _Pending:
-    """A download that is under way, and its result once there is one."""
+class _Download:
+    """Download in progress, and its result at the end. The result of a canceled download is None."""
 
     done: anyio.Event
-    found: Base64Source | str | None = None
+    result: Base64Source | str | None = None
 
 
-_SMALL = 500  # what an entry takes besides its data, about
+_OVERHEAD = 500  # bytes of an entry beside its data, about
 
 
-def _size(found: Base64Source) -> int:
-    return _SMALL + 2 * sum(len(one.data) for one in (found, *copies_of(found)))
+def _measure(source: Base64Source) -> int:
+    return _OVERHEAD + 2 * sum(len(copy.data) for copy in (source, *list_copies(source)))

@@ -1,4 +1,4 @@
-"""A local file as media: read or weighed only where it really lies below a root, whatever is swapped. Blocking."""
+"""Local files as media. Only a file below a root is read, even if paths are swapped meanwhile. Blocking."""
 
 from __future__ import annotations
 
@@ -18,68 +18,71 @@ from agentkit.messages.sources import (
     encode_base64,
 )
 
-__all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
+__all__ = ["MAX_BYTES", "OUTSIDE", "measure_file", "read_file"]
 
-LARGEST = MAX_FILE_BYTES
-"""Bytes: no larger file is read."""
+MAX_BYTES = MAX_FILE_BYTES
+"""Limit of the size of a file, in bytes."""
 
 OUTSIDE = "a local file outside the media roots"
+"""Reason for a file that lies below no root."""
 
 
-def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> Base64Source | str:
-    """The file's content, if it lies under a root; read and encoded anew only when the file has changed.
+def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
+    """Returns the content of a file below a root, or the reason why there is none.
 
-    What is judged is what is read: one descriptor, opened from the root downwards along no link. A file of
-    more than `most` bytes, and whatever is no regular file, is a reason.
+    The content is cached on the source and read again only if the file has changed. The checks and the read use
+    one file descriptor, which is opened from the root downward without following links.
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
-        mark = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if source.cached_content and source.cached_content[0] == mark:
+        version = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if source.cached_content and source.cached_content[0] == version:
             return cast("Base64Source | str", source.cached_content[1])
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(most + 1)
-        if len(content) > most:  # it has grown meanwhile
-            return _too_large(most)
-        found = _as_source(content, source.media_type or source.guessed_type or "")
-        cache_file_content(source, (mark, found))
-        return found
+            content = file.read(max_bytes + 1)
+        if len(content) > max_bytes:  # the file has grown since the check
+            return _too_large(max_bytes)
+        result = _as_source(content, source.media_type or source.guessed_type or "")
+        cache_file_content(source, (version, result))
+        return result
 
-    return _judged(source, roots, most, read)
+    return _open_checked(source, roots, max_bytes, read)
 
 
-def weigh_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> Base64Source | str:
-    """What stands in for a text file of its size, or the reason why there will be none: nothing is read."""
+def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
+    """Returns a placeholder with the size of a text file, or the reason why there is none. Reads no content."""
 
-    def weigh(_: int, path: str, status: os.stat_result) -> Base64Source | str:
-        found = placeholder_source(source.guessed_type or "", status.st_size)
-        warm(found)
-        return found if status.st_size else _EMPTY
+    def measure(_: int, path: str, status: os.stat_result) -> Base64Source | str:
+        if not status.st_size:
+            return _EMPTY
+        placeholder = placeholder_source(source.guessed_type or "", status.st_size)
+        warm(placeholder)
+        return placeholder
 
-    return _judged(source, roots, most, weigh)
+    return _open_checked(source, roots, max_bytes, measure)
 
 
 _Use: TypeAlias = Callable[[int, str, os.stat_result], "Base64Source | str"]
 
 
-def _judged(source: URLSource, roots: Sequence[Path], most: int, use: _Use) -> Base64Source | str:
-    """What comes of a file, given its descriptor, its path and its status; a reason if it may not be had."""
+def _open_checked(source: URLSource, roots: Sequence[Path], max_bytes: int, use: _Use) -> Base64Source | str:
+    """Returns the result of `use` for descriptor, path and status of a file, or the reason for a refusal."""
     try:
-        path = os.path.realpath(_path_of(source.url))
-        root = next((root for root in map(str, roots) if _is_under(path, root)), None)
+        path = os.path.realpath(_as_path(source.url))
+        root = next((root for root in map(str, roots) if _is_below(path, root)), None)
         if root is None:
             return OUTSIDE
-        with _opened(path, root) as descriptor:
+        with _open(path, root) as descriptor:
             status = os.fstat(descriptor)
             if not S_ISREG(status.st_mode):
                 return "a path that is no file"
-            return _too_large(most) if status.st_size > most else use(descriptor, path, status)
-    except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
+            return _too_large(max_bytes) if status.st_size > max_bytes else use(descriptor, path, status)
+    except (OSError, ValueError, RuntimeError):  # circular links are a RuntimeError up to Python 3.12
         return "a local file that cannot be read"
 
 
-def _too_large(most: int) -> str:
-    return f"a local file larger than {most} bytes"
+def _too_large(max_bytes: int) -> str:
+    return f"a local file larger than {max_bytes} bytes"
 
 
 _EMPTY = "an empty file"
@@ -89,21 +92,22 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
     data = encode_base64(content)
     if not data:
         return _EMPTY
-    found = as_source(data, media_type, "a local file whose content")
-    if isinstance(found, Base64Source):
-        warm(found)
-    return found
+    result = as_source(data, media_type, "a local file whose content")
+    if isinstance(result, Base64Source):
+        warm(result)
+    return result
 
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# O_NONBLOCK: opening a pipe does not wait for a writer.
 _NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)  # to pass through, not to list
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)  # for passing through, not for listing
 
 
 @contextmanager
-def _opened(path: str, root: str) -> Generator[int]:
-    """A descriptor of the file at a resolved path under a root. A pipe is not waited for."""
-    descriptor = _descend(path, root) if os.open in os.supports_dir_fd else _open_and_check(path)
+def _open(path: str, root: str) -> Generator[int]:
+    """Yields a descriptor of the file at a resolved path below a root."""
+    descriptor = _descend(path, root) if os.open in os.supports_dir_fd else _open_and_compare(path)
     try:
         yield descriptor
     finally:
@@ -111,40 +115,40 @@ def _opened(path: str, root: str) -> Generator[int]:
 
 
 def _descend(path: str, root: str) -> int:
-    """Step by step from the root, each along no link: a resolved path has none, unless it was swapped since."""
+    """Opens a file folder by folder, without following links. A resolved path has none unless it was swapped."""
     *folders, name = path[len(root) :].strip(os.sep).split(os.sep)
-    at = os.open(root, _FLAGS | _FOLDER)
+    parent = os.open(root, _FLAGS | _FOLDER)
     try:
         for folder in folders:
-            below = os.open(folder, _NO_LINK | _FOLDER, dir_fd=at)
-            os.close(at)
-            at = below
-        return os.open(name, _NO_LINK, dir_fd=at)
+            child = os.open(folder, _NO_LINK | _FOLDER, dir_fd=parent)
+            os.close(parent)
+            parent = child
+        return os.open(name, _NO_LINK, dir_fd=parent)
     finally:
-        os.close(at)
+        os.close(parent)
 
 
-def _open_and_check(path: str) -> int:
-    """Where there are no descriptors of folders (Windows, where making a link is a privilege)."""
+def _open_and_compare(path: str) -> int:
+    """Opens a file where folders have no descriptors: on Windows, where creating a link is a privilege."""
     descriptor = os.open(path, _NO_LINK)
     if os.path.realpath(path) == path and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
         return descriptor
     os.close(descriptor)
-    raise OSError("it was swapped")
+    raise OSError("the path was swapped")
 
 
-def _is_under(path: str, root: str) -> bool:
-    """Whether a path, both resolved, is in a folder."""
+def _is_below(path: str, root: str) -> bool:
+    """Returns True if a resolved path lies below a resolved folder."""
     path, root = os.path.normcase(path), os.path.normcase(root)
     return path.startswith(root if root.endswith(os.sep) else root + os.sep)
 
 
-def _path_of(url: str) -> str:
+def _as_path(url: str) -> str:
     if url[:5].lower() != "file:":
         return url
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
-    if parts.netloc.lower() not in ("", "localhost"):  # RFC 8089, 2; a host's case does not matter
-        raise ValueError("a file on another machine")
+    if parts.netloc.lower() not in ("", "localhost"):  # RFC 8089, 2; hosts are case-insensitive
+        raise ValueError("the file is on another machine")
     return unquote(parts.path)

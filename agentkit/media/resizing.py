@@ -1,4 +1,4 @@
-"""A picture made to fit what a target takes: by Pillow, in a thread, once in the picture's life."""
+"""Resizing images with Pillow (extra `media`). Results are cached on the source."""
 
 from __future__ import annotations
 
@@ -14,65 +14,64 @@ from agentkit.messages.sources import Base64Source, encode_base64
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["can_resize", "copies_of", "is_resizable", "known_fit", "needs_fitting", "resize_to_fit"]
+__all__ = ["can_resize", "get_fit", "is_resizable", "list_copies", "needs_fitting", "resize_to_fit"]
 
-_MOST = 40_000_000  # pixels, at four bytes each while they are resized: larger pictures are not opened
+_MAX_PIXELS = 40_000_000  # larger images are not opened: a pixel takes four bytes while it is resized
 _QUALITY = 90
 _TRIES = 6
 
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
-    """Whether a picture is larger than a target takes. Looked at once."""
-    known = source.cache
-    too_large: bool | None = known.get(("over", box))
+    """Returns True if an image does not fit in a box. Computed once."""
+    too_large: bool | None = source.cache.get(("too_large", box))
     if too_large is None:
-        too_large = known["over", box] = not box.holds(image_size(source), len(source.data))
+        too_large = source.cache["too_large", box] = not box.holds(image_size(source), len(source.data))
     return too_large
 
 
 @cache
 def can_resize() -> bool:
-    """Whether Pillow is installed (the extra `media`)."""
+    """Returns True if Pillow is installed (extra `media`)."""
     from importlib.util import find_spec
 
     return find_spec("PIL") is not None
 
 
 def is_resizable(source: Base64Source) -> bool:
-    """Whether a picture is of a format that is made smaller, and not too large to be opened."""
+    """Returns True if the format of an image can be resized, and the image is small enough to be opened."""
     size = image_size(source)
-    return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MOST
+    return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MAX_PIXELS
 
 
-def known_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
-    """What an earlier `fitted` gave for a picture, in a tuple; None if it was never asked."""
-    found: tuple[Base64Source | None] | None = source.cache.get(box)
-    return found
+def get_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
+    """Returns the cached result of `resize_to_fit` as a tuple of one item. Returns None if there is none."""
+    result: tuple[Base64Source | None] | None = source.cache.get(box)
+    return result
 
 
-def copies_of(source: Base64Source) -> list[Base64Source]:
-    """The smaller copies that were made of a picture and stay with it, each once."""
-    made = (known[0] for terms, known in [*source.cache.items()] if isinstance(terms, Box))
-    return [*{id(copy): copy for copy in made if copy is not None}.values()]
+def list_copies(source: Base64Source) -> list[Base64Source]:
+    """Returns the smaller copies that are cached on an image, without duplicates."""
+    copies = (result[0] for key, result in [*source.cache.items()] if isinstance(key, Box))
+    return [*{id(copy): copy for copy in copies if copy is not None}.values()]
 
 
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
-    """The picture in its own format, as large as the box allows; None if that cannot be done. Blocking.
+    """Returns the largest copy of an image that fits in a box, or None if the image cannot be resized. Blocking.
 
-    The first frame of an animation, upright. Worked out once: the same picture and the same Pillow give the
-    same bytes.
+    The copy has the format of the image, the first frame of an animation, and the orientation of its EXIF data.
+    The result is cached. The same image and the same version of Pillow give the same bytes.
     """
-    known = known_fit(source, box)
-    if known is None:
+    result = get_fit(source, box)
+    if result is None:
         try:
-            known = (_fitted(source, box),)
-        except Exception:  # a damaged picture makes Pillow raise anything: then it cannot be done
-            known = (None,)
-        source.cache[box] = known
-    return known[0]
+            result = (_resize(source, box),)
+        except Exception:  # Pillow may raise anything for a damaged image
+            result = (None,)
+        source.cache[box] = result
+    return result[0]
 
 
-def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
+def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     from PIL import Image, ImageOps
 
     size = image_size(source)
@@ -81,38 +80,38 @@ def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
     name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
-            return None  # a second header: nobody has judged what that says
-        opened.draft(None, (box.side or size[0], box.side or size[1]))  # a JPEG need not be decoded at full size
+            return None  # a second header, whose size is not checked
+        opened.draft(None, (box.side or size[0], box.side or size[1]))  # decodes a JPEG at a reduced size
         if opened.mode[0] in "IF":
-            return None  # 16 and 32 bits a pixel: Pillow clips them to white rather than scale them
-        picture = _plain(ImageOps.exif_transpose(opened))
-    scale = _scale(picture.size, box)
+            return None  # 16 and 32 bits per pixel: Pillow clips the values instead of scaling them
+        image = _convert_mode(ImageOps.exif_transpose(opened))
+    scale = _scale(image.size, box)
     for _ in range(_TRIES):
-        width, height = (max(1, int(side * scale)) for side in picture.size)
+        width, height = (max(1, int(side * scale)) for side in image.size)
         # Pillow's annotation names numpy, which need not be installed.
-        picture = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
-        made = _saved(picture, name)
-        if not box.data or len(made) <= box.data:
-            found = Base64Source(source.media_type, made)
-            _ = found.data_url  # put together here rather than on the event loop
-            return found
-        scale = 0.9 * (box.data / len(made)) ** 0.5  # data goes about with the pixels
+        image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
+        data = _save(image, name)
+        if not box.data or len(data) <= box.data:
+            copy = Base64Source(source.media_type, data)
+            _ = copy.data_url  # computed here rather than on the event loop
+            return copy
+        scale = 0.9 * (box.data / len(data)) ** 0.5  # the data is roughly proportional to the pixels
     return None
 
 
 _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF", "image/bmp": "BMP"}
 
 
-def _plain(picture: Image) -> Image:
-    """In a mode that can be resized smoothly and saved: palettes and rare modes become RGB, or RGBA."""
-    if picture.mode in ("RGB", "RGBA", "L"):
-        return picture
-    see_through = picture.mode in ("LA", "PA", "La", "RGBa") or "transparency" in picture.info
-    return picture.convert("RGBA" if see_through else "RGB")
+def _convert_mode(image: Image) -> Image:
+    """Returns the image in a mode that can be resized and saved: palettes and rare modes become RGB or RGBA."""
+    if image.mode in ("RGB", "RGBA", "L"):
+        return image
+    is_transparent = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
+    return image.convert("RGBA" if is_transparent else "RGB")
 
 
 def _scale(size: tuple[int, int], box: Box) -> float:
-    """By how much the sides have to shrink for the box to hold the pixels."""
+    """Returns the factor for both sides that makes the pixels fit in a box."""
     width, height = size
     scale = 1.0
     if box.side:
@@ -122,11 +121,11 @@ def _scale(size: tuple[int, int], box: Box) -> float:
     return scale
 
 
-def _saved(picture: Image, name: str) -> str:
-    """The picture as base64 text, without what described the camera and the place."""
-    if name in ("JPEG", "BMP") and picture.mode == "RGBA":
-        picture = picture.convert("RGB")
-    made = BytesIO()
+def _save(image: Image, name: str) -> str:
+    """Returns the image as base64 text, without metadata such as camera and place."""
+    if name in ("JPEG", "BMP") and image.mode == "RGBA":
+        image = image.convert("RGB")
+    file = BytesIO()
     options = {"quality": _QUALITY} if name in ("JPEG", "WEBP") else {}
-    picture.save(made, name, **options)
-    return encode_base64(made.getvalue())
+    image.save(file, name, **options)
+    return encode_base64(file.getvalue())

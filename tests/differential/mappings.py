@@ -11,6 +11,8 @@ from typing import Any, Final
 __all__ = ["REASONS", "TEXTS", "drop_foreign_options", "drop_repeated_details", "is_removed", "move_native_keys"]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
+    (r"a picture encoded anew, in less data", r"image encoded again with less data"),
+    (r"a picture of (\d+ x \d+) pixels, made (\d+ x \d+)", r"image resized from \1 to \2 pixels"),
     (
         r"a late system message, as a line of the user's under its name",
         r"late system message written as a user line under its name",

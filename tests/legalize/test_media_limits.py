@@ -97,7 +97,7 @@ async def test_a_picture_that_is_too_large_goes_out_smaller() -> None:
         "msgs[0].content[1]": "shrunk",
         "msgs[0].content[2]": "carried",
     }
-    assert plan.ledger.entries[1].reason == "a picture of 300 x 150 pixels, made 100 x 50"
+    assert plan.ledger.entries[1].reason == "image resized from 300 x 150 to 100 x 50 pixels"
     assert plan.ledger.losses == []
     assert msg == shows(TextBlock("See."), picture(300, 150), picture(100, 100))
 

@@ -1,4 +1,4 @@
-"""Fetching: by consent, from public addresses alone, within limits; what fails is one reason, never an error."""
+"""Fetching URLs: only with `Fetch`, only from public addresses, within limits. A failure is a reason."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ LOCAL = Fetch(allow_private=True)
 Blind = target(
     media__image=MediaRule(), media__audio=MediaRule(), media__video=MediaRule(), media__document=MediaRule()
 )
-"""A target that opens no URL."""
+"""Target that fetches no URLs itself."""
 
 
 @pytest.fixture
 def site() -> Generator[Website]:
-    """A site with a picture."""
-    with website() as found:
-        found.pages["/a.png"] = answer(PNG)
-        yield found
+    """Website with an image."""
+    with website() as site:
+        site.pages["/a.png"] = answer(PNG)
+        yield site
 
 
 @pytest.fixture
 def internet(monkeypatch: pytest.MonkeyPatch) -> Internet:
-    """An internet in which `site.test` has a public address."""
+    """Network in which `site.test` has a public address."""
     net = Internet(monkeypatch)
     net.names["site.test"] = [[PUBLIC]]
     return net
@@ -78,14 +78,14 @@ def picture(url: str, media_type: str | None = None) -> Msg:
 
 
 async def fetched(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
-    """The block that a blind target gets for a picture at a URL."""
+    """Returns the block that a target without URLs gets for an image at a URL."""
     (turn,) = sent(await Blind(fetch=fetch).plan([picture(url, media_type)]))
     block: dict[str, Any] = turn["content"][0]
     return block
 
 
 async def refused(url: str, fetch: Fetch = LOCAL) -> str:
-    """The reason why nothing came of a URL: the only disposition, and in the text as well."""
+    """Returns the reason for a URL without content, which is the only loss and part of the text."""
     plan = await Blind(fetch=fetch).plan([picture(url)])
     ((place, reason),) = plan.ledger.losses
     assert place == "msgs[0].content[0]"
@@ -98,7 +98,7 @@ def data(block: dict[str, Any]) -> bytes:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
+    """Waits for the work of another thread."""
     while not holds():  # noqa: ASYNC110 - the server's threads set no event of this loop
         await anyio.sleep(0.005)
 
@@ -107,28 +107,28 @@ def losses(plan: Plan) -> dict[str, str]:
     return dict(plan.ledger.losses)
 
 
-# -- consent and need --------------------------------------------------------------------------------------
+# -- when media are fetched --------------------------------------------------------------------------------------
 
 
-async def test_what_the_target_cannot_open_is_fetched(site: Website) -> None:
+async def test_a_url_that_the_target_cannot_open_is_fetched(site: Website) -> None:
     block = await fetched(site.url("/a.png"))
     assert data(block) == PNG
     assert block["source"]["media_type"] == "image/png"
 
 
-async def test_nothing_is_fetched_without_being_asked_to(site: Website) -> None:
+async def test_without_fetch_options_nothing_is_fetched(site: Website) -> None:
     plan = await Blind().plan([picture(site.url("/a.png"))])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
     assert site.paths == []
 
 
-async def test_what_the_target_opens_by_itself_stays_a_url(site: Website) -> None:
+async def test_a_url_that_the_target_can_open_is_not_fetched(site: Website) -> None:
     (turn,) = sent(await EchoFormatter(fetch=LOCAL).plan([picture(site.url("/a.png"))]))
     assert turn["content"][0]["source"]["url"] == site.url("/a.png")
     assert site.paths == []
 
 
-async def test_what_the_target_takes_in_no_form_is_not_fetched(site: Website) -> None:
+async def test_media_that_the_target_refuses_are_not_fetched(site: Website) -> None:
     blocks = (VideoBlock(URLSource(site.url("/a.mp4"))), ImageBlock(URLSource(site.url("/a.bmp"))))
     form = target(media__video=None, media__image=MediaRule(types=frozenset({"image/png"})))
     plan = await form(fetch=LOCAL).plan([Msg("Bob", blocks, "user")])
@@ -136,7 +136,7 @@ async def test_what_the_target_takes_in_no_form_is_not_fetched(site: Website) ->
     assert site.paths == []
 
 
-async def test_a_url_is_fetched_for_the_kinds_that_the_wire_takes_as_data_alone(site: Website) -> None:
+async def test_only_kinds_that_the_api_accepts_as_data_alone_are_fetched(site: Website) -> None:
     site.pages["/a.pdf"] = answer(b"%PDF-1.7", "application/pdf")
     blocks = (DocumentBlock(URLSource(site.url("/a.pdf"))), ImageBlock(URLSource(site.url("/a.png"))))
     request = await load_provider("openai").chat_formatter(fetch=LOCAL).format([Msg("Bob", blocks, "user")])
@@ -152,7 +152,7 @@ async def test_a_text_document_is_fetched_and_sent_as_text(site: Website) -> Non
 
 
 @pytest.mark.parametrize("name", ["ollama", "dashscope"])
-async def test_a_provider_without_urls_gets_the_picture(name: str, site: Website) -> None:
+async def test_a_provider_without_urls_gets_the_data(name: str, site: Website) -> None:
     site.pages["/a.png"] = answer(PNG)
     request = await load_provider(name).multi_agent_formatter(fetch=LOCAL).format([picture(site.url("/a.png"))])
     assert (base64.b64encode(PNG).decode() in str(request)) is (name == "ollama")
@@ -165,7 +165,7 @@ async def test_lower_fetches_nothing(site: Website) -> None:
     assert site.paths == []
 
 
-async def test_loss_that_is_known_without_fetching_raises_before_anything_is_fetched(site: Website) -> None:
+async def test_a_loss_known_without_fetching_raises_before_any_download(site: Website) -> None:
     formatter = target(media__image=MediaRule(), media__video=None)(fetch=LOCAL, on_loss="raise")
     msgs = [picture(site.url("/a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
@@ -182,7 +182,7 @@ async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
         assert str(request).count(base64.b64encode(PNG).decode()) == 2
 
 
-async def test_one_that_cannot_be_fetched_is_one_loss(site: Website) -> None:
+async def test_a_url_that_cannot_be_fetched_is_one_loss(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), says("Bob", "Which?")]
     plan = await Blind(fetch=LOCAL).plan(msgs)
     assert losses(plan) == {"msgs[1].content[0]": "it is a remote URL that was answered with status 404"}
@@ -192,7 +192,7 @@ async def test_one_that_cannot_be_fetched_is_one_loss(site: Website) -> None:
 
 
 @pytest.mark.parametrize("limit", [1_200, 10_000, 18_500])
-async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website, limit: int) -> None:
+async def test_media_of_dropped_messages_are_never_fetched(site: Website, limit: int) -> None:
     msgs = [
         picture(site.url("/a.png")),
         *(says("Bob", "many words " * 400) for _ in range(20)),
@@ -206,7 +206,7 @@ async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website, limit
 
 @pytest.mark.parametrize("letters", [1, 3, 9])
 @pytest.mark.parametrize("keep_task", [False, True])
-async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over_its_budget(
+async def test_an_unexpectedly_large_text_never_exceeds_the_budget(
     letters: int, keep_task: bool, site: Website
 ) -> None:
     site.pages["/long.txt"] = answer(b"many words " * 2_000, "text/plain")
@@ -225,7 +225,7 @@ async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over
     assert "End." in str(plan.request)
 
 
-async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None:
+async def test_media_hidden_from_the_viewer_are_not_fetched(site: Website) -> None:
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
     for budget in (None, Budget(10_000)):
@@ -235,10 +235,10 @@ async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None
     assert {*site.paths} == {"/a.png"}
 
 
-# -- once --------------------------------------------------------------------------------------------------
+# -- caching --------------------------------------------------------------------------------------------------
 
 
-async def test_a_source_is_fetched_once_in_one_call(site: Website) -> None:
+async def test_a_source_is_fetched_once_per_call(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), says("Al", "Again?", "assistant"), picture(site.url("/a.png"))]
     for budget in (None, Budget(10_000)):
         turns = sent(await Blind(fetch=LOCAL, budget=budget).plan(msgs))
@@ -246,7 +246,7 @@ async def test_a_source_is_fetched_once_in_one_call(site: Website) -> None:
     assert site.paths == ["/a.png", "/a.png"]
 
 
-async def test_a_cache_keeps_it_across_calls_and_formatters(site: Website) -> None:
+async def test_a_cache_serves_later_calls_and_other_formatters(site: Website) -> None:
     cache = MediaCache()
     fetch = Fetch(allow_private=True, cache=cache)
     texts = [(await fetched(site.url("/a.png"), fetch))["source"]["data"] for _ in range(3)]
@@ -259,14 +259,14 @@ async def test_a_cache_keeps_it_across_calls_and_formatters(site: Website) -> No
     assert len(site.paths) == 2
 
 
-async def test_a_cache_gives_no_one_what_his_own_terms_forbid(site: Website) -> None:
+async def test_a_cache_entry_is_not_used_for_stricter_limits(site: Website) -> None:
     cache = MediaCache()
     await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))
     assert "not public" in await refused(site.url("/a.png"), Fetch(cache=cache))
     assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=3, cache=cache))
 
 
-async def test_tasks_that_ask_at_the_same_time_share_a_download(site: Website) -> None:
+async def test_concurrent_tasks_share_a_download(site: Website) -> None:
     everybody = threading.Event()
     waiting: list[int] = []
 
@@ -289,7 +289,7 @@ async def test_tasks_that_ask_at_the_same_time_share_a_download(site: Website) -
     assert site.paths == ["/slow.png"]
 
 
-async def test_the_patient_do_not_share_the_impatients_download(site: Website) -> None:
+async def test_tasks_with_other_timeouts_do_not_share_a_download(site: Website) -> None:
     given_up = threading.Event()
 
     def slow(handler: Answer) -> None:
@@ -311,7 +311,7 @@ async def test_the_patient_do_not_share_the_impatients_download(site: Website) -
     assert data(await fetched(site.url("/slow.png"), patient)) == PNG
 
 
-async def test_when_the_task_that_downloads_is_cancelled_another_takes_over(site: Website) -> None:
+async def test_another_task_takes_over_a_canceled_download(site: Website) -> None:
     first, go = threading.Event(), threading.Event()
 
     def slow(handler: Answer) -> None:
@@ -342,7 +342,7 @@ async def test_when_the_task_that_downloads_is_cancelled_another_takes_over(site
     assert found == [PNG]
 
 
-async def test_a_cache_is_bounded_and_forgets_the_least_recently_used(site: Website) -> None:
+async def test_a_full_cache_removes_the_least_recently_used_entry(site: Website) -> None:
     for name in "abcd":
         site.pages[f"/{name}.png"] = answer(PNG + bytes(3_000))
     cache = MediaCache(max_bytes=28_000)  # three of them, as base64 text and data URL
@@ -358,13 +358,13 @@ async def test_a_cache_is_bounded_and_forgets_the_least_recently_used(site: Webs
     assert len(site.paths) == 5
 
 
-async def test_what_is_larger_than_the_cache_passes_through(site: Website) -> None:
+async def test_a_download_larger_than_the_cache_is_not_cached(site: Website) -> None:
     cache = MediaCache(max_bytes=0)
     assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))) == PNG
     assert (len(cache), cache.bytes) == (0, 0)
 
 
-async def test_what_was_refused_is_asked_for_again_by_the_next_request_alone(site: Website) -> None:
+async def test_a_refused_download_is_repeated_by_the_next_request_only(site: Website) -> None:
     site.pages["/busy.png"] = answer(b"", status=503)
     cache = MediaCache()
     formatter = Blind(fetch=Fetch(allow_private=True, cache=cache))
@@ -376,7 +376,7 @@ async def test_what_was_refused_is_asked_for_again_by_the_next_request_alone(sit
     assert losses(await formatter.plan([picture(url) for url in urls])) == {}
 
 
-async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) -> None:
+async def test_a_cache_counts_the_smaller_copies_of_its_images(site: Website) -> None:
     made = BytesIO()
     Image.effect_noise((300, 300), 100).save(made, "PNG")
     for name in "ab":
@@ -393,7 +393,7 @@ async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) 
     assert (len(cache), cache.bytes) == (1, before)
 
 
-async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> None:
+async def test_concurrent_downloads_stay_within_max_concurrency(site: Website) -> None:
     running, most, lock = 0, 0, threading.Lock()
 
     def counted(handler: Answer) -> None:
@@ -413,7 +413,7 @@ async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> No
     assert most == 2
 
 
-async def test_a_slow_download_stalls_no_other_task(site: Website) -> None:
+async def test_a_slow_download_delays_no_other_task(site: Website) -> None:
     ticked = threading.Event()
 
     def slow(handler: Answer) -> None:
@@ -433,7 +433,7 @@ async def test_a_slow_download_stalls_no_other_task(site: Website) -> None:
         assert len(data(await fetched(site.url("/slow.png")))) > 5_000_000
 
 
-# -- from where --------------------------------------------------------------------------------------------
+# -- addresses --------------------------------------------------------------------------------------------
 
 INSIDE = [
     "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "2130706433", "0x7f000001", "0177.0.0.1", "127.1",
@@ -443,13 +443,11 @@ INSIDE = [
     "192.0.0.192", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[ff02::1]",
     "[2001:db8::1]", "[4000::1]", "168.63.129.16", "127.0.0.1.", "①②⑦.0.0.1",
 ]  # fmt: skip
-"""Hosts that are not of the public network, in all their spellings."""
+"""Hosts outside the public network, in all spellings."""
 
 
 @pytest.mark.parametrize("host", INSIDE)
-async def test_an_address_that_is_not_public_is_not_connected_to(
-    host: str, site: Website, internet: Internet
-) -> None:
+async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
     reason = await refused(site.url("/a.png", host), Fetch())
     assert reason in (
         "it is a remote URL at an address that is not public",
@@ -461,7 +459,7 @@ async def test_an_address_that_is_not_public_is_not_connected_to(
 
 
 @pytest.mark.parametrize("host", INSIDE)
-async def test_a_redirect_to_an_address_that_is_not_public_is_not_followed(
+async def test_a_redirect_to_a_private_address_is_not_followed(
     host: str, site: Website, internet: Internet
 ) -> None:
     site.pages["/start.png"] = redirect(site.url("/a.png", host))
@@ -470,15 +468,13 @@ async def test_a_redirect_to_an_address_that_is_not_public_is_not_followed(
     assert site.paths == ["/start.png"]
 
 
-async def test_a_public_address_is_fetched_from(site: Website, internet: Internet) -> None:
+async def test_a_public_address_is_contacted(site: Website, internet: Internet) -> None:
     assert data(await fetched(site.url("/a.png", "site.test"), Fetch())) == PNG
     assert data(await fetched(site.url("/a.png", PUBLIC), Fetch())) == PNG
     assert internet.reached == [PUBLIC, PUBLIC]
 
 
-async def test_a_name_is_looked_up_once_and_the_judged_address_is_connected_to(
-    site: Website, internet: Internet
-) -> None:
+async def test_a_host_is_resolved_once_and_the_checked_address_is_used(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
     assert data(await fetched(site.url("/a.png", "turncoat.test"), Fetch())) == PNG
     assert internet.looked_up == ["turncoat.test"]
@@ -487,14 +483,12 @@ async def test_a_name_is_looked_up_once_and_the_judged_address_is_connected_to(
     assert internet.reached == [PUBLIC]
 
 
-async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
-    site: Website, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_name_server_delays_no_other_task(site: Website, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
-    asked: list[object] = []
+    lookups: list[object] = []
 
     def mute(*_: object, **__: object) -> Any:
-        asked.append(_)
+        lookups.append(_)
         answered.wait(20)
         raise OSError("nobody knows")
 
@@ -502,7 +496,7 @@ async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
     msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
     async with anyio.create_task_group() as group:
         group.start_soon(Blind(fetch=Fetch(max_concurrency=40)).plan, msgs)
-        await until(lambda: len(asked) >= 16)
+        await until(lambda: len(lookups) >= 16)
         with anyio.fail_after(10):
             if sniffio.current_async_library() == "asyncio":
                 assert await asyncio.to_thread(int) == 0
@@ -511,7 +505,7 @@ async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
     answered.set()
 
 
-async def test_a_name_is_judged_anew_on_every_hop(site: Website, internet: Internet) -> None:
+async def test_the_host_of_each_redirect_is_checked(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
     site.pages["/start.png"] = redirect("/a.png")
     assert "not public" in await refused(site.url("/start.png", "turncoat.test"), Fetch())
@@ -520,7 +514,7 @@ async def test_a_name_is_judged_anew_on_every_hop(site: Website, internet: Inter
 
 
 @pytest.mark.parametrize("addresses", [[PUBLIC, "127.0.0.1"], ["::1", PUBLIC], [PUBLIC, "fe80::1%eth0"], []])
-async def test_one_address_that_is_not_public_is_enough_to_refuse_a_name(
+async def test_a_host_with_one_private_address_is_refused(
     addresses: list[str], site: Website, internet: Internet
 ) -> None:
     internet.names["mixed.test"] = [addresses]
@@ -528,14 +522,14 @@ async def test_one_address_that_is_not_public_is_enough_to_refuse_a_name(
     assert internet.reached == []
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(site: Website, internet: Internet) -> None:
+async def test_the_next_address_is_tried_if_an_address_does_not_answer(site: Website, internet: Internet) -> None:
     internet.names["two.test"] = [["1.1.1.1", PUBLIC]]
     internet.down.add("1.1.1.1")
     assert data(await fetched(site.url("/a.png", "two.test"), Fetch())) == PNG
     assert internet.reached == ["1.1.1.1", PUBLIC]
 
 
-async def test_an_unknown_host_and_a_closed_port_are_reasons(site: Website, internet: Internet) -> None:
+async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, internet: Internet) -> None:
     assert await refused("http://nowhere.test/a.png") == "it is a remote URL whose host is not known"
     internet.down.add(PUBLIC)
     assert await refused(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
@@ -548,7 +542,7 @@ async def test_an_unknown_host_and_a_closed_port_are_reasons(site: Website, inte
         *("100.100.100.200", "[::ffff:100.100.100.200]", "[fd00:ec2::254]", "[fd20:ce::254]"),
     ],
 )
-async def test_consent_to_private_networks_leaves_out_where_clouds_keep_keys(
+async def test_allow_private_excludes_metadata_services_of_clouds(
     host: str, site: Website, internet: Internet
 ) -> None:
     assert "not public" in await refused(site.url("/a.png", host), LOCAL)
@@ -559,7 +553,7 @@ async def test_consent_to_private_networks_leaves_out_where_clouds_keep_keys(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_are_followed_as_far_as_allowed(status: int, site: Website) -> None:
+async def test_redirects_are_followed_up_to_the_limit(status: int, site: Website) -> None:
     site.pages.update({f"/{n}": redirect(f"/{n + 1}", status) for n in range(3)})
     site.pages["/3"] = answer(PNG)
     assert data(await fetched(site.url("/0"), Fetch(allow_private=True, max_redirects=3))) == PNG
@@ -567,7 +561,7 @@ async def test_redirects_are_followed_as_far_as_allowed(status: int, site: Websi
     assert reason == "it is a remote URL that redirects more than 2 times"
 
 
-async def test_a_circle_of_redirects_comes_to_an_end(site: Website) -> None:
+async def test_circular_redirects_end_at_the_limit(site: Website) -> None:
     site.pages["/0"] = redirect("/0")
     assert "redirects more than 5 times" in await refused(site.url("/0"))
     assert len(site.paths) == 6
@@ -577,13 +571,13 @@ async def test_a_circle_of_redirects_comes_to_an_end(site: Website) -> None:
     "to",
     ["file:///etc/passwd", "ftp://site.test/a.png", "data:image/png;base64,AAAA", "gopher://x/", "javascript:0"],
 )
-async def test_a_redirect_leads_to_http_alone(to: str, site: Website, internet: Internet) -> None:
+async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, internet: Internet) -> None:
     site.pages["/start.png"] = redirect(to)
     await refused(site.url("/start.png"))
     assert internet.reached == ["127.0.0.1"]
 
 
-async def test_credentials_are_neither_sent_nor_told(site: Website) -> None:
+async def test_credentials_in_a_url_are_neither_sent_nor_shown(site: Website) -> None:
     url = site.url("/a.png", "user:secret@127.0.0.1")
     plan = await Blind(fetch=LOCAL).plan([picture(url)])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL with credentials in it"}
@@ -593,7 +587,7 @@ async def test_credentials_are_neither_sent_nor_told(site: Website) -> None:
     assert site.paths == ["/start.png"]
 
 
-async def test_a_request_says_what_it_must_and_nothing_of_the_caller(
+async def test_a_request_has_no_headers_of_the_caller(
     site: Website, internet: Internet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
@@ -604,7 +598,7 @@ async def test_a_request_says_what_it_must_and_nothing_of_the_caller(
     site.pages["/a.png?q=1"] = answer(PNG)
     assert data(await fetched(site.url("/start.png", "site.test"), Fetch())) == PNG
     assert site.paths == ["/start.png", "/a.png?q=1"]
-    for _, headers in site.asked:
+    for _, headers in site.requests:
         assert headers == {
             "Host": f"site.test:{site.port}",
             "Accept": "*/*",
@@ -614,7 +608,7 @@ async def test_a_request_says_what_it_must_and_nothing_of_the_caller(
         }
 
 
-# -- how much, and how long --------------------------------------------------------------------------------
+# -- limits of size and time --------------------------------------------------------------------------------
 
 
 def _endless(handler: Answer) -> None:
@@ -640,13 +634,13 @@ def _headers_without_end(handler: Answer) -> None:
         handler.wfile.write(b"X-More: and more\r\n" * 1_000)
 
 
-async def test_a_body_without_end_is_given_up_at_the_limit(site: Website) -> None:
+async def test_an_endless_body_is_refused_at_the_limit(site: Website) -> None:
     site.pages["/endless.png"] = _endless
     reason = await refused(site.url("/endless.png"), Fetch(allow_private=True, max_bytes=100_000))
     assert reason == "it is a remote URL whose content is larger than 100000 bytes"
 
 
-async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_task(site: Website) -> None:
+async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(site: Website) -> None:
     def crumbs(handler: Answer) -> None:
         handler.protocol_version = "HTTP/1.1"
         handler.send_response(200)
@@ -674,7 +668,7 @@ async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_ta
     assert turns > 6_000 / 32
 
 
-def test_the_client_is_imported_off_the_loop() -> None:
+def test_the_client_is_imported_in_a_worker_thread() -> None:
     program = """
 import anyio, builtins, sys, threading
 from agentkit import Fetch, URLSource
@@ -691,56 +685,56 @@ assert found and True not in found, found
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
 
 
-async def test_a_body_that_says_it_is_too_large_is_not_read(site: Website) -> None:
+async def test_a_body_with_a_declared_length_over_the_limit_is_not_read(site: Website) -> None:
     site.pages["/huge.png"] = answer(PNG, Content_Length="999999999999")
     assert "larger than" in await refused(site.url("/huge.png"))
 
 
-async def test_a_body_of_just_the_limit_is_taken(site: Website) -> None:
+async def test_a_body_of_exactly_the_limit_is_accepted(site: Website) -> None:
     assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG)))) == PNG
     assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG) - 1))
 
 
-async def test_a_body_that_drips_is_given_up_when_its_time_is_over(site: Website) -> None:
+async def test_a_slow_body_is_refused_after_the_timeout(site: Website) -> None:
     site.pages["/drip.png"] = _drip
     reason = await refused(site.url("/drip.png"), Fetch(allow_private=True, timeout=0.4))
     assert reason == "it is a remote URL that took longer than 0.4 seconds"
 
 
-async def test_a_server_that_says_nothing_is_given_up(site: Website) -> None:
+async def test_a_silent_server_is_refused_after_the_timeout(site: Website) -> None:
     site.pages["/mute.png"] = lambda handler: (threading.Event().wait(2), None)[1]
     assert "took longer" in await refused(site.url("/mute.png"), Fetch(allow_private=True, timeout=0.2))
 
 
-async def test_headers_without_end_are_given_up(site: Website) -> None:
+async def test_endless_headers_are_refused(site: Website) -> None:
     site.pages["/headers.png"] = _headers_without_end
     assert await refused(site.url("/headers.png")) == "it is a remote URL that cannot be fetched"
 
 
-async def test_a_body_that_breaks_off_is_a_reason(site: Website) -> None:
+async def test_an_incomplete_body_is_refused(site: Website) -> None:
     site.pages["/broken.png"] = answer(PNG, Content_Length="500")
     assert await refused(site.url("/broken.png")) == "it is a remote URL that cannot be fetched"
 
 
-async def test_compressed_content_is_not_unpacked(site: Website) -> None:
+async def test_compressed_content_is_refused(site: Website) -> None:
     site.pages["/bomb.png"] = answer(gzip.compress(bytes(10_000_000)), Content_Encoding="gzip")
     assert "compressed" in await refused(site.url("/bomb.png"))
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
-async def test_any_other_answer_than_ok_is_a_reason(status: int, site: Website) -> None:
+async def test_any_status_but_200_is_refused(status: int, site: Website) -> None:
     site.pages["/a.png"] = answer(b"", status=status)
     assert await refused(site.url("/a.png")) == f"it is a remote URL that was answered with status {status}"
 
 
-async def test_cancelling_a_request_ends_its_downloads(site: Website) -> None:
+async def test_canceling_a_request_ends_its_downloads(site: Website) -> None:
     site.pages["/drip.png"] = _drip
     with anyio.move_on_after(0.2) as scope:
         await Blind(fetch=LOCAL).format([picture(site.url("/drip.png"))])
     assert scope.cancelled_caught
 
 
-# -- of which type -----------------------------------------------------------------------------------------
+# -- media types -----------------------------------------------------------------------------------------
 
 TYPES: list[tuple[str, bytes, str | None, str | None, str]] = [
     ("/a.png", PNG, "image/png", None, "image/png"),
@@ -755,7 +749,7 @@ TYPES: list[tuple[str, bytes, str | None, str | None, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "named", "declared", "expected"), TYPES)
-async def test_the_bytes_tell_the_type_and_else_who_names_it(
+async def test_the_first_bytes_decide_the_type_then_the_declared_types(
     path: str, body: bytes, named: str | None, declared: str | None, expected: str, site: Website
 ) -> None:
     site.pages[path] = answer(body, named)
@@ -773,17 +767,17 @@ async def test_the_bytes_tell_the_type_and_else_who_names_it(
         (b"%PDF-1.7", "image/png", "Echo takes no application/pdf"),
     ],
 )
-async def test_an_error_page_is_not_sent_as_a_picture(body: bytes, named: str, reason: str, site: Website) -> None:
+async def test_an_error_page_is_not_sent_as_an_image(body: bytes, named: str, reason: str, site: Website) -> None:
     site.pages["/a.png"] = answer(body, named)
     assert await refused(site.url("/a.png")) == reason
 
 
-async def test_content_of_no_known_type_is_a_reason(site: Website) -> None:
+async def test_content_of_unknown_type_is_refused(site: Website) -> None:
     site.pages["/a"] = answer(b"unheard of", None)
     assert await refused(site.url("/a")) == "it is a remote URL whose content has no known media type"
 
 
-async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) -> None:
+async def test_text_of_any_type_is_decoded(site: Website) -> None:
     site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
     found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
     assert isinstance(found, Base64Source)
@@ -796,9 +790,7 @@ async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) ->
     [("text/plain; charset=ISO-8859-1", None), ("text/plain", "text/plain; charset=latin-1")],
     ids=["by the server", "by the block"],
 )
-async def test_a_text_is_decoded_by_the_charset_that_is_named(
-    named: str, given: str | None, site: Website
-) -> None:
+async def test_a_text_is_decoded_with_its_declared_charset(named: str, given: str | None, site: Website) -> None:
     site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
     msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
     plan = await target(media__document=None)(fetch=LOCAL).plan([msg])
@@ -806,7 +798,7 @@ async def test_a_text_is_decoded_by_the_charset_that_is_named(
     assert plan.ledger.losses == []
 
 
-async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:
+async def test_a_type_that_the_data_contradicts_is_in_the_ledger(site: Website) -> None:
     site.pages["/a.mp3"] = answer(b"RIFF\0\0\0\0WAVEfmt ", "audio/mpeg")
     msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")
     (entry,) = (await Blind(fetch=LOCAL).plan([msg])).ledger.entries
@@ -819,14 +811,14 @@ async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) 
 
 @pytest.fixture
 def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
-    """A site with a certificate for `site.test`, from an authority that the client trusts."""
-    from agentkit.media import fetching
+    """Website with a certificate for `site.test`, from an authority that the client trusts."""
+    from agentkit.media import downloading
 
     authority: Any = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("site.test").configure_cert(server)
     authority.configure_trust(client)
-    monkeypatch.setattr(fetching, "tls_context", lambda: client)
+    monkeypatch.setattr(downloading, "tls_context", lambda: client)
     names: list[str | None] = []
     server.sni_callback = lambda _, name, __: names.append(name)
 
@@ -839,7 +831,7 @@ def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
         yield found
 
 
-async def test_the_certificate_is_checked_for_the_name_in_the_url(secure: Website, internet: Internet) -> None:
+async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Website, internet: Internet) -> None:
     assert data(await fetched(secure.url("/a.png", "site.test", "https"), Fetch())) == PNG
     internet.names["other.test"] = [[PUBLIC]]
     reason = await refused(secure.url("/a.png", "other.test", "https"), Fetch())
@@ -848,14 +840,16 @@ async def test_the_certificate_is_checked_for_the_name_in_the_url(secure: Websit
     assert secure.paths == ["/a.png"]
 
 
-async def test_the_server_is_told_the_name_and_not_the_address(secure: Website, internet: Internet) -> None:
+async def test_the_server_gets_the_host_name_not_the_address(secure: Website, internet: Internet) -> None:
     msg = Msg("Bob", (DocumentBlock(URLSource(secure.url("/name", "site.test", "https"))),), "user")
     (turn,) = sent(await Blind(fetch=Fetch()).plan([msg]))
     assert data(turn["content"][0]) == b"site.test"
-    assert secure.asked[0][1]["Host"] == f"site.test:{secure.port}"
+    assert secure.requests[0][1]["Host"] == f"site.test:{secure.port}"
 
 
-async def test_there_is_no_way_back_from_https_to_http(secure: Website, site: Website, internet: Internet) -> None:
+async def test_a_redirect_from_https_to_http_is_refused(
+    secure: Website, site: Website, internet: Internet
+) -> None:
     secure.pages["/down.png"] = redirect(site.url("/a.png", "site.test"))
     reason = await refused(secure.url("/down.png", "site.test", "https"), Fetch())
     assert reason == "it is a remote URL that redirects from https to http"
@@ -864,15 +858,15 @@ async def test_there_is_no_way_back_from_https_to_http(secure: Website, site: We
     assert site.paths == ["/up.png"]
 
 
-def test_the_machines_roots_are_trusted_and_names_checked() -> None:
-    from agentkit.media import fetching
+def test_the_tls_context_trusts_the_default_roots_and_checks_host_names() -> None:
+    from agentkit.media import downloading
 
-    context = fetching.tls_context()
+    context = downloading.tls_context()
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
 
 
-# -- at the door -------------------------------------------------------------------------------------------
+# -- options -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -890,7 +884,7 @@ def test_the_machines_roots_are_trusted_and_names_checked() -> None:
         ({"cache": {}}, "fetch.cache"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], place: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], place: str) -> None:
     with pytest.raises(OptionError) as caught:
         Fetch(**options)
     assert caught.value.place == place
@@ -898,19 +892,19 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], place: 
 
 
 @pytest.mark.parametrize("max_bytes", [-1, 1.5, "much", True])
-def test_a_cache_has_a_size(max_bytes: Any) -> None:
+def test_an_invalid_cache_size_is_refused(max_bytes: Any) -> None:
     with pytest.raises(OptionError):
         MediaCache(max_bytes)
 
 
-def test_a_formatter_takes_a_fetch_and_nothing_else() -> None:
+def test_a_formatter_accepts_only_a_fetch_value() -> None:
     fetch: Any = True
     with pytest.raises(OptionError) as caught:
         Blind(fetch=fetch)
     assert caught.value.place == "fetch"
 
 
-def test_a_missing_client_is_said_when_the_formatter_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_client_raises_when_the_formatter_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[fetch\]"):
         Blind(fetch=Fetch())

@@ -1,4 +1,4 @@
-"""Media: files under consent alone, read off the loop and once; nothing that fails becomes an exception."""
+"""Loading media: files below roots only, in worker threads, once. A failure is a reason, not an exception."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.conftest import EchoFormatter, call, fates, says, sent, target
 pytestmark = pytest.mark.anyio
 
 TextsAsText = target(media__document=None)
-"""A target that takes documents as text alone."""
+"""Target that accepts documents only as text."""
 
 PNG = b"\x89PNG\r\n\x1a\nfirst"
 OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
@@ -46,7 +46,7 @@ OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder that media may be read from, with a picture in it; next to it a secret."""
+    """Folder that media may be read from, with an image; a secret is next to the folder."""
     (tmp_path / "root" / "sub").mkdir(parents=True)
     (tmp_path / "root" / "a.png").write_bytes(PNG)
     (tmp_path / "root" / "a b.png").write_bytes(PNG)
@@ -63,9 +63,9 @@ def picture(url: str, media_type: str | None = None) -> Msg:
     return Msg("Bob", (ImageBlock(URLSource(url, media_type)),), "user")
 
 
-def data(found: dict[str, Any]) -> bytes:
-    """The bytes of a turn's only medium."""
-    source = found["content"][0]["source"]
+def data(turn: dict[str, Any]) -> bytes:
+    """Returns the bytes of the only media item of a turn."""
+    source = turn["content"][0]["source"]
     assert source["type"] == "base64"
     return base64.b64decode(source["data"])
 
@@ -87,13 +87,13 @@ NAMED: list[tuple[str, Callable[[Path], str]]] = [
 
 
 @pytest.mark.parametrize("name", [row[1] for row in NAMED], ids=[row[0] for row in NAMED])
-async def test_a_file_under_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
+async def test_a_file_below_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
     turn = await shown(picture(name(root)), root)
     assert data(turn) == PNG
     assert turn["content"][0]["source"]["media_type"] == "image/png"
 
 
-async def test_a_file_may_have_any_name(root: Path) -> None:
+async def test_a_file_with_any_name_is_read(root: Path) -> None:
     for name in ("photo#1.png", "what?.png", "50%.png"):
         (root / name).write_bytes(PNG)
         assert data(await shown(picture(str(root / name)), root)) == PNG
@@ -109,14 +109,14 @@ async def test_a_relative_path_is_read_from_the_working_folder(
     assert data(await shown(picture("sub/../a.png"), root)) == PNG
 
 
-async def test_any_of_several_roots_will_do(root: Path) -> None:
+async def test_a_file_below_any_of_several_roots_is_read(root: Path) -> None:
     assert (
         data(await shown(picture(str(root.parent / "rootless" / "a.png")), root, root.parent / "rootless"))
         == OTHER
     )
 
 
-async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> None:
+async def test_a_root_can_be_a_string_or_a_link(root: Path) -> None:
     link = root.parent / "link"
     link.symlink_to(root, target_is_directory=True)
     turn = sent(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
@@ -126,7 +126,7 @@ async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> 
 
 @pytest.mark.parametrize("name", ["nosuffix", "a.dat"])
 @pytest.mark.parametrize("on_loss", ["describe", "raise"])
-async def test_the_content_of_a_file_without_a_known_suffix_tells_its_type(
+async def test_the_content_decides_the_type_of_a_file_without_a_known_suffix(
     root: Path, name: str, on_loss: Literal["describe", "raise"]
 ) -> None:
     (root / name).write_bytes(PNG)
@@ -140,7 +140,7 @@ async def test_the_content_of_a_file_without_a_known_suffix_tells_its_type(
     assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
 
 
-def test_a_file_that_tells_its_type_nowhere_needs_one(root: Path) -> None:
+def test_a_file_of_unknown_type_is_described(root: Path) -> None:
     with pytest.raises(MessageError, match="Pass media_type"):
         ImageBlock.from_path(root / "unknown")
     assert ImageBlock.from_path(root / "unknown", "image/png").source.media_type == "image/png"
@@ -188,7 +188,7 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
 
 
 @pytest.mark.parametrize(("name", "reason"), [row[1:] for row in UNREAD], ids=[row[0] for row in UNREAD])
-async def test_a_file_that_may_not_or_cannot_be_read_is_described(
+async def test_a_file_that_cannot_be_read_is_described(
     name: Callable[[Path], str], reason: str, root: Path
 ) -> None:
     plan = await EchoFormatter(media_roots=[root]).plan([picture(name(root))])
@@ -199,7 +199,7 @@ async def test_a_file_that_may_not_or_cannot_be_read_is_described(
         await EchoFormatter(media_roots=[root], on_loss="raise").format([picture(name(root))])
 
 
-async def test_a_link_that_leads_out_of_the_root_is_not_followed(root: Path) -> None:
+async def test_a_link_to_a_file_outside_the_root_is_not_followed(root: Path) -> None:
     (root / "out.png").symlink_to(root.parent / "secret.png")
     (root / "away").symlink_to(root.parent, target_is_directory=True)
     for path in (root / "out.png", root / "away" / "secret.png"):
@@ -207,22 +207,22 @@ async def test_a_link_that_leads_out_of_the_root_is_not_followed(root: Path) -> 
         assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
 
 
-async def test_a_link_that_stays_in_the_root_is_followed(root: Path) -> None:
+async def test_a_link_within_the_root_is_followed(root: Path) -> None:
     (root / "in.png").symlink_to(root / "a.png")
     assert data(await shown(picture(str(root / "in.png")), root)) == PNG
 
 
-async def test_links_in_a_circle_cannot_be_read(root: Path) -> None:
+async def test_circular_links_cannot_be_read(root: Path) -> None:
     (root / "x.png").symlink_to(root / "y.png")
     (root / "y.png").symlink_to(root / "x.png")
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "x.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
 
 
-async def test_what_is_no_regular_file_is_not_waited_for(root: Path) -> None:
+async def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     pipe = root / "pipe.png"
     os.mkfifo(pipe)
-    rescue = threading.Timer(3, _open_and_close, [pipe])  # so that a reader that does wait comes to an end
+    rescue = threading.Timer(3, _open_and_close, [pipe])  # ends a reader that waits
     rescue.start()
     started = time.monotonic()
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(pipe))])
@@ -236,7 +236,7 @@ def _open_and_close(pipe: Path) -> None:
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
 
 
-async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Path) -> None:
+async def test_a_file_replaced_by_an_outside_link_is_not_read_again(root: Path) -> None:
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
     assert data(sent(await formatter.plan([msg]))[0]) == PNG
     (root / "a.png").unlink()
@@ -245,7 +245,7 @@ async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Pa
 
 
 @pytest.mark.parametrize("outside", ["folder", "file"])
-async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read(
+async def test_a_path_swapped_for_a_link_after_the_check_is_not_read(
     outside: str, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "sub" / "secret.png").write_bytes(PNG)
@@ -253,7 +253,7 @@ async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read
     resolve: Any = os.path.realpath
 
     def resolved(name: Any, **options: Any) -> Any:
-        found = resolve(name, **options)
+        real = resolve(name, **options)
         if str(name) == str(path) and not path.is_symlink() and not path.parent.is_symlink():
             path.unlink()
             if outside == "file":
@@ -261,7 +261,7 @@ async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read
             else:
                 path.parent.rmdir()
                 path.parent.symlink_to(root.parent, target_is_directory=True)
-        return found
+        return real
 
     monkeypatch.setattr(os.path, "realpath", resolved)
     plan = await formatter.plan([picture(str(path))])
@@ -269,19 +269,17 @@ async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read
     assert path.read_bytes() == OTHER
 
 
-async def test_a_file_is_read_up_to_a_limit(root: Path) -> None:
-    from agentkit.media.files import LARGEST
+async def test_a_file_over_the_limit_is_not_read(root: Path) -> None:
+    from agentkit.media.files import MAX_BYTES
 
     with (root / "a.png").open("ab") as file:
-        file.truncate(LARGEST + 1)  # a hole: it takes no room on the disk
+        file.truncate(MAX_BYTES + 1)  # a sparse file
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
     reason = "it is a local file larger than 100000000 bytes"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
-async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_target_limits_the_size_of_a_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = _Reads(monkeypatch)
     (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
     small = target(media__document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
@@ -294,7 +292,7 @@ async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
     assert len((await small.plan([msg])).ledger.losses) == 1
 
 
-async def test_a_file_that_was_replaced_by_one_of_the_same_age_and_size_is_read_again(root: Path) -> None:
+async def test_a_replaced_file_of_equal_age_and_size_is_read_again(root: Path) -> None:
     msg, formatter, path = picture(str(root / "a.png")), EchoFormatter(media_roots=[root]), root / "a.png"
     assert data(sent(await formatter.plan([msg]))[0]) == PNG
     age, other = path.stat().st_mtime_ns, PNG.replace(b"first", b"other")
@@ -314,14 +312,14 @@ def _forbidden(*_: object, **__: object) -> int:
     raise AssertionError("a file was opened")
 
 
-async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
+async def test_the_roots_of_a_formatter_do_not_apply_to_another(root: Path) -> None:
     msg = picture(str(root / "a.png"))
     assert data(await shown(msg, root)) == PNG
     assert fates(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
     assert data(await shown(msg, root)) == PNG
 
 
-async def test_loss_that_is_known_without_reading_raises_before_anything_is_read(
+async def test_a_loss_known_without_reading_raises_before_any_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", _forbidden)
@@ -333,7 +331,7 @@ async def test_loss_that_is_known_without_reading_raises_before_anything_is_read
 
 
 class _Reads:
-    """The names of the files that are read; reading may take its time."""
+    """Names of the files that are read; each read can be delayed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
         self.paths: list[str] = []
@@ -355,7 +353,9 @@ async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.M
     assert texts[0] is texts[1] is texts[2]
 
 
-async def test_a_file_named_twice_in_one_request_is_read_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_occurs_twice_in_a_request_is_read_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads = _Reads(monkeypatch)
     msgs = [picture(str(root / "a.png")), says("Al", "ok"), picture(str(root / "a.png"))]
     turns = sent(await EchoFormatter(media_roots=[root]).plan(msgs))
@@ -363,7 +363,7 @@ async def test_a_file_named_twice_in_one_request_is_read_once(root: Path, monkey
     assert reads.paths == ["a.png"]
 
 
-async def test_a_file_that_changed_is_read_again(root: Path) -> None:
+async def test_a_changed_file_is_read_again(root: Path) -> None:
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
     assert data(sent(await formatter.plan([msg]))[0]) == PNG
     (root / "a.png").write_bytes(OTHER)
@@ -375,7 +375,7 @@ async def test_a_file_that_changed_is_read_again(root: Path) -> None:
     assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
 
-async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
+async def test_a_file_that_occurs_twice_has_both_declared_types(root: Path) -> None:
     (root / "x.bin").write_bytes(b"text")
     url = str(root / "x.bin")
     blocks = (ImageBlock(URLSource(url, "image/svg+xml")), DocumentBlock(URLSource(url, "text/plain")))
@@ -383,13 +383,13 @@ async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
     assert [block["source"]["media_type"] for block in turn["content"]] == ["image/svg+xml", "text/plain"]
 
 
-async def test_a_file_inside_a_result_is_read_too(root: Path) -> None:
+async def test_a_file_in_a_tool_result_is_read(root: Path) -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(URLSource(str(root / "a.png")))))
     turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", (shot,), "system")]))
     assert base64.b64decode(turns[1]["content"][0]["output"][1]["source"]["data"]) == PNG
 
 
-async def test_reading_does_not_block_the_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reading_does_not_block_the_event_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _Reads(monkeypatch, seconds=0.3)
     ticks = 0
     for name in ("b.png", "c.png"):
@@ -411,7 +411,7 @@ async def test_reading_does_not_block_the_loop(root: Path, monkeypatch: pytest.M
     assert time.monotonic() - started < 0.85, "files are read side by side"
 
 
-async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_data_is_checked_in_a_worker_thread_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.media import resolution as shelf
 
     threads: list[threading.Thread] = []
@@ -430,7 +430,7 @@ async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without budget", "with one"])
-async def test_many_small_data_are_checked_off_the_loop_together(
+async def test_many_small_data_are_checked_in_one_worker_thread(
     budget: Budget | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentkit.media import resolution as shelf
@@ -453,7 +453,7 @@ async def test_many_small_data_are_checked_off_the_loop_together(
     assert len({*threads}) == 1
 
 
-async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> None:
+async def test_a_canceled_format_leaves_no_task(root: Path) -> None:
     with anyio.move_on_after(0) as scope:
         await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
     assert scope.cancelled_caught
@@ -461,7 +461,7 @@ async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
 @pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without budget", "with one"])
-async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
+async def test_a_text_document_that_is_not_read_yet_is_no_loss(
     name: str, budget: Budget | None, root: Path
 ) -> None:
     (root / "a.txt").write_bytes("Milk, bröd.".encode())
@@ -480,7 +480,7 @@ def _letter(number: int) -> Msg:
 
 @pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
 @pytest.mark.parametrize("place", [0, 5, 9])
-async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
+async def test_a_text_file_over_the_budget_is_cut_and_never_read(
     place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "long.txt").write_text("many words " * 20_000)
@@ -509,7 +509,7 @@ async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
         ("charset=gbk", "gbk"),
     ],
 )
-async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, codec: str, root: Path) -> None:
+async def test_a_text_file_is_decoded_with_its_declared_charset(charset: str, codec: str, root: Path) -> None:
     text = {"cp1251": "Молоко", "cp932": "牛乳", "gbk": "牛奶"}.get(codec, "Blåbär")
     content, media_type = text.encode(codec), f"text/plain; {charset}"
     (root / "a.txt").write_bytes(content)
@@ -525,15 +525,15 @@ async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, c
         assert plan.ledger.losses == []
 
 
-async def test_a_text_that_is_neither_in_its_charset_nor_in_utf_8_is_described() -> None:
+async def test_a_text_that_cannot_be_decoded_is_described() -> None:
     wrong = Base64Source("text/plain; charset=euc-jp", base64.b64encode(b"Bl\xe5b\xe4r").decode())
     plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), says("Al", "Well?")])
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]"]
 
 
-async def test_a_picture_that_is_called_a_text_in_a_charset_stays_a_picture() -> None:
-    found = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
-    assert data(await shown(Msg("Bob", (ImageBlock(found),), "user"))) == PNG
+async def test_an_image_declared_as_text_stays_an_image() -> None:
+    source = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
+    assert data(await shown(Msg("Bob", (ImageBlock(source),), "user"))) == PNG
 
 
 async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
@@ -544,7 +544,7 @@ async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
     assert "Milk." in str(plan.request)
 
 
-async def test_the_same_cut_comes_whether_or_not_a_text_file_was_read_before(root: Path) -> None:
+async def test_an_earlier_read_of_a_text_file_does_not_change_the_cut(root: Path) -> None:
     (root / "long.txt").write_text("ö, " * 4_000)
     msgs = [_letter(0), Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"), _letter(1)]
     formatter = TextsAsText(media_roots=[root], budget=Budget(5_000, strategy=OldestFirst()))
@@ -553,7 +553,7 @@ async def test_the_same_cut_comes_whether_or_not_a_text_file_was_read_before(roo
     assert (await formatter.plan(msgs)).request == cold.request
 
 
-async def test_a_text_file_that_the_viewer_may_not_see_is_not_looked_at(
+async def test_a_text_file_hidden_from_the_viewer_is_not_measured(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "secret.txt").write_text("Secret.")
@@ -563,7 +563,7 @@ async def test_a_text_file_that_the_viewer_may_not_see_is_not_looked_at(
     await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan([secret, says("Bob", "Hi.")])
 
 
-async def test_a_text_too_long_to_be_written_out_costs_its_description_alone(root: Path) -> None:
+async def test_a_text_over_the_length_limit_costs_only_its_description(root: Path) -> None:
     (root / "huge.txt").write_bytes(b"x" * 4_000_001)
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), says("Al", "Well?")]
     plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
@@ -571,7 +571,7 @@ async def test_a_text_too_long_to_be_written_out_costs_its_description_alone(roo
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
 
 
-async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
+async def test_a_certain_loss_raises_before_a_text_file_is_measured(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a.txt").write_text("Milk.")
@@ -583,23 +583,23 @@ async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
         await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
 
 
-async def test_many_at_once_give_each_its_own(root: Path) -> None:
+async def test_concurrent_calls_get_their_own_files(root: Path) -> None:
     formatter = EchoFormatter(media_roots=[root])
-    found: dict[int, bytes] = {}
+    contents: dict[int, bytes] = {}
     for number in range(20):
         (root / f"{number}.png").write_bytes(PNG + str(number).encode())
 
     async def one(number: int) -> None:
-        found[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
+        contents[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
 
     async with anyio.create_task_group() as group:
         for number in range(20):
             group.start_soon(one, number)
-    assert found == {number: PNG + str(number).encode() for number in range(20)}
+    assert contents == {number: PNG + str(number).encode() for number in range(20)}
 
 
 def _one_picture_everywhere() -> list[Msg]:
-    """One source as picture and as document, in each role, in a result, and wrongly named."""
+    """Returns messages with one source as image and document, in each role, in a result, and with a wrong type."""
     source = Base64Source("image/png", base64.b64encode(PNG + bytes(40)).decode())
     named = Base64Source("image/jpeg", source.data)
     result = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(source)))
@@ -614,7 +614,7 @@ def _one_picture_everywhere() -> list[Msg]:
 
 
 @pytest.mark.parametrize("on_loss", ["describe", "drop"])
-async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> None:
+async def test_cached_checks_change_no_request(on_loss: Any) -> None:
     names = ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"]
     kinds = [
         kind
@@ -630,7 +630,7 @@ async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> No
             assert warm.ledger.entries == cold.ledger.entries
 
 
-async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:
+async def test_a_file_of_a_refused_type_is_described(root: Path) -> None:
     formatter = target(media__image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
     plan = await formatter.plan([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
@@ -655,7 +655,7 @@ def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=["missing", "second missing", "it is a file", "a string", "a path", "a number in it", "a number"],
 )
-def test_roots_that_are_no_folders_are_refused_at_the_door(roots: Any, place: str) -> None:
+def test_roots_that_are_not_folders_are_refused(roots: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:
         EchoFormatter(media_roots=roots)
     assert caught.value.place.startswith(place)
@@ -663,14 +663,14 @@ def test_roots_that_are_no_folders_are_refused_at_the_door(roots: Any, place: st
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
-async def test_every_provider_reads_a_picture_and_never_names_the_machine(name: str, root: Path) -> None:
+async def test_every_provider_reads_an_image_and_never_shows_its_path(name: str, root: Path) -> None:
     formatter = load_provider(name).multi_agent_formatter(media_roots=[root])
     request = await formatter.format([picture((root / "a.png").as_uri())])
     assert str(root) not in str(request)
     assert "file:" not in str(request)
 
 
-async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) -> None:
+async def test_a_file_hidden_from_the_viewer_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     source = URLSource(str(tmp_path / "secret.png"))
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
@@ -679,7 +679,7 @@ async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) ->
     assert source.cached_content is None
 
 
-async def test_of_two_files_of_a_message_the_changed_one_is_read_again(root: Path, anyio_backend: str) -> None:
+async def test_only_the_changed_file_of_a_message_is_read_again(root: Path, anyio_backend: str) -> None:
     paths = [root / "a.png", root / "b.png"]
     (root / "b.png").write_bytes(PNG)
     msg = Msg("Bob", tuple(ImageBlock(URLSource(str(path))) for path in paths), "user")

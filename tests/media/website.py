@@ -1,4 +1,4 @@
-"""A real web site on 127.0.0.1, and the internet as far as a test says: names, addresses, who was asked."""
+"""A real website on 127.0.0.1, and a simulated network: host names, their addresses, and the connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import trio
 __all__ = ["PUBLIC", "Answer", "Internet", "Page", "Website", "answer", "redirect", "website"]
 
 PUBLIC = "93.184.216.34"
-"""An address of the public network; here whoever connects to it reaches the web site."""
+"""Address of the public network. In tests, connections to it reach the website."""
 
 Answer: TypeAlias = BaseHTTPRequestHandler
 Page: TypeAlias = Callable[[Answer], None]
@@ -28,24 +28,24 @@ Page: TypeAlias = Callable[[Answer], None]
 
 @dataclass(slots=True)
 class Website:
-    """What it shows by path, and what it was asked: path and headers."""
+    """Pages by path, and the received requests with path and headers."""
 
     port: int = 0
     pages: dict[str, Page] = field(default_factory=dict[str, Page])
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
 
     def url(self, path: str, host: str = "127.0.0.1", scheme: str = "http") -> str:
-        """The address of a page."""
+        """Returns the URL of a page."""
         return f"{scheme}://{host}:{self.port}{path}"
 
     @property
     def paths(self) -> list[str]:
-        """What was asked for, in order."""
-        return [path for path, _ in self.asked]
+        """Requested paths in order."""
+        return [path for path, _ in self.requests]
 
 
 def answer(body: bytes, media_type: str | None = "image/png", status: int = 200, **headers: str) -> Page:
-    """A page with a body."""
+    """Returns a page with a body."""
 
     def page(handler: Answer) -> None:
         handler.send_response(status)
@@ -60,32 +60,32 @@ def answer(body: bytes, media_type: str | None = "image/png", status: int = 200,
 
 
 def redirect(to: str, status: int = 302) -> Page:
-    """A page that sends its reader on."""
+    """Returns a page that redirects to another URL."""
     return answer(b"moved", "text/plain", status, Location=to)
 
 
 @contextmanager
 def website(tls: ssl.SSLContext | None = None) -> Generator[Website]:
-    """A site on a free port."""
+    """Yields a website on a free port."""
     site = Website()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            site.asked.append((self.path, dict(self.headers.items())))
+            site.requests.append((self.path, dict(self.headers.items())))
             page = site.pages.get(self.path, answer(b"not here", "text/plain", 404))
             try:
                 page(self)
             except OSError:
-                self.close_connection = True  # the reader has gone
+                self.close_connection = True  # the client closed the connection
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing on standard error."""
+            """Writes no log to stderr."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A reader who refuses the certificate is not an error."""
+            """Ignores clients that refuse the certificate."""
 
     server = Server(("127.0.0.1", 0), Handler)
     if tls is not None:
@@ -102,9 +102,14 @@ def website(tls: ssl.SSLContext | None = None) -> Generator[Website]:
 
 
 class Internet:
-    """Names with their addresses (one list an answer, the last one for good), and what was looked up and reached.
+    """Simulated network. A connection to a public address reaches this machine, unless the address is `down`.
 
-    Whoever connects to a public address gets to this machine instead, unless the address is `down`.
+    Attributes:
+        names: Addresses by host name: a list for each lookup, the last list for all later lookups.
+        looked_up: Host names of the lookups.
+        reached: Addresses of the connections.
+        down: Addresses that refuse connections.
+
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +125,7 @@ class Internet:
         monkeypatch.setattr(trio, "open_tcp_stream", self._connect_trio)
 
     def getaddrinfo(self, host: str, port: int, *more: Any, **options: Any) -> Any:
-        """What a name stands for; numbers in whatever form go to the real resolver."""
+        """Returns the addresses of a host name. Numeric addresses go to the real resolver."""
         answers = self.names.get(host)
         if answers is None:
             if host.endswith(".test"):
@@ -133,7 +138,7 @@ class Internet:
     def _routed(self, host: str) -> str:
         self.reached.append(host)
         if host in self.down:
-            raise OSError("nobody is there")
+            raise OSError("connection refused")
         return "127.0.0.1" if ip_address(host).is_global else host
 
     async def _connect_anyio(self, remote_host: str, remote_port: int, **options: Any) -> Any:

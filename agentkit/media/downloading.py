@@ -1,0 +1,200 @@
+"""Downloads from public addresses only.
+
+A URL in a message is untrusted text. Therefore this module resolves the host, checks all its addresses before any
+connection, and connects to exactly one of these addresses: the name is not resolved a second time. Each redirect
+is checked in the same way.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from importlib import import_module
+from socket import SOCK_STREAM
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+from anyio.lowlevel import RunVar
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+__all__ = ["DownloadRefusedError", "download", "resolve", "tls_context"]
+
+
+class DownloadRefusedError(Exception):
+    """A URL must not be downloaded, or its server sent no usable body. The text is a reason for the ledger."""
+
+
+async def download(
+    url: str, *, max_bytes: int, max_redirects: int, connect_timeout: float, allow_private: bool
+) -> tuple[bytearray, str]:
+    """Returns the body at a URL, and the content type that the server declares.
+
+    Args:
+        url: URL of untrusted origin.
+        max_bytes: Limit of the body, in bytes.
+        max_redirects: Limit of redirects.
+        connect_timeout: Limit of connecting in seconds, shared by all addresses of a host.
+        allow_private: True if this machine and private networks may be contacted.
+
+    Raises:
+        DownloadRefusedError: The URL or one of its redirects is refused, or there is no usable body.
+        Exception: Any network error of the client.
+
+    """
+    await anyio.to_thread.run_sync(_load_client)
+    import httpx2
+
+    target = httpx2.URL(url.strip())
+    for _ in range(max_redirects + 1):
+        async with _connect(target, connect_timeout, allow_private) as response:
+            if not response.has_redirect_location:
+                return await _read_body(response, max_bytes), response.headers.get("content-type", "")
+            target = _next_url(target, response.headers["location"])
+    raise DownloadRefusedError(f"a remote URL that redirects more than {max_redirects} times")
+
+
+@cache
+def _load_client() -> None:
+    """Imports the client and the tables of addresses, once. This is slow, so it runs in a worker thread."""
+    import httpx2
+
+    import_module("agentkit.media.addresses")
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # imports more modules at its creation
+
+
+def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
+    target = url.join(location)
+    if url.scheme == "https" and target.scheme == "http":
+        raise DownloadRefusedError("a remote URL that redirects from https to http")
+    return target
+
+
+@asynccontextmanager
+async def _connect(
+    url: httpx2.URL, connect_timeout: float, allow_private: bool
+) -> AsyncGenerator[httpx2.Response, None]:
+    """Yields the response to one request with its body unread, over a new connection to a checked address."""
+    import httpx2
+
+    if url.scheme not in ("http", "https") or not url.host:
+        raise DownloadRefusedError("a remote URL that is not http or https all the way")
+    if url.userinfo:
+        raise DownloadRefusedError("a remote URL with credentials in it")
+    addresses = await _resolve_checked(url, allow_private)
+    context = await anyio.to_thread.run_sync(tls_context) if url.scheme == "https" else False
+    async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
+        response = await _send(transport, url, addresses, connect_timeout / len(addresses))
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
+    """Returns the addresses of a host. Raises DownloadRefusedError if one of them must not be contacted."""
+    from agentkit.media.addresses import is_local, is_public
+
+    host = url.raw_host.decode("ascii")
+    addresses = await resolve(host.strip("[]"), url.port or (443 if url.scheme == "https" else 80))
+    allowed = all(is_public(address) or (allow_private and is_local(address)) for address in addresses)
+    if not addresses or not allowed:
+        raise DownloadRefusedError("a remote URL at an address that is not public")
+    return addresses
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Returns the addresses of a host without duplicates, in the order of the resolver.
+
+    DNS lookups have worker threads of their own: a slow name server then does not delay other users of the event
+    loop's worker threads.
+    """
+    limiter = _lookup_limiter.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_MAX_LOOKUPS)
+        _lookup_limiter.set(limiter)
+    look_up = partial(socket.getaddrinfo, host, port, type=SOCK_STREAM)
+    entries = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=limiter)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+_MAX_LOOKUPS = 16  # concurrent
+_lookup_limiter: RunVar[anyio.CapacityLimiter] = RunVar("agentkit_lookups")
+
+
+async def _send(
+    transport: httpx2.AsyncHTTPTransport, url: httpx2.URL, addresses: list[str], connect_timeout: float
+) -> httpx2.Response:
+    """Returns the response of the first address that accepts a connection. The host name is that of the URL."""
+    import httpx2
+
+    for address in addresses:
+        request = httpx2.Request(
+            "GET",
+            url.copy_with(host=address),
+            headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
+            # The host name for SNI and for the check of the certificate.
+            extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": connect_timeout}},
+        )
+        try:
+            return await transport.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if address == addresses[-1]:
+                raise
+    raise AssertionError("a host has at least one address here")
+
+
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "agentkit"}
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Returns a TLS context with the default root certificates. Environment variables have no effect. Blocking."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
+    """Returns a body within the limit of bytes, whatever length the server declares.
+
+    Tiny chunks cost time rather than bytes, so the number of chunks has a limit too. Endless interim responses
+    such as `100 Continue` are handled by the client; they end with the timeout.
+    """
+    status = response.status_code
+    if status != 200:
+        raise DownloadRefusedError(f"a remote URL that was answered with status {status}")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise DownloadRefusedError("a remote URL whose content comes compressed though it was asked for as it is")
+    too_large = DownloadRefusedError(f"a remote URL whose content is larger than {max_bytes} bytes")
+    declared_length = response.headers.get("content-length", "")
+    if declared_length.isdecimal() and int(declared_length) > max_bytes:
+        raise too_large
+    refusal: DownloadRefusedError | None = None
+    body, count = bytearray(), 0
+    with anyio.CancelScope() as scope:
+        async for chunk in response.aiter_raw():
+            count += 1
+            if len(body) + len(chunk) > max_bytes:
+                refusal = too_large
+            elif count > _MIN_CHUNKS + max_bytes // _CHUNK_BYTES:
+                refusal = DownloadRefusedError("a remote URL whose content comes in absurdly many pieces")
+            if refusal is None:
+                body += chunk
+            else:
+                scope.cancel()  # ends the client's generators from inside: trio warns about unfinished ones
+            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client splits received data without a checkpoint
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+    if refusal is not None:
+        raise refusal
+    return body
+
+
+_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # limit of chunks: 4096, and one more for each 512 bytes of `max_bytes`
+_CHUNKS_PER_CHECKPOINT = 32
