@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from agentkit.budget.units import Units as Units
     from agentkit.capabilities.model_rules import ModelRules as ModelRules
     from agentkit.capabilities.prefix_digest import prefix_digest as prefix_digest
-    from agentkit.comparison.comparison import ComparisonResult as ComparisonResult
-    from agentkit.comparison.comparison import Price as Price
     from agentkit.comparison.comparison import compare as compare
+    from agentkit.comparison.results import ComparisonResult as ComparisonResult
+    from agentkit.comparison.results import Price as Price
     from agentkit.errors import AgentkitError as AgentkitError
     from agentkit.errors import AuthError as AuthError
     from agentkit.errors import BadRequestError as BadRequestError
@@ -161,7 +161,8 @@ _MODULES = {
     "budget.units": "Units",
     "capabilities.model_rules": "ModelRules",
     "capabilities.prefix_digest": "prefix_digest",
-    "comparison.comparison": "ComparisonResult Price compare",
+    "comparison.comparison": "compare",
+    "comparison.results": "ComparisonResult Price",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",

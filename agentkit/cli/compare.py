@@ -16,7 +16,8 @@ import anyio
 from agentkit.budget.budget import Budget
 from agentkit.cli.files import check_blocks, read, write_output
 from agentkit.cli.format import read_conversation
-from agentkit.comparison.comparison import ComparisonResult, Price, compare
+from agentkit.comparison.comparison import compare
+from agentkit.comparison.results import ComparisonResult, Price
 from agentkit.errors import OptionError
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.models.chat_model import ChatModel

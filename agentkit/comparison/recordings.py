@@ -1,4 +1,4 @@
-"""Replies on record: a JSON-lines file, one call a line, found again by the fingerprint of its request."""
+"""Recordings of model calls: JSON Lines files with one call per line, identified by a fingerprint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentkit.errors import (
     OverloadedError,
     RateLimitError,
 )
-from agentkit.json_values import make_json_safe
+from agentkit.json_values import as_object, make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message, load_message
 
@@ -32,16 +32,31 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """The fingerprint of a call: equal for equal calls, in every process. 64 hexadecimal digits."""
-    given = {name: item for name, item in parameters.items() if item is not None}  # None leaves one out
-    call = [provider, model, request, given]
+    """Returns the fingerprint of a call: 64 hexadecimal digits, equal for equal calls in every process.
+
+    Args:
+        provider: Name of the provider.
+        model: Name of the model.
+        request: Request of the provider.
+        parameters: Parameters of the call. A parameter of None counts as missing.
+
+    """
+    call = [provider, model, request, {name: item for name, item in parameters.items() if item is not None}]
     text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=make_json_safe)
     return sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """What came of a call: a reply or an error, and the seconds until its first token and until its end."""
+    """Outcome of a call.
+
+    Attributes:
+        reply: Reply of the model. None if the call failed.
+        error: Error of the call. None if there is a reply.
+        first_token: Seconds until the first token. None if unknown.
+        total: Seconds until the end. None if unknown.
+
+    """
 
     reply: Msg | None = None
     error: ModelError | None = None
@@ -49,7 +64,7 @@ class RecordedCall:
     total: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Returns the outcome as JSON values."""
         return {
             "reply": dump_message(self.reply) if self.reply else None,
             "error": _dump_error(self.error) if self.error else None,
@@ -58,102 +73,137 @@ class RecordedCall:
         }
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], place: str) -> RecordedCall:
-        """The same from JSON values. Raises MessageError for what is none."""
-        reply, error = found.get("reply"), found.get("error")
+    def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
+        """Returns the outcome from JSON values.
+
+        Args:
+            values: Result of `to_dict`, with any further keys.
+            place: Place of the values in the recording, for errors.
+
+        Raises:
+            MessageError: The values do not have exactly one of reply and error, or the reply is invalid.
+
+        """
+        reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
-            raise MessageError(place, "it has neither a reply nor an error", "Record the call anew.")
+            reason = "the record needs either a reply or an error"
+            raise MessageError(place, reason, "Remove the line, and record the call again.")
         return cls(
             None if reply is None else load_message(reply, f"{place}.reply"),
             _load_error(cast("dict[str, Any]", error)) if isinstance(error, dict) else None,
-            _seconds(found.get("first_token")),
-            _seconds(found.get("total")),
+            _parse_seconds(values.get("first_token")),
+            _parse_seconds(values.get("total")),
         )
 
 
-def _seconds(found: object) -> float | None:
-    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < 1e9:
+def _parse_seconds(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e9:
         return None
-    return float(found)
+    return float(value)
 
 
-_KINDS = (AuthError, BadRequestError, ContextLengthError, NetworkError, OverloadedError, RateLimitError)
-_FACTS = ("status", "code", "request_id", "retry_after", "place", "retryable")
+_ERRORS = (AuthError, BadRequestError, ContextLengthError, NetworkError, OverloadedError, RateLimitError)
+_ATTRIBUTES = ("status", "code", "request_id", "retry_after", "place", "retryable")
 
 
 def _dump_error(error: ModelError) -> dict[str, Any]:
-    facts = {name: getattr(error, name) for name in _FACTS}
     head = {"class": type(error).__name__, "provider": error.provider, "message": error.provider_message}
-    return {**head, **facts}
+    return {**head, **{name: getattr(error, name) for name in _ATTRIBUTES}}
 
 
-def _load_error(found: dict[str, Any]) -> ModelError:
-    made = next((kind for kind in _KINDS if kind.__name__ == found.get("class")), ModelError)
-    facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
-    message = found.get("message", found.get("said"))  # `said` in recordings before 0.4
-    return made(str(found.get("provider")), str(message), **facts)
+def _load_error(values: dict[str, Any]) -> ModelError:
+    error_class = next((cls for cls in _ERRORS if cls.__name__ == values.get("class")), ModelError)
+    attributes = {name: values[name] for name in _ATTRIBUTES if values.get(name) is not None}
+    message = values.get("message", values.get("said"))  # `said` in recordings before 0.4
+    return error_class(str(values.get("provider")), str(message), **attributes)
 
 
 class RecordingFile:
-    """A file of recorded calls. What cannot be read as one is refused with its line, before any call is made."""
+    """JSON Lines file of recorded calls.
+
+    Attributes:
+        path: Path of the file.
+
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._known: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint and label, the last one last
-        self._writing = anyio.Lock()
+        self._calls: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint and label, the newest last
+        self._lock = anyio.Lock()
 
     async def check(self) -> None:
-        """Make the file, if it is not there. Raises OptionError where it cannot be written."""
+        """Creates the file if it does not exist.
+
+        Raises:
+            OptionError: The file cannot be written.
+
+        """
         try:
             await anyio.to_thread.run_sync(self._append, "")
         except OSError as error:
-            raise OptionError("record", f"{self.path} cannot be written ({error})", "Name a file.") from None
+            reason = f"cannot write {self.path} ({error.strerror})"
+            raise OptionError("record", reason, "Pass the path of a file that can be written.") from None
 
     async def load(self, *, missing_ok: bool) -> None:
-        """Read the file. Of several records of one call under one label the last one counts."""
+        """Reads the file. The last record of equal fingerprint and label counts.
+
+        Args:
+            missing_ok: True if the file need not exist.
+
+        Raises:
+            OptionError: The file cannot be read.
+            MessageError: A line is not a record. The place is path and line number.
+
+        """
+        advice = "Pass the path of a recording."
         try:
             text = await anyio.to_thread.run_sync(self.path.read_text, "utf-8-sig")
         except FileNotFoundError:
             if missing_ok:
                 return
-            raise OptionError("replay", f"{self.path} is not there", "Record it first.") from None
+            raise OptionError("replay", f"there is no file {str(self.path)!r}", advice) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise OptionError("replay", f"{self.path} cannot be read ({error})", "Name a recording.") from None
+            raise OptionError("replay", f"cannot read {self.path} ({error})", advice) from None
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                self._take(line, f"{self.path}:{number}")
+                self._load_line(line, f"{self.path}:{number}")
 
-    def _take(self, line: str, place: str) -> None:
+    def _load_line(self, line: str, place: str) -> None:
         try:
-            found: object = json.loads(line)
+            value: object = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise MessageError(place, f"this is not JSON ({error})", "Mend or remove the line.") from None
-        held = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-        key = held.get("fingerprint")
+            raise MessageError(place, f"the line is not JSON ({error})", "Fix or remove the line.") from None
+        record = as_object(value)
+        key = record.get("fingerprint")
         if not isinstance(key, str):
-            raise MessageError(place, "it has no fingerprint", "Name a recording.")
-        self._keep(key, str(held.get("label")), RecordedCall.from_dict(held, place))
+            raise MessageError(place, "the record has no fingerprint", "Fix or remove the line.")
+        self._store(key, str(record.get("label")), RecordedCall.from_dict(record, place))
 
-    def _keep(self, key: str, label: str, found: RecordedCall) -> None:
-        records = self._known.setdefault(key, {})
-        records.pop(label, None)
-        records[label] = found
+    def _store(self, key: str, label: str, call: RecordedCall) -> None:
+        calls = self._calls.setdefault(key, {})
+        calls.pop(label, None)
+        calls[label] = call
 
     def find(self, key: str, label: str) -> RecordedCall | None:
-        """What came of a call, if it is on record: under this label, else under the last one that made it."""
-        records = self._known.get(key, {})
-        return records.get(label) or next(reversed(records.values()), None)
+        """Returns the call with a fingerprint and a label, else the newest with the fingerprint, else None."""
+        calls = self._calls.get(key, {})
+        return calls.get(label) or next(reversed(calls.values()), None)
 
-    async def add(self, key: str, label: str, provider: str, model: str, found: RecordedCall) -> None:
-        """Put a call on record, as one more line."""
-        told = {"fingerprint": key, "label": label, "provider": provider, "model": model}
-        line = json.dumps({**told, **found.to_dict()})
-        async with self._writing:
-            self._keep(key, label, found)
+    async def add(self, key: str, label: str, provider: str, model: str, call: RecordedCall) -> None:
+        """Appends a call to the file.
+
+        Raises:
+            OSError: The file cannot be written.
+
+        """
+        head = {"fingerprint": key, "label": label, "provider": provider, "model": model}
+        line = json.dumps({**head, **call.to_dict()})
+        async with self._lock:
+            self._store(key, label, call)
             await anyio.to_thread.run_sync(self._append, f"{line}\n")
 
     def _append(self, text: str) -> None:
-        """Add text behind what is there, which may have been cut off within a line."""
+        """Appends text on a new line: the last line of the file may be incomplete."""
         with self.path.open("ab+") as file:
             if text and file.tell():
                 file.seek(-1, SEEK_END)
