@@ -32,7 +32,7 @@ class TurnCapabilities:
             message of the role. None if it never differs.
         merge: True if consecutive turns of one role are joined.
         alternate: True if user and assistant turns must alternate, tool results not counted. An assistant turn
-            then stands between a tool result and a user turn. True implies `merge`, `first_user`, `one_system`
+            is then added between a tool result and a user turn. True implies `merge`, `first_user`, `one_system`
             and `late_system="line"`.
         first_user: True if the first turn must be the user's.
         last_user: True if the last turn must be the user's.
@@ -112,7 +112,7 @@ class ToolCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaCapabilities:
-    """Rules for images, audio, video and documents. Media that may not stand in a turn move to a user turn.
+    """Rules for images, audio, video and documents. Media that a turn must not hold move to a user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -195,7 +195,7 @@ class OpaqueCapabilities:
             other media. None: no data need it.
         passthrough_keys: By block type, the further keys that the wire format has a place for: `title` of a
             document (`title of a URL`: also of one that is sent by URL), or keys of `OpaqueState.fields`. `*`
-            stands for any key, `message.*` for any key with that prefix, and `-key` excludes a key.
+            matches any key, `message.*` any key with that prefix, and `-key` excludes a key.
         signed_parts: True if texts and calls carry a signature of their own.
         placeholder_signature: Signature (base64) of a call that comes without one. None if the API needs none.
 

@@ -1,4 +1,4 @@
-"""Rules and limits of media."""
+"""Rules of a target for media, and limits for the media of one request."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from agentkit.reprs import bounded_repr
 __all__ = ["Box", "MediaLimits", "MediaRule", "excess", "media_types"]
 
 
-def excess(count: int, limit: int) -> int:
-    """How many of the oldest go when there are `count`: a multiple of a fifth of the limit."""
-    return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
-
-
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
-    """Media types of one family: `media_types("image", "png jpeg")`."""
+    """Returns media types of one family.
+
+    Example:
+        >>> sorted(media_types("image", "png jpeg"))
+        ['image/jpeg', 'image/png']
+
+    """
     return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
 
 
 class Box(NamedTuple):
-    """What one picture must fit in: its longer side and its area in pixels, its base64 text in characters.
+    """Limits of one image. A limit of 0 is unknown.
 
-    0 is no limit.
+    Attributes:
+        side: Limit of the longer side, in pixels.
+        pixels: Limit of the area, in pixels.
+        data: Limit of the base64 text, in characters.
+
     """
 
     side: int = 0
@@ -34,7 +39,13 @@ class Box(NamedTuple):
     data: int = 0
 
     def holds(self, size: tuple[int, int] | None, data: int) -> bool:
-        """Whether a picture of that size (None: unknown) and so many characters fits in."""
+        """Returns True if an image is within the limits.
+
+        Args:
+            size: Width and height in pixels. None if unknown: no limit of pixels then applies.
+            data: Length of the base64 text, in characters.
+
+        """
         if self.data and data > self.data:
             return False
         if size is None:
@@ -45,14 +56,16 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaLimits:
-    """How much of one kind of media a target takes in one request. 0 is no known limit.
+    """Limits of a target for one kind of media in one request. A limit of 0 is unknown.
 
-    count   how many
-    side    the longer side of a picture, in pixels
-    crowd   (count, side): with more pictures than `count`, the longer side of each
-    pixels  the area of a picture, in pixels
-    data    the base64 text of one, in characters
-    total   the base64 text of all together, in characters
+    Attributes:
+        count: Limit of media items.
+        side: Limit of the longer side of an image, in pixels.
+        crowd: Pair (count, side): with more than `count` images, the limit of the longer side of each.
+        pixels: Limit of the area of an image, in pixels.
+        data: Limit of the base64 text of one item, in characters.
+        total: Limit of the base64 text of all items, in characters.
+
     """
 
     count: int = 0
@@ -65,22 +78,24 @@ class MediaLimits:
     __repr__ = bounded_repr
 
     def box(self, count: int) -> Box:
-        """What each picture must fit in, when there are so many."""
-        most, side = self.crowd
-        crowded = most and count > most
-        return Box(min(side, self.side or side) if crowded else self.side, self.pixels, self.data)
+        """Returns the limits of each image in a request with `count` images."""
+        max_count, side = self.crowd
+        is_crowded = max_count and count > max_count
+        return Box(min(side, self.side or side) if is_crowded else self.side, self.pixels, self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
-    """How a target takes one kind of media in its user turns.
+    """Rule of a target for one kind of media in user turns.
 
-    types      the media types it takes; empty: any of the kind
-    schemes    the URL schemes that it fetches itself
-    url_types  the media types it takes by URL, if not the same
-    embed      whether it takes base64
-    magic      where the wire names no type: the beginnings of base64 text that it knows; other data is not sent
-    limits     how much of the kind one request may hold; None: no known limit
+    Attributes:
+        types: Media types that the target accepts. Empty: all types of the kind.
+        schemes: URL schemes that the target fetches itself.
+        url_types: Media types that the target accepts by URL. Empty: the same as `types`.
+        embed: True if the target accepts base64 data.
+        magic: Accepted first characters of base64 text, for an API without a field for the media type. Empty: any.
+        limits: Limits for one request. None: no limit is known.
+
     """
 
     types: frozenset[str] = frozenset()
@@ -93,23 +108,29 @@ class MediaRule:
     __repr__ = bounded_repr
 
     def takes(self, kind: str, media_type: str) -> bool:
-        """Whether data of the type is taken as media of the kind."""
-        return self.embed and _among(self.types, kind, media_type)
+        """Returns True if the target accepts data of a media type as media of a kind."""
+        return self.embed and _matches(self.types, kind, media_type)
 
     def fetches(self, kind: str, media_type: str | None) -> bool:
-        """Whether a URL of the type is taken; an unknown type (None) may be."""
-        return media_type is None or _among(self.url_types or self.types, kind, media_type)
+        """Returns True if the target accepts a URL of a media type. None, an unknown type, is accepted."""
+        return media_type is None or _matches(self.url_types or self.types, kind, media_type)
 
 
-def _among(types: frozenset[str], kind: str, media_type: str) -> bool:
+def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
     if types:
         return media_type in types
     return kind == "document" or media_type.startswith(f"{kind}/")
 
 
-LIMIT_STEPS = 5  # a limit is kept in steps of a fifth
+LIMIT_STEPS = 5
+"""Steps of a limit: media are omitted in fifths of the limit, so that prompt caches stay valid between steps."""
 
 
-def round_up_to_step(over: int, step: int) -> int:
-    """The least multiple of a step that is at least `over`."""
-    return -(-over // step) * step
+def excess(count: int, limit: int) -> int:
+    """Returns the number of the oldest media to omit out of `count`: a multiple of a fifth of the limit."""
+    return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
+
+
+def round_up_to_step(number: int, step: int) -> int:
+    """Returns the smallest multiple of `step` that is at least `number`."""
+    return -(-number // step) * step

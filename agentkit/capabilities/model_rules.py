@@ -36,8 +36,8 @@ class ModelRules:
         images: False if the model accepts no images. Images are then described or dropped, depending on `on_loss`.
             True keeps the provider's capabilities. The same holds for `audio`, `video` and `documents`.
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
-            joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
-            between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
+            joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` is
+            added between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
         call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
 

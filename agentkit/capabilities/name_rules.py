@@ -1,4 +1,4 @@
-"""Rules of identifiers and speaker names."""
+"""Rules of a target for identifiers, such as tool names and call ids, and for speaker names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["NameRule", "derive_call_id", "legal_speaker_name", "legal_speaker_na
 
 
 def short_hash(text: str, length: int) -> str:
-    """Returns the first hexadecimal digits of a text's SHA-256."""
-    from hashlib import sha256  # slow to import, and only needed for odd names
+    """Returns the first `length` hexadecimal digits of the SHA-256 of a text."""
+    from hashlib import sha256  # slow to import, and only needed for illegal names
 
     return sha256(text.encode()).hexdigest()[:length]
 
@@ -27,10 +27,15 @@ def derive_call_id(seed: str) -> str:
 
 @lru_cache(1024)
 def legal_speaker_name(name: str, refused: str) -> str:
-    """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
+    """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    What has to be changed gets a short hash; what comes out is left as it is when it comes again, as the names in
-    a log do. `legal_speaker_names` keeps several speakers apart.
+    A changed name ends with a short hash. A name that this function returned is returned unchanged, so that names
+    from a log stay the same. `legal_speaker_names` also makes the names of several speakers differ.
+
+    Args:
+        name: Name of the speaker.
+        refused: Characters that the API refuses, as the inside of a regular expression's character class.
+
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
@@ -38,27 +43,40 @@ def legal_speaker_name(name: str, refused: str) -> str:
 
 
 def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
-    """What the field gets for those speakers whose names it does not get as they are.
+    """Returns the legal names of those speakers whose names must change.
 
-    In the order in which they first speak: two never become one, and nobody takes the name that another was given.
-    What comes later changes nothing of what came before.
+    Different speakers always have different legal names. A later speaker never changes the legal name of an
+    earlier speaker.
+
+    Args:
+        names: Names of the speakers, in the order of the messages.
+        refused: Characters that the API refuses, as the inside of a regular expression's character class.
+
     """
-    given: dict[str, str] = {}
+    speakers: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        fitted, times = legal_speaker_name(name, refused), 0
-        while fitted in given:
-            times += 1
-            fitted = f"{fitted[:55]}_{short_hash(f'{name} {times}', 8)}"
-        given[fitted] = name
-    return {name: fitted for fitted, name in given.items() if name != fitted}
+        legal, attempt = legal_speaker_name(name, refused), 0
+        while legal in speakers:
+            attempt += 1
+            legal = f"{legal[:55]}_{short_hash(f'{name} {attempt}', 8)}"
+        speakers[legal] = name
+    return {name: legal for legal, name in speakers.items() if name != legal}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """Which identifiers a wire takes: a pattern for the whole, and a limit of characters.
+    """Rule of an API for identifiers.
 
-    `fit` leaves a legal identifier as it is and maps any other to a legal one that a hash of the original
-    makes unlike every other: the same in every process and every request.
+    Example:
+        >>> NameRule().fit("search"), NameRule().fit("web search!")
+        ('search', 'web_search_79531a0ed29bcc7c8ac75b0c')
+
+    Attributes:
+        pattern: Regular expression for the complete identifier.
+        limit: Limit of characters.
+        prefix: Start of an identifier that `fit` changes.
+        reserved: Identifiers that match the pattern, but are refused.
+
     """
 
     pattern: str = r"[A-Za-z0-9_-]+"
@@ -70,20 +88,23 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """Whether every identifier that messages do not mark as odd is legal."""
+        """True if all names are legal, except those with the features `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`."""
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
     @lru_cache(4096)  # noqa: B019 - rules live as long as the program
     def fit(self, name: str) -> str:
-        """The identifier that the wire gets."""
+        """Returns a legal identifier: `name` itself, or a name with a hash that no other name has.
+
+        The result is the same in every process and every request.
+        """
         legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
         if legal and name not in self.reserved:
             return name
         digest = short_hash(name, 24)
         if self.limit < 32:
             return digest[: self.limit]
-        kept = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")
-        stem = f"{self.prefix}{kept}"[: self.limit - 25].rstrip("_") or "x"
+        letters = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")
+        stem = f"{self.prefix}{letters}"[: self.limit - 25].rstrip("_") or "x"
         fitted = f"{stem}_{digest}"
         return fitted if re.fullmatch(self.pattern, fitted, re.ASCII) else f"x_{fitted}"[: self.limit]
 

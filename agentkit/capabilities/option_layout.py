@@ -1,4 +1,4 @@
-"""`OptionLayout`: where a request of one API has its tools, its tool choice and its output schema."""
+"""`OptionLayout`: keys of tools, tool choice and output schema in the requests of an API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _no_readers() -> dict[str, Callable[[Any], Any]]:
 class OptionLayout:
     """Keys of the options in a request. The defaults are `tool_choice` and `response_format`.
 
-    A path is a key, or several keys from the request inwards, separated by dots.
+    A path is one key, or several nested keys separated by dots.
 
     Attributes:
         function_types: Types of tools that the application runs. The provider runs tools of any other type.

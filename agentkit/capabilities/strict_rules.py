@@ -1,4 +1,4 @@
-"""What an API demands of a schema that is sent under strict mode."""
+"""`StrictRules`: rules of an API for JSON schemas under strict mode."""
 
 from __future__ import annotations
 

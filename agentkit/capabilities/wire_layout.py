@@ -1,4 +1,4 @@
-"""`WireLayout`: which keys of a request hold what, declared by each provider.
+"""`WireLayout`: the meaning of the keys in a request, declared by each provider.
 
 Counters, prefix digests, error location and the loaders of request options read requests of any wire format. They
 name no key themselves: each key comes from the layout of the provider.

@@ -1,4 +1,4 @@
-"""`Capabilities`: the form a target fills in, its rules for media and names, and the facts per model."""
+"""`Capabilities`: rules for media and names, changes of single fields, and facts about models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_media_types_of_a_family() -> None:
         (MediaRule(), "audio/wav", False),
     ],
 )
-def test_a_media_rule_takes_data(rule: MediaRule, media_type: str, taken: bool) -> None:
+def test_a_media_rule_accepts_data(rule: MediaRule, media_type: str, taken: bool) -> None:
     assert rule.takes("image", media_type) is taken
 
 
@@ -51,7 +51,7 @@ def test_a_media_rule_takes_data(rule: MediaRule, media_type: str, taken: bool) 
         (MediaRule(types=frozenset({"image/a"}), url_types=frozenset({"image/b"})), "image/a", False),
     ],
 )
-def test_a_media_rule_takes_urls(rule: MediaRule, media_type: str | None, fetched: bool) -> None:
+def test_a_media_rule_accepts_urls(rule: MediaRule, media_type: str | None, fetched: bool) -> None:
     assert rule.fetches("image", media_type) is fetched
 
 
@@ -85,7 +85,7 @@ NAMES = [
     ],
     ids=["plain", "prefixed", "nine", "letter first"],
 )
-def test_a_fitted_name_is_legal(rule: NameRule, name: str) -> None:
+def test_a_changed_name_is_legal(rule: NameRule, name: str) -> None:
     fitted = rule.fit(name)
     assert re.fullmatch(rule.pattern, fitted, re.ASCII)
     assert len(fitted) <= rule.limit
@@ -94,19 +94,19 @@ def test_a_fitted_name_is_legal(rule: NameRule, name: str) -> None:
         assert fitted == name
 
 
-def test_names_that_differ_stay_different() -> None:
+def test_different_names_have_different_legal_names() -> None:
     rule = NameRule()
     assert len({rule.fit(name) for name in NAMES}) == len(NAMES)
     assert len({NameRule(limit=9, pattern="[A-Za-z0-9]{9}").fit(name) for name in NAMES}) == len(NAMES)
 
 
-def test_a_reserved_name_is_fitted() -> None:
+def test_a_reserved_name_is_changed() -> None:
     rule = NameRule(reserved=frozenset({"json"}))
     assert rule.fit("json") != "json"
     assert rule.fit("jsonl") == "jsonl"
 
 
-def test_a_fitted_name_is_the_same_in_every_process() -> None:
+def test_a_changed_name_is_the_same_in_every_process() -> None:
     script = "from agentkit.provider_kit import NameRule; print(NameRule().fit('a b/ü'))"
     runs = {
         subprocess.run(
@@ -143,7 +143,7 @@ def test_override_changes_single_fields_of_groups() -> None:
     assert not changed.turns.speaker_names
 
 
-def test_override_applies_fields_after_the_group_that_holds_them() -> None:
+def test_override_applies_fields_after_their_group() -> None:
     changed = ECHO.override({"media.image": None, "media": MediaCapabilities(total=5)})
     assert changed.media == MediaCapabilities(total=5)
 
@@ -186,12 +186,12 @@ FACTS = (
         ("likewise-2", True, False),
     ],
 )
-def test_every_row_that_names_a_model_changes_its_form(model: str | None, image: bool, last_user: bool) -> None:
+def test_every_matching_row_changes_the_capabilities(model: str | None, image: bool, last_user: bool) -> None:
     form = apply_facts(ECHO, model, FACTS)
     assert (form.media.image is not None, form.turns.last_user) == (image, last_user)
 
 
-def test_an_unknown_model_keeps_the_form_of_its_provider() -> None:
+def test_an_unknown_model_has_the_capabilities_of_its_provider() -> None:
     assert apply_facts(ECHO, "other", FACTS) is ECHO
 
 
@@ -199,7 +199,7 @@ def test_an_unknown_model_keeps_the_form_of_its_provider() -> None:
     ("own", "per_call", "expected"),
     [(None, None, False), ("wise-2", None, True), ("wise-2", "other", False), ("other", "wise-2", True)],
 )
-def test_the_model_of_the_call_wins_over_the_formatters(
+def test_the_model_of_the_call_overrides_the_model_of_the_formatter(
     own: str | None, per_call: str | None, expected: bool
 ) -> None:
     formatter = target(*FACTS)(own)
@@ -208,7 +208,7 @@ def test_the_model_of_the_call_wins_over_the_formatters(
     assert formatter.capabilities(per_call).turns.last_user is expected
 
 
-def test_a_form_is_worked_out_once_a_model() -> None:
+def test_capabilities_are_computed_once_per_model() -> None:
     formatter: type[EchoFormatter] = target(*FACTS)
     first: Any = formatter("wise-2").capabilities()
     assert formatter("wise-2").capabilities() is first

@@ -1,4 +1,4 @@
-"""Declared rules of chat templates: what legalize makes of them, and what the ledger says."""
+"""Declared rules of chat templates: the requests and the ledger under each rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _said(messages: Any) -> list[tuple[str, Any]]:
     return [(message["role"], message["content"]) for message in messages]
 
 
-def test_without_a_system_role_the_prompt_begins_the_first_user_turn() -> None:
+def test_without_a_system_role_the_system_prompt_starts_the_first_user_turn() -> None:
     plan = _plan([system("Be brief."), system("Be kind."), user("Hi.")], rules=TEXT_ONLY)
     assert _said(plan.request["messages"]) == [("user", "Be brief.\nBe kind.\nHi.")]
     assert [entry.disposition for entry in plan.ledger.entries[:2]] == [Disposition.MOVED] * 2
@@ -60,14 +60,14 @@ def test_without_a_system_role_the_prompt_begins_the_first_user_turn() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope", "openai-responses"])
-def test_the_prompt_is_in_the_users_turn_on_every_wire(provider: str) -> None:
+def test_the_system_prompt_is_in_the_user_turn_for_every_provider(provider: str) -> None:
     request = _plan([system("PROMPT"), user("HELLO")], provider, ModelRules(system_role=False)).request
     turns = str(request.get("messages") or request.get("contents") or request.get("input"))
     assert "system" not in str(request)
     assert turns.index("PROMPT") < turns.index("HELLO")
 
 
-def test_the_prompt_is_a_user_turn_where_the_assistant_begins() -> None:
+def test_the_system_prompt_is_a_user_turn_before_a_first_assistant_turn() -> None:
     assert _said(_messages([system("Be brief."), assistant("Hi."), user("Ho.")], rules=TEXT_ONLY)) == [
         ("user", "Be brief."),
         ("assistant", "Hi."),
@@ -76,7 +76,7 @@ def test_the_prompt_is_a_user_turn_where_the_assistant_begins() -> None:
     assert _said(_messages([system("Be brief.")], rules=TEXT_ONLY)) == [("user", "Be brief.")]
 
 
-def test_an_instruction_for_the_answer_stands_behind_the_prompt() -> None:
+def test_an_output_instruction_follows_the_system_prompt() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     msgs = [system("Be brief."), user("Hi.")]
     messages = _messages(msgs, "deepseek", ModelRules(system_role=False), response_format=schema)
@@ -99,12 +99,12 @@ def test_without_a_tool_role_calls_and_results_are_texts() -> None:
     assert not plan.ledger.losses
 
 
-def test_texts_of_calls_stand_on_lines_of_their_own_where_parts_are_apart() -> None:
+def test_texts_of_calls_are_separate_lines_in_separate_parts() -> None:
     messages = _messages(PAIR, "openai", ModelRules(tool_role=False))
     assert [part["text"][:1] for part in messages[1]["content"]] == ["I", "\n", "A", "\n", "D"]
 
 
-def test_media_of_a_result_stay_with_its_text() -> None:
+def test_media_of_a_result_follow_its_text() -> None:
     msgs = [user("Look."), assistant(call("c1")), system(result("c1", "A map.", PICTURE))]
     parts = _messages(msgs, rules=ModelRules(tool_role=False))[2]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"]
@@ -115,7 +115,7 @@ def test_media_of_a_result_stay_with_its_text() -> None:
 
 
 @pytest.mark.parametrize("on_loss", ["describe", "drop"])
-def test_a_part_that_only_results_hold_is_a_loss(on_loss: Any) -> None:
+def test_an_opaque_block_of_a_result_is_a_loss(on_loss: Any) -> None:
     part = OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "x"})
     msgs = [user("Look."), assistant(call("c1")), system(ToolResultBlock("c1", "look", [part]))]
     plan = _plan(msgs, "anthropic", ModelRules(tool_role=False), on_loss=on_loss)
@@ -139,19 +139,19 @@ def test_without_parallel_calls_each_call_is_followed_by_its_result() -> None:
     assert moved == [f"msgs[1].content[{at}]" for at in (2, 3, 4)] + [f"msgs[2].content[{at}]" for at in (0, 1)]
 
 
-def test_one_call_alone_is_left_as_it_is() -> None:
+def test_a_single_call_is_not_changed() -> None:
     msgs = [user("Look."), assistant(call("c1")), system(result("c1", "A."))]
     assert _plan(msgs, "openai", ONE_CALL).request == _plan(msgs, "openai").request
 
 
-def test_calls_of_one_id_keep_their_results() -> None:
+def test_calls_with_equal_ids_have_their_own_results() -> None:
     calls = assistant(call("c", place="a"), call("c", place="b"))
     msgs = [user("Look."), calls, system(result("c", "A"), result("c", "B"))]
     messages = _messages(msgs, "openai", ONE_CALL)
     assert [message["content"] for message in messages if message["role"] == "tool"] == ["A", "B"]
 
 
-def test_an_assistant_turn_stands_between_a_result_and_a_user_turn() -> None:
+def test_an_assistant_turn_is_added_between_a_result_and_a_user_turn() -> None:
     msgs = [user("Look."), assistant(call("c1")), system(result("c1", "A.")), user("And?")]
     plan = _plan(msgs)
     assert _said(plan.request["messages"])[2:] == [("tool", "A."), ("assistant", RESULT_TURN), ("user", "And?")]
@@ -162,7 +162,7 @@ def test_an_assistant_turn_stands_between_a_result_and_a_user_turn() -> None:
     assert [message["role"] for message in relaxed] == ["user", "assistant", "tool", "user"]
 
 
-def test_declared_alternation_brings_the_rest_that_such_templates_want() -> None:
+def test_alternating_turns_implies_the_other_rules_of_such_templates() -> None:
     msgs = [assistant("Hi."), system("Now brief."), user("Ho."), system("Later."), user("So?")]
     rules = ModelRules(alternating_turns=True)
     assert _said(_messages([system("A."), system("B."), *msgs], "openai", rules))[0] == (
@@ -174,7 +174,7 @@ def test_declared_alternation_brings_the_rest_that_such_templates_want() -> None
     assert messages[0]["content"] == BEGIN_TURN
 
 
-def test_capabilities_of_third_parties_have_the_same_fields() -> None:
+def test_rules_apply_to_capabilities_of_third_parties() -> None:
     class Strict(VLLMChatFormatter):
         base = CHAT.override(
             {"name": "Strict", "turns.system_role": False, "turns.alternate": True, "tools.parallel_calls": False}
@@ -186,19 +186,19 @@ def test_capabilities_of_third_parties_have_the_same_fields() -> None:
     ]  # fmt: skip
 
 
-def test_rules_are_an_option_of_chat_models_too() -> None:
+def test_rules_are_an_option_of_chat_models() -> None:
     model = ChatModel("vllm:mine", model_rules=TEXT_ONLY)
     assert model.formatter.capabilities().turns.system_role is False
     assert model.formatter.capabilities() is ChatModel("vllm:mine", model_rules=TEXT_ONLY).formatter.capabilities()
 
 
-def test_rules_hold_for_what_others_did_in_a_history_of_many_agents() -> None:
+def test_rules_apply_to_tool_calls_of_other_agents() -> None:
     history = MultiAgentHistory(viewer="Friday", other_agents_tools="native")
     messages = _messages([system("A."), *PAIR, user("So?")], rules=TEXT_ONLY, history=history)
     assert {message["role"] for message in messages} == {"user", "assistant"}
 
 
-def test_tools_are_offered_as_asked() -> None:
+def test_rules_do_not_change_the_declared_tools() -> None:
     assert _plan(PAIR, rules=TEXT_ONLY, tools=[LOOK]).request["tools"]
 
 
@@ -212,13 +212,13 @@ def test_tools_are_offered_as_asked() -> None:
         ({"call_ids": 9}, "model_rules.call_ids"),
     ],
 )
-def test_rules_that_are_none_are_refused_by_name(rules: Any, place: str) -> None:
+def test_the_error_for_an_invalid_rule_names_the_rule(rules: Any, place: str) -> None:
     with pytest.raises(OptionError) as error:
         ModelRules(**rules)
     assert error.value.place == place
 
 
-def test_a_rule_for_call_ids_of_ones_own() -> None:
+def test_call_ids_can_have_a_custom_rule() -> None:
     rules = ModelRules(call_ids=NameRule(pattern="[0-9]+", limit=5))
     assert rules.apply(CHAT).tools.call_ids == NameRule(pattern="[0-9]+", limit=5)
     with pytest.raises(OptionError, match="model_rules"):
