@@ -98,7 +98,8 @@ def list_cache_markers(provider: str | LayoutSource, request: object) -> list[st
 
     """
     layout = _find_layout(provider)
-    return [*_find_markers(parse_log_text(request), "", layout)] if layout.cache_markers else []
+    log = parse_log_text(request)
+    return [*_find_markers(log, "", layout)] if _has_marker_keys(log, layout.cache_markers) else []
 
 
 def _find_layout(provider: str | LayoutSource) -> WireLayout:
@@ -216,6 +217,22 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
 
 
 # -- cache markers --------------------------------------------------------------------------------------------
+
+
+def _has_marker_keys(value: object, markers: frozenset[str]) -> bool:
+    """Returns True if an object has the key of a marker. Without such a key, no places need to be computed."""
+    level: list[Any] = [value] if markers else []
+    for _ in range(_MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for item in level:
+            if item.__class__ is dict:
+                if not markers.isdisjoint(item):
+                    return True
+                inner += item.values()
+            elif item.__class__ is list:
+                inner += item
+        level = inner
+    return False
 
 
 def _find_markers(value: object, place: str, layout: WireLayout, depth: int = 0) -> Iterator[str]:

@@ -143,22 +143,29 @@ def check_log_message(
             return
         reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
         raise MessageError(place, reason, _advice(_find_format(message)))
-    for key in sorted(_CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)):
+    foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
+    for key in sorted(foreign_keys) if foreign_keys else ():
         if message[key]:
             reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
             raise MessageError(f"{place}.{key}", reason, _advice(_find_format({key: message[key], "role": ""})))
-    for key in sorted(_TYPES.keys() & message.keys() & set(content_keys)):
-        expected = _TYPES[key]
-        if message[key] and not isinstance(message[key], expected):
-            reason = f"expected a {_NAMES[expected]}, got {type(message[key]).__name__}"
+    for key, expected in _TYPES.items():
+        value = message.get(key)
+        if value and not isinstance(value, expected) and key in content_keys:
+            reason = f"expected a {_NAMES[expected]}, got {type(value).__name__}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
     _check_blocks(message, f"{place}.content", block_key)
 
 
 _TYPES: dict[str, type] = {
-    **dict.fromkeys(("tool_calls", "invalid_tool_calls", "images"), list),
-    **dict.fromkeys(("thinking", "reasoning_content", "reasoning", "refusal"), str),
+    "images": list,
+    "invalid_tool_calls": list,
+    "reasoning": str,
+    "reasoning_content": str,
+    "refusal": str,
+    "thinking": str,
+    "tool_calls": list,
 }
+"""Types of content by key."""
 _NAMES: dict[type, str] = {list: "list", str: "string"}
 
 
@@ -169,8 +176,7 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
         raise MessageError(place, reason, "Pass a list with this object, if it is a block of this format.")
-    are_foreign = [len(as_object(block)) > 0 and key not in block for block in blocks]
-    if key is not None and blocks and all(are_foreign):
+    if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
         reason = f"a list of objects with {_list_keys(as_object(blocks[0]))} is not content of this format"
         raise MessageError(place, reason, _advice(_find_format({"role": "", "content": content})))
 
