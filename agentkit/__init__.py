@@ -1,8 +1,8 @@
 """Multi-agent conversations for the APIs of LLM providers.
 
 agentkit turns one list of messages (several speakers, tools, media, thinking) into the exact request of each
-provider, keeps the prompt within a token budget, reports the outcome of every block in a ledger, and parses the
-reply, whole or streamed, into a message.
+provider. It keeps the prompt within a token budget, and reports the outcome of every block in a ledger. It parses
+the reply, whole or streamed, into a message.
 
 Example:
     >>> from agentkit import Msg, load_provider
@@ -21,7 +21,7 @@ Main classes and functions by task:
   `load_provider` finds them by the name of the provider. They return a `Plan` with a `Ledger`.
 - Call a model: `ChatModel`, `ModelStream`, `compare`; errors derive from `AgentkitError`.
 - Use tools: `Tool`, `ToolChoice`, `run_tool_calls`.
-- Show several agents to one model: `MultiAgentHistory`, `ChatHistory`, `HistoryPolicy`, `read_history`.
+- Format the messages of several agents: `MultiAgentHistory`, `ChatHistory`, `HistoryPolicy`, `read_history`.
 - Limit the prompt: `Budget`; the strategies `OldestFirstInSteps`, `OldestFirst`, `ClearResults`, `ShrinkResults`,
   `DropMedia`, `Summarize`; the counters `CharacterTokenCounter`, `TiktokenCounter`, `HuggingFaceTokenCounter`,
   `UsageAnchoredCounter`.

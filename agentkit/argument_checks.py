@@ -1,4 +1,4 @@
-"""Checks of option names. The error for an unknown name suggests the right one."""
+"""Checks of the names and the types of options. The error for an unknown name suggests a similar option."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _AGENTSCOPE = {
 """Advice by option name of AgentScope 1.x."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# minimum similarity of a misspelled name; other parameters have less: vLLM's `min_tokens` has 0.8
+# Minimum similarity of a misspelled option. Parameters of providers are less similar: vLLM's `min_tokens` has 0.8.
 _MISSPELLED = 0.85
 
 
 def check_names(
-    owner: str, names: Iterable[str], known: Collection[str], advice: str = "Remove this option."
+    owner: str, names: Iterable[str], options: Collection[str], advice: str = "Remove this option."
 ) -> None:
-    """Raises OptionError for the first name that is not a known option of `owner`.
+    """Raises OptionError for the first name that is not an option of `owner`.
 
-    The error names the replacement of an AgentScope option, else the most similar known name. Else it ends with
-    `advice`, in which `NAME` stands for the name.
+    The advice of the error is the replacement of an AgentScope option, or else the most similar option, or else
+    `advice`, in which the name replaces `NAME`.
     """
     for name in names:
-        if name not in known:
-            closest = find_closest(name, known)
+        if name not in options:
+            closest = find_closest(name, options)
             advice = _AGENTSCOPE.get(name) or (f"Did you mean {closest!r}?" if closest else advice)
             raise OptionError(name, f"{owner} has no such option", advice.replace("NAME", repr(name)))
 
@@ -72,11 +72,11 @@ def _find_misspelled(name: str) -> str | None:
     return None if name in _CALL else find_closest(name, _CALL, _MISSPELLED)
 
 
-def find_closest(name: str, known: Iterable[str], similarity: float = 0.7) -> str | None:
-    """Returns the known name that is most similar to `name`. Returns None if none is similar enough."""
+def find_closest(name: str, candidates: Iterable[str], similarity: float = 0.7) -> str | None:
+    """Returns the candidate that is most similar to `name`. Returns None if no candidate is similar enough."""
     from difflib import get_close_matches  # imported here because only errors need it
 
-    return next(iter(get_close_matches(name, known, 1, similarity)), None)
+    return next(iter(get_close_matches(name, candidates, 1, similarity)), None)
 
 
 def check_option(name: str, value: object, expected_type: Any, advice: str = "") -> None:

@@ -64,8 +64,8 @@ def native_to_json(value: object) -> Any:
 def reply_to_json(value: object) -> Any:
     """Returns a complete reply as JSON values: see `native_to_json`. Lone surrogates become U+FFFD.
 
-    Each replacement is logged with its place. Text that pydantic parses has no lone surrogate: most replies need
-    no search.
+    Each replacement is logged with its place. Most replies need no search for lone surrogates, because pydantic
+    refuses to parse text that has one.
     """
     if isinstance(value, str | bytes | bytearray):
         try:
@@ -87,14 +87,14 @@ def parse_json(text: str | bytes | bytearray) -> Any:
     except (ValueError, TypeError):  # pydantic-core refuses lone surrogates
         pass
     try:
-        return json.loads(text)  # `json.loads` accepts lone surrogates, which some servers write
+        return json.loads(text)  # accepts lone surrogates, which some servers send
     except (ValueError, RecursionError) as error:
         raise MessageError("reply", f"expected JSON ({error})", "Pass the complete reply.") from None
 
 
 def as_object(value: object) -> dict[str, Any]:
     """Returns a JSON object unchanged, and an empty dict for any other value."""
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - no cast: it costs
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - a cast takes time
 
 
 def as_list(value: object) -> list[Any]:
@@ -237,7 +237,7 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 def replace_surrogates(value: Any, place: str) -> Any:
     """Returns a value whose lone surrogates are replaced by U+FFFD. Each replacement is logged.
 
-    A value without lone surrogates is returned itself. SDK objects and values nested too deeply do not change.
+    A value without lone surrogates is returned unchanged. SDK objects, and values nested too deeply, do not change.
 
     Args:
         value: JSON value.

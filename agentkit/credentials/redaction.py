@@ -70,33 +70,33 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
 def _redact_one(error: BaseException, redact: Redactor) -> None:
     with suppress(Exception):  # errors of other packages may refuse a change
-        error.args = tuple([_without(item, redact) for item in error.args])
+        error.args = tuple([_redact_part(item, redact) for item in error.args])
     with suppress(Exception):
         for name, item in [*vars(error).items()]:
-            changed = _without(item, redact)
+            changed = _redact_part(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
     if isinstance(error, UnicodeEncodeError):  # the text of a UnicodeEncodeError is built from `object`
         error.object = "?" * len(error.object)
 
 
-def _without(item: Any, redact: Redactor) -> Any:
+def _redact_part(item: Any, redact: Redactor) -> Any:
     """Returns an argument or attribute of an error without credentials; the same object if it has none."""
-    changed = _redacted(item, redact)
+    changed = _redact_value(item, redact)
     return item if changed == item else changed
 
 
-def _redacted(item: Any, redact: Redactor) -> Any:
+def _redact_value(item: Any, redact: Redactor) -> Any:
     if isinstance(item, str):
         return redact(item)
     if isinstance(item, bytes):
         return redact(item.decode("latin-1")).encode("latin-1")
     if type(item) is list:
-        return [_without(part, redact) for part in cast("list[Any]", item)]
+        return [_redact_part(part, redact) for part in cast("list[Any]", item)]
     if type(item) is tuple:
-        return tuple(_without(part, redact) for part in cast("tuple[Any, ...]", item))
+        return tuple(_redact_part(part, redact) for part in cast("tuple[Any, ...]", item))
     if type(item) is dict:
-        return {name: _without(part, redact) for name, part in cast("dict[Any, Any]", item).items()}
+        return {name: _redact_part(part, redact) for name, part in cast("dict[Any, Any]", item).items()}
     return item
 
 
@@ -116,11 +116,11 @@ def _find_secrets(roots: Iterable[object]) -> list[str]:
             secrets |= {value.strip(), *_TEXT_PIECES.findall(value)}
         elif "://" in value and "@" in value and (user := _USERINFO.search(value)):
             secrets |= set(user[0].split(":", 1))
-    spelled = {spelling for value in secrets if _is_secret(value) for spelling in _spellings(value)}
+    spelled = {spelling for value in secrets if _is_secret(value) for spelling in _list_spellings(value)}
     return sorted(spelled, key=lambda text: (-len(text), text))
 
 
-def _spellings(value: str) -> tuple[str, ...]:
+def _list_spellings(value: str) -> tuple[str, ...]:
     """Returns the value and its spellings in a URL, in JSON and in a Python repr."""
     in_url = (quote(value), quote(value, safe=""), unquote(value))
     return (value, *in_url, json.dumps(value)[1:-1], repr(value)[1:-1])

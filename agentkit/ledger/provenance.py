@@ -98,7 +98,8 @@ class TracedConversation:
     Attributes:
         msgs: The messages.
         origins: The origin of each message.
-        normal_form: The facts of the normal form; None if they are not known, or it is not in normal form.
+        normal_form: The facts of the normal form. None if the facts are unknown, or if the conversation is not in
+            normal form.
 
     """
 

@@ -86,7 +86,7 @@ class ArgumentBuffer:
         self._scanned_pieces = len(self._pieces)
 
     def partial(self, length: int) -> dict[str, Any]:
-        """Returns the object that the first `length` characters describe, as of the last checkpoint before."""
+        """Returns the object that the first `length` characters describe, up to the last checkpoint in them."""
         checkpoints = self._checkpoints
         end = checkpoints[-1]
         if end > length:  # an older event ends before the newest text

@@ -1,4 +1,4 @@
-"""`StreamOpening`: the first bytes of a stream, kept until it is clear that they are events."""
+"""`StreamOpening`: the first bytes of a stream, buffered until they are recognized as events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StreamOpening:
     span several lines, or one line that looks like the first of many events.
 
     Attributes:
-        is_over: True once the bytes are known to be events.
+        is_over: True after the bytes were recognized as events.
 
     """
 
@@ -38,7 +38,7 @@ class StreamOpening:
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:
-        """Returns all bytes so far once they are known to be events, and no bytes before."""
+        """Returns all bytes so far if they are recognized as events. Returns no bytes before."""
         self._pieces.append(piece)
         self._size += len(piece)
         check_event_size(self._size)

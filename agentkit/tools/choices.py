@@ -1,4 +1,4 @@
-"""Tool choices: the tools that a model may or must call. Parses each form that callers pass."""
+"""Tool choices: the tools that a model may or must call, and the parser of the values that callers pass."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 
 
 def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
-    """Parses a tool choice without a look at the tools.
+    """Parses a tool choice. Does not check that its tools exist.
 
     Raises:
         OptionError: The choice is malformed.

@@ -15,27 +15,30 @@ __all__ = ["split_docstring"]
 def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """Splits a docstring in Google, NumPy, reST or Epydoc style.
 
-    Returns the description without the sections, and the descriptions of the parameters by name. A docstring in no
-    known style is returned whole, as the description. Raises MissingExtraError if `docstring-parser` is not
-    installed.
+    Returns the description without the sections, and the descriptions of the parameters by name. A docstring in
+    any other style is returned as the description, unchanged.
+
+    Raises:
+        MissingExtraError: `docstring-parser` is not installed.
+
     """
     try:
         from docstring_parser import DocstringStyle, ParseError, parse
     except ImportError:
         raise MissingExtraError("docstring-parser", "tools", "Parsing the sections of a docstring") from None
-    text = _with_indented_section(inspect.cleandoc(docstring))
+    text = _indent_first_section(inspect.cleandoc(docstring))
     try:
-        found: Any = parse(_FIRST_PARAGRAPH + text)
+        parsed: Any = parse(_FIRST_PARAGRAPH + text)
     except ParseError:
         return text, {}
     parameters: dict[str, str] = {}
-    for parameter in found.params:
+    for parameter in parsed.params:
         for name in parameter.arg_name.split(","):  # NumPy style allows several names: `x, y : int`
             if description := inspect.cleandoc(parameter.description or ""):
                 parameters.setdefault(name.strip().lstrip("*"), description)
-    description = (found.description or "").removeprefix(_FIRST_PARAGRAPH.strip()).strip()
-    if found.style is DocstringStyle.GOOGLE and found.meta:
-        description = "\n\n".join(filter(None, [description, *_prose_after_sections(text)]))
+    description = (parsed.description or "").removeprefix(_FIRST_PARAGRAPH.strip()).strip()
+    if parsed.style is DocstringStyle.GOOGLE and parsed.meta:
+        description = "\n\n".join(filter(None, [description, *_find_prose_after_sections(text)]))
     return description, parameters
 
 
@@ -46,13 +49,13 @@ _SECTION = re.compile(r"^[A-Z][\w ]*:[ \t]*$", re.MULTILINE)
 _LONE_SECTION = re.compile(r"(Args|Arguments|Parameters|Params):\n(?=\S)")
 
 
-def _with_indented_section(text: str) -> str:
+def _indent_first_section(text: str) -> str:
     """Returns the text with the section of its first line indented: `cleandoc` dedents all later lines."""
     title = _LONE_SECTION.match(text)
     return text if title is None else title[0] + indent(text[title.end() :], "    ")
 
 
-def _prose_after_sections(text: str) -> list[str]:
+def _find_prose_after_sections(text: str) -> list[str]:
     """Returns the unindented paragraphs after sections, which the parser omits."""
     _, *sections = _SECTION.split(text)
     paragraphs = [part for section in sections for part in re.split(r"\n\s*\n", section.strip("\n"))]

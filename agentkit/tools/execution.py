@@ -60,7 +60,7 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
 
 
 async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
-    """Returns the value of a function that runs in a worker thread. An abandoned thread ends by itself.
+    """Returns the value of a function that runs in a worker thread. A cancellation does not wait for the thread.
 
     Without a limiter the function waits for one of anyio's threads, which other tools may occupy for long.
     """
@@ -104,7 +104,7 @@ def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Value or exception of a function in a thread: StopIteration and coroutines cannot leave a thread as such."""
+    """Value or exception of a function in a worker thread, which cannot raise StopIteration itself."""
 
     value: Any = None
     error: BaseException | None = None

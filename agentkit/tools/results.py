@@ -35,7 +35,7 @@ def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
         return replace(value, id=block.id, name=block.name)
     try:
         fields = None if isinstance(value, str) else read_mcp_result(value)
-        return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, value)}))
+        return ToolResultBlock(block.id, block.name, **(fields or {"output": _write_output(block, value)}))
     except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
         type_name = type(value).__name__
         _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, type_name, type(error).__name__)
@@ -44,15 +44,15 @@ def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
         return as_refusal(block, f"The tool returned a {type_name} that cannot be converted to JSON: {error}")
 
 
-def _output(
+def _write_output(
     block: ToolUseBlock, value: object
 ) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]]:
     items: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
     parts = [*map(_as_block, items)]
     if not any(parts):
-        return _text(block, cast("object", value))
+        return _write_text(block, cast("object", value))
     pairs = zip(items, parts, strict=True)
-    return [TextBlock(_text(block, item)) if part is None else part for item, part in pairs]
+    return [TextBlock(_write_text(block, item)) if part is None else part for item, part in pairs]
 
 
 def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
@@ -60,34 +60,34 @@ def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | Non
     return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
 
 
-def _text(block: ToolUseBlock, value: object) -> str:
+def _write_text(block: ToolUseBlock, value: object) -> str:
     """Returns a string unchanged and any other value as JSON text. Lone surrogates are replaced."""
     place = f"tool {block.name!r}: its result"
-    return as_text(value, place) if isinstance(value, str) else _json(value, place)
+    return as_text(value, place) if isinstance(value, str) else _write_json(value, place)
 
 
-def _json(value: object, place: str) -> str:
+def _write_json(value: object, place: str) -> str:
     if _contains_block(value):
-        raise ValueError("it contains a message or a block. Return a block, or a list of blocks")
+        raise ValueError("the value contains a message or a block. Return a block, or a list of blocks")
     try:
         return to_json(value, inf_nan_mode="strings").decode()
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        values = to_jsonable_python(_with_clean_texts(value, place), inf_nan_mode="strings")
+        values = to_jsonable_python(_clean_texts(value, place), inf_nan_mode="strings")
         return to_json(make_json_safe(values, place)).decode()
 
 
-def _with_clean_texts(value: object, place: str) -> object:
+def _clean_texts(value: object, place: str) -> object:
     """Returns the value with texts that UTF-8 can encode. Keys are content: `place` names the whole result."""
     if isinstance(value, str):
         return as_text(value, place)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, object]", value).items()
         clean = ((as_text(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
-        return {key: _with_clean_texts(item, place) for key, item in clean}
+        return {key: _clean_texts(item, place) for key, item in clean}
     if isinstance(value, list | tuple):
-        return [_with_clean_texts(item, place) for item in cast("Iterable[object]", value)]
+        return [_clean_texts(item, place) for item in cast("Iterable[object]", value)]
     return value
 
 
