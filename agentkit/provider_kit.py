@@ -6,16 +6,18 @@ Applications import `agentkit`.
 Parts of a provider, in the order in which a message meets them:
 
 - `Provider`: the value that an entry point of the group `agentkit.providers` names.
-- `Capabilities`: the rules of the target, with `MediaRule`, `MediaLimits`, `NameRule` and `StrictRules`;
-  `ModelFact` changes them for single models.
+- `WireLayout`: the keys of a request. Counters, prefix digests and the location of errors read requests with it.
+- `Capabilities`: the rules of the target, in the groups `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
+  `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
 - `FormatterBase`: its `convert` writes a `LegalConversation` and a `RequestSpec` as a `Request`.
-- `EndpointBase`: sends an `OutgoingRequest` through the SDK client and returns the reply or an `IncomingStream`.
+- `EndpointBase`: sends an `OutgoingRequest` through the SDK client, and returns the reply or an `IncomingStream`.
+  `HttpEndpoint` is the endpoint of an API without an SDK.
 - `ErrorPatterns`: codes and texts of the API's errors, which select the error class of a failed call.
-- `StreamParserBase`: reads native events and replies into a `ReplyBuilder`; `parse_failure` reads error bodies.
+- `StreamParserBase`: reads native events and replies into a `ReplyBuilder`. `parse_failure` reads error bodies.
 - `RemoteTokenCounter`: counts a request at an endpoint of the provider.
 
-The remaining functions are helpers for converters, parsers and loaders. The message and error classes are those of
-`agentkit`.
+Converters, parsers and loaders share all other functions. The message and error classes are those of `agentkit`.
+`agentkit.testing.check_provider` checks a provider.
 """
 
 from __future__ import annotations
