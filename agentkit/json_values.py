@@ -237,7 +237,7 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 def replace_surrogates(value: Any, place: str) -> Any:
     """Returns a value whose lone surrogates are replaced by U+FFFD. Each replacement is logged.
 
-    A value without lone surrogates is returned unchanged. SDK objects, and values nested too deeply, do not change.
+    A value without lone surrogates is returned unchanged. SDK objects and values nested too deeply do not change.
 
     Args:
         value: JSON value.

@@ -7,7 +7,7 @@ Parts of a provider, in the order in which a message meets them:
 
 - `Provider`: the value that an entry point of the group `agentkit.providers` names.
 - `WireLayout`: the keys of a request. Counters, prefix digests and the location of errors read requests with it.
-- `Capabilities`: the rules of the target, in the groups `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
+- `Capabilities`: the rules of the target, in groups: `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
   `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
 - `FormatterBase`: its `convert` writes a `LegalConversation` and a `RequestSpec` as a `Request`.
 - `EndpointBase`: sends an `OutgoingRequest` through the SDK client, and returns the reply or an `IncomingStream`.
