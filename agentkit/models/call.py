@@ -1,4 +1,4 @@
-"""`ModelCall`: one call of a model: what is sent, and how its answer is read."""
+"""`ModelCall`: one request to a model, the parsing of its reply, and the errors of the call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from agentkit.budget.budget import Budget
-from agentkit.credentials.redaction import Redactor, create_redactor, redact_error
+from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import (
     AgentkitError,
     BadRequestError,
@@ -36,190 +36,209 @@ from agentkit.tokens.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["ModelCall"]
 
-_STRAY = re.compile(r"no running event loop|different (event )?loop|loop is closed|called from async context")
-"""What asyncio, trio and HTTP clients say of connections and locks that a loop before made."""
-_OVER = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
-_ONE_EACH = "Make a client in each event loop, or give none: ChatModel opens its own in each."
+_FOREIGN_LOOP: Final = re.compile(
+    r"no running event loop|different (event )?loop|loop is closed|called from async context"
+)
+"""Texts of asyncio, trio and HTTP clients about connections and locks of another event loop."""
+_CLOSED_CLIENT: Final = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class ModelCall:
-    """One call: its plan, and how to send it.
+    """One model call: the plan, and all that is needed to send the plan and to parse the reply.
 
-    viewer   whose reply it is, in a history of many agents
-    budget   its counter is told what the provider counted
-    shorter  makes a shorter plan, after an error that says that this one is too long; it is asked once. None: the
-             plan stays as it is
+    Attributes:
+        provider: Provider of the model.
+        model: Name of the model.
+        endpoint: Endpoint that sends the request.
+        plan: Plan of the request. `replan` replaces the plan.
+        parameters: Parameters of the provider.
+        viewer: Agent that the reply is for. None without a viewer.
+        budget: Budget of the plan. A UsageAnchoredCounter of the budget gets the usage of the reply.
+        shorten: Function that returns a shorter plan after a ContextLengthError. It is called at most once. None:
+            the plan is not shortened.
+
     """
 
     provider: Provider
     model: str
     endpoint: EndpointBase
     plan: Plan
-    parameters: Mapping[str, Any] = field(repr=False)  # headers may hold keys
+    parameters: Mapping[str, Any] = field(repr=False)  # headers may contain keys
     viewer: str | None = None
     budget: Budget | None = None
-    shorter: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
+    shorten: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
 
-    def parser(self) -> StreamParserBase:
-        """A reader for the reply to `plan`."""
-        return self._reader(**self._reading())
-
-    @property
-    def _reader(self) -> type[StreamParserBase]:
-        if self.provider.parser is None:
-            raise ProviderError(self.provider.name, "it has no reader of replies", available_providers())
-        return self.provider.parser
-
-    def _reading(self) -> dict[str, Any]:
-        return {
-            "request": self.plan.request,
-            "name": self.viewer or "assistant",
-            "tool_names": self.plan.tool_names,
-            "redact": self.create_redactor(),
-        }
-
-    def _outgoing(self, *, stream: bool) -> OutgoingRequest:
-        if self.endpoint.closed:
-            raise self._closed()
-        return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
-
-    async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """The reply to `plan`, not opened yet."""
-        return self.endpoint.stream(self._outgoing(stream=True))
-
-    async def whole(self) -> Msg:
-        """The reply, whole, if need be to a shorter plan."""
+    async def generate(self) -> Msg:
+        """Returns the complete reply. After a ContextLengthError, sends a shorter plan if there is one."""
         try:
-            return await self._reply()
+            return await self._generate_once()
         except ContextLengthError as error:
             if not await self.replan(error):
                 raise
-        return await self._reply()
+        return await self._generate_once()
 
-    async def _reply(self) -> Msg:
-        outgoing = self._outgoing(stream=False)
-        if self.endpoint.requires_stream(outgoing):
-            return await self._gathered()
-        try:
-            answer = await self.endpoint.send(outgoing)
-            if isinstance(answer, bytes | str) and not answer.strip():
-                raise self._error(Failure("the answer is empty", network=True))
-            found = native_to_json(answer)
-            failure = self.endpoint.failure_from_reply(found)
-            if failure is None:
-                return self.settled(self._reader.parse_response(found, **self._reading()))
-            ours = self.error_of(failure)
-        except Exception as error:
-            ours = self.error_of(error)
-            if (ours is None or ours is error) and not self.endpoint.requires_stream(outgoing):
-                raise
-        if self.endpoint.requires_stream(outgoing):  # the error taught it
-            return await self._gathered()
-        assert ours is not None
-        raise ours  # outside the handler, so that an error that shows a key does not become its context
+    async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+        """Returns the context manager of the streamed reply. Entering it sends the request."""
+        return self.endpoint.stream(self._build_request(stream=True))
 
-    async def _gathered(self) -> Msg:
-        """The whole reply, from a stream. What is cut off is no whole reply."""
-        async with ModelStream(self._itself) as stream:
-            reply = await stream.finish()
-        if reply.finish_reason is FinishReason.INTERRUPTED:
-            said = "the stream ended before the reply did"
-            raise NetworkError(self.provider.name, said, request_id=stream.request_id)
-        return reply
+    def create_parser(self) -> StreamParserBase:
+        """Returns a parser for the streamed reply."""
+        return self._parser_class(**self._parser_options())
 
-    async def _itself(self) -> ModelCall:
-        return self
-
-    def settled(self, msg: Msg) -> Msg:
-        """The message as the conversation keeps it."""
+    def finish_message(self, msg: Msg) -> Msg:
+        """Reports the usage of a reply to the counter, and returns the reply without the prefix of the viewer."""
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
         return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
-    def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
+    def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
         """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it.
 
-        Neither error shows a credential afterwards. The SDK's error becomes the cause, unless it still shows one.
+        Credentials are removed from both errors. The SDK's error becomes the cause, unless it still shows one.
         """
-        redact = self.create_redactor(error)
+        redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
-            ours: AgentkitError | None = self._error(error)
+            raised: AgentkitError | None = self._as_model_error(error)
             is_clean = True
         else:
-            ours = self._known_error(error)
+            raised = self._classify(error)
             is_clean = redact_error(error, redact)
-            if ours is None and not is_clean:
-                ours = ModelError(self.provider.name, f"{type(error).__name__}: {error}")
-        if ours is not None and ours is not error:
-            redact_error(ours, redact)
-            ours.__cause__ = error if isinstance(error, BaseException) and is_clean else None
-        return ours
-
-    def create_redactor(self, *more: object) -> Redactor:
-        """Returns a function that removes the credentials of the client, the call and its error from a text."""
-        return create_redactor(self.endpoint.client, self.parameters, *more)
-
-    def _known_error(self, error: BaseException) -> AgentkitError | None:
-        """The error of ours that it is; None for one that is neither the provider's nor the transport's."""
-        if isinstance(error, ModelError):
-            return error
-        if isinstance(error, MessageError):
-            return ModelError(self.provider.name, f"an answer that is none: {error.reason}")
-        if isinstance(error, TypeError) and "JSON serializable" in str(error):
-            return OptionError("parameters", str(error), "Give values that JSON has a word for.")
-        if _is_header_error(error):
-            reason = "a key or a header has a character that HTTP headers cannot carry"
-            return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
-        failure, runtime = self.endpoint.failure_from_exception(error), _runtime_error(error)
-        if self.endpoint.closed and (runtime or (failure and failure.network)):
-            return self._closed()
-        if runtime and _OVER.search(str(runtime)):
-            said, advice = f"the client is closed ({runtime})", "Keep it open for as long as the model is used."
-            return NetworkError(self.provider.name, said, retryable=False, advice=advice)
-        if runtime and _STRAY.search(str(runtime)):
-            said = f"the client has connections of another event loop ({runtime})"
-            return NetworkError(self.provider.name, said, retryable=False, advice=_ONE_EACH)
-        if failure and failure.network and _is_address_error(error):
-            advice = "Pass a base_url that begins with 'http://' or 'https://'."
-            return NetworkError(self.provider.name, failure.message, retryable=False, advice=advice)
-        return None if failure is None else self._error(failure)
-
-    def _closed(self) -> ModelError:
-        said, advice = "the model was closed during the call", "Close it when its calls are over."
-        return NetworkError(self.provider.name, said, retryable=False, advice=advice)
-
-    def _error(self, failure: Failure) -> ModelError:
-        patterns = self.provider.error_patterns
-        place = self._place(failure) if get_error_class(failure, patterns) is BadRequestError else ""
-        return as_model_error(failure, self.provider.name, patterns, place)
-
-    def _place(self, failure: Failure) -> str:
-        plan = self.plan
-        said = f"{failure.message} {failure.param or ''}"
-        return locate_block(said, plan.request, self.provider.layout, plan.ledger.msgs, call_ids=plan.call_ids)
+            if raised is None and not is_clean:
+                raised = ModelError(self.provider.name, f"{type(error).__name__}: {error}")
+        if raised is not None and raised is not error:
+            redact_error(raised, redact)
+            raised.__cause__ = error if isinstance(error, BaseException) and is_clean else None
+        return raised
 
     @property
-    def may_replan(self) -> bool:
-        """Whether a prompt that is too long will be made shorter."""
-        return self.shorter is not None
+    def can_replan(self) -> bool:
+        """True if a prompt that is too long can still be shortened."""
+        return self.shorten is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
-        """Make `plan` a shorter one, if it may be; whether it was."""
-        shorter, self.shorter = self.shorter, None
-        plan = await shorter(self.plan, error) if shorter else None
+        """Replaces the plan by a shorter plan. Returns False if there is none."""
+        shorten, self.shorten = self.shorten, None
+        plan = await shorten(self.plan, error) if shorten else None
         if plan is None:
             return False
         self.plan = plan
         return True
 
+    @property
+    def _parser_class(self) -> type[StreamParserBase]:
+        if self.provider.parser is None:
+            raise ProviderError(self.provider.name, "no parser of replies", available_providers())
+        return self.provider.parser
 
-_ADDRESS_ERRORS = frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"})  # httpx, aiohttp
+    def _parser_options(self) -> dict[str, Any]:
+        return {
+            "request": self.plan.request,
+            "name": self.viewer or "assistant",
+            "tool_names": self.plan.tool_names,
+            "redact": create_redactor(self.endpoint.client, self.parameters),
+        }
+
+    def _build_request(self, *, stream: bool) -> OutgoingRequest:
+        if self.endpoint.closed:
+            raise self._closed_error()
+        return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
+
+    async def _generate_once(self) -> Msg:
+        outgoing = self._build_request(stream=False)
+        if self.endpoint.requires_stream(outgoing):
+            return await self._generate_by_stream()
+        try:
+            return await self._send(outgoing)
+        except Exception as error:
+            raised = self.as_agentkit_error(error)
+            # The endpoint may have learned from the error that the model requires a stream.
+            requires_stream = self.endpoint.requires_stream(outgoing)
+            if not requires_stream and (raised is None or raised is error):
+                raise
+        if requires_stream:
+            return await self._generate_by_stream()
+        assert raised is not None
+        raise raised  # outside the handler, so that an error that shows a key does not become its context
+
+    async def _send(self, outgoing: OutgoingRequest) -> Msg:
+        answer = await self.endpoint.send(outgoing)
+        if isinstance(answer, bytes | str) and not answer.strip():
+            raise self._as_model_error(Failure("the reply is empty", network=True))
+        reply = native_to_json(answer)
+        failure = self.endpoint.failure_from_reply(reply)
+        if failure is not None:
+            raise self._as_model_error(failure)
+        return self.finish_message(self._parser_class.parse_response(reply, **self._parser_options()))
+
+    async def _generate_by_stream(self) -> Msg:
+        """Returns the complete reply of a stream. An interrupted reply is an error here."""
+        async with ModelStream(self._open) as stream:
+            reply = await stream.finish()
+        if reply.finish_reason is FinishReason.INTERRUPTED:
+            reason = "the stream ended before the reply was complete"
+            raise NetworkError(self.provider.name, reason, request_id=stream.request_id)
+        return reply
+
+    async def _open(self) -> ModelCall:
+        return self
+
+    def _classify(self, error: BaseException) -> AgentkitError | None:
+        """Returns the agentkit error for an exception, or None if it is not of the provider or the transport."""
+        if isinstance(error, ModelError):
+            return error
+        if isinstance(error, MessageError):
+            return ModelError(self.provider.name, f"unreadable reply: {error.reason}")
+        if isinstance(error, TypeError) and "JSON serializable" in str(error):
+            return OptionError("parameters", str(error), "Pass JSON values.")
+        if _is_header_error(error):
+            reason = "a key or a header has a character that HTTP headers cannot carry"
+            return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
+        failure, runtime_error = self.endpoint.failure_from_exception(error), _find_runtime_error(error)
+        if self.endpoint.closed and (runtime_error or (failure and failure.network)):
+            return self._closed_error()
+        if runtime_error and _CLOSED_CLIENT.search(str(runtime_error)):
+            advice = "Keep the client open while the model is used."
+            return self._client_error(f"the client is closed ({runtime_error})", advice)
+        if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
+            advice = (
+                "Create a client in each event loop, or pass no client: ChatModel then opens one in each loop."
+            )
+            return self._client_error(
+                f"the client has connections of another event loop ({runtime_error})", advice
+            )
+        if failure and failure.network and _is_address_error(error):
+            advice = "Pass a base_url that begins with 'http://' or 'https://'."
+            return self._client_error(failure.message, advice)
+        return None if failure is None else self._as_model_error(failure)
+
+    def _closed_error(self) -> NetworkError:
+        advice = "Close the model after its calls have ended."
+        return self._client_error("the model was closed during the call", advice)
+
+    def _client_error(self, reason: str, advice: str) -> NetworkError:
+        """Returns the error for a client that cannot be used. A retry does not help."""
+        return NetworkError(self.provider.name, reason, retryable=False, advice=advice)
+
+    def _as_model_error(self, failure: Failure) -> ModelError:
+        patterns = self.provider.error_patterns
+        is_refusal = get_error_class(failure, patterns) is BadRequestError
+        return as_model_error(failure, self.provider.name, patterns, self._locate(failure) if is_refusal else "")
+
+    def _locate(self, failure: Failure) -> str:
+        plan = self.plan
+        text = f"{failure.message} {failure.param or ''}"
+        return locate_block(text, plan.request, self.provider.layout, plan.ledger.msgs, call_ids=plan.call_ids)
+
+
+_ADDRESS_ERRORS: Final = frozenset(
+    {"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"}
+)  # httpx, aiohttp
 
 
 def _is_address_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client refused the URL, which no retry changes."""
+    """Returns True if an HTTP client refused the URL. A retry does not help."""
     while error is not None and type(error).__name__ not in _ADDRESS_ERRORS:
         error = error.__cause__ or error.__context__
     return error is not None
@@ -234,6 +253,6 @@ def _is_header_error(error: BaseException | None) -> bool:
     return False
 
 
-def _runtime_error(error: BaseException) -> RuntimeError | None:
-    """The RuntimeError, and none of its kinds, that an error is, or that an SDK has wrapped in its own."""
-    return next((one for one in (error, error.__cause__) if type(one) is RuntimeError), None)
+def _find_runtime_error(error: BaseException) -> RuntimeError | None:
+    """Returns the RuntimeError (no subclass) that an error is, or that an SDK has wrapped."""
+    return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from math import inf
-from threading import Lock
 from typing import Any, Never, Self, Unpack, cast
-
-import anyio
-import anyio.to_thread
 
 from agentkit.argument_checks import check_names
 from agentkit.budget.budget import Budget
-from agentkit.credentials.client_options import check_client, clean_options
-from agentkit.errors import BudgetError, ContextLengthError, InputError, OptionError
-from agentkit.event_loop import get_running_loop, has_ended, run_to_completion
+from agentkit.credentials.client_options import clean_options
+from agentkit.errors import BudgetError, ContextLengthError, OptionError
+from agentkit.event_loop import run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
 from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
 from agentkit.models.call import ModelCall
-from agentkit.models.client_opening import get_endpoint, open_endpoint
-from agentkit.models.endpoint import EndpointBase
+from agentkit.models.client import CLOSE_SECONDS, ModelClient
 from agentkit.models.model_options import (
     CALL_OPTIONS,
     NO_PARAMETERS,
@@ -48,9 +41,6 @@ from agentkit.tools.tool import ToolLike
 __all__ = ["ChatModel"]
 
 _log = get_logger("models")
-
-_CLOSE_SECONDS = 5.0
-"""Seconds that open connections have to close."""
 
 _SHORTENED_SHARE = 0.75
 """Share of a prompt that remains if the provider does not name its limit."""
@@ -123,18 +113,7 @@ class ChatModel:
         self.timeout = options.get("timeout")
         replan = options.get("replan")
         self.replan = self.formatter.budget is not None if replan is None else replan
-        self._client_options = dict(client_options or {})
-        self._owns = client is None
-        self._endpoint: EndpointBase | None = None
-        if client is not None:
-            endpoint = get_endpoint(self.provider)
-            endpoint.check(client)
-            check_client(client)
-            self._endpoint = endpoint(client)
-        self._loop: Any = None  # event loop of a client that the model opened
-        self._abandoned: EndpointBase | None = None  # of an event loop that has ended
-        self._binding = Lock()
-        self._opening = anyio.Lock()
+        self._client = ModelClient(self.provider, client, client_options or {})
 
     def __repr__(self) -> str:
         viewer = f", viewer={shorten_repr(self.viewer, 60)}" if self.viewer is not None else ""
@@ -192,7 +171,7 @@ class ChatModel:
         check_names("generate()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
         request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
         call = await self._call(msgs, request_options, max_tokens, parameters)
-        return await call.whole()
+        return await call.generate()
 
     def stream(
         self,
@@ -212,7 +191,7 @@ class ChatModel:
 
     async def open(self) -> Self:
         """Opens the client now. The first call otherwise imports the SDK, which takes a second or more."""
-        await self._opened()
+        await self._client.open()
         return self
 
     async def aclose(self) -> None:
@@ -220,23 +199,13 @@ class ChatModel:
 
         A call that is in progress raises a NetworkError.
         """
-        if not self._owns or self._loop is None:
-            return
-        self._bind()
-        async with self._opening:
-            await self._close_abandoned()
-            endpoint, self._endpoint = self._endpoint, None
-            if endpoint is not None:
-                endpoint.closed = True
-                await run_to_completion(endpoint.aclose, _CLOSE_SECONDS)
+        await self._client.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await run_to_completion(self.aclose, _CLOSE_SECONDS)
-
-    # -- inside --------------------------------------------------------------------------------------------------
+        await run_to_completion(self.aclose, CLOSE_SECONDS)
 
     async def _call(
         self,
@@ -246,11 +215,11 @@ class ChatModel:
         parameters: Mapping[str, Any] | None,
     ) -> ModelCall:
         check_call_options(max_tokens, parameters)
-        planned = isinstance(msgs, Plan)
-        if planned and any(item is not None for item in options.values()):
+        is_plan = isinstance(msgs, Plan)
+        if is_plan and any(item is not None for item in options.values()):
             raise OptionError("tools", "cannot be combined with a plan", "Pass them to model.plan().")
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
-        endpoint = await self._opened()
+        endpoint = await self._client.open()
         limit = self.max_tokens if max_tokens is None else max_tokens
         merged = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
         merged = clean_options("parameters", {name: value for name, value in merged.items() if value is not None})
@@ -258,48 +227,9 @@ class ChatModel:
             raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
             merged = {**endpoint.max_tokens_parameter(limit), **merged}
-        shorter = None if planned or not self.replan else partial(self._replan, options)
+        shorter = None if is_plan or not self.replan else partial(self._replan, options)
         budget = self.formatter.budget
         return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorter)
-
-    async def _opened(self) -> EndpointBase:
-        """Returns the endpoint, opened once and in a thread: the import of an SDK takes a second."""
-        if self._owns:
-            self._bind()
-        if self._endpoint is not None:
-            return self._endpoint
-        async with self._opening:
-            await self._close_abandoned()
-            if self._endpoint is None:
-                # A cancellation waits. Otherwise no code could close the new client.
-                await run_to_completion(self._open, inf)
-            assert self._endpoint is not None
-            return self._endpoint
-
-    async def _open(self) -> None:
-        opening = partial(open_endpoint, get_endpoint(self.provider), self._client_options)
-        self._endpoint = await anyio.to_thread.run_sync(opening)
-
-    def _bind(self) -> None:
-        """Binds the model to the running event loop. Connections and locks of another loop do not work in it."""
-        loop = get_running_loop()
-        with self._binding:
-            if self._loop is loop:
-                return
-            if self._loop is not None and not has_ended(self._loop):
-                advice = "Create a ChatModel for each event loop."
-                raise InputError(
-                    "model", "the client belongs to another event loop, which is still running", advice
-                )
-            self._loop, self._opening = loop, anyio.Lock()
-            self._abandoned, self._endpoint = self._endpoint, None
-
-    async def _close_abandoned(self) -> None:
-        """Closes the client of an event loop that has ended. Its connections ended too, so closing may fail."""
-        abandoned, self._abandoned = self._abandoned, None
-        if abandoned is not None:
-            with suppress(Exception):
-                await abandoned.aclose()
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget

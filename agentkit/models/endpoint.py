@@ -1,4 +1,4 @@
-"""`EndpointBase`: a provider's official SDK client, and how a finished request goes out through it."""
+"""`EndpointBase`: sending of finished requests through the official SDK client of a provider."""
 
 from __future__ import annotations
 
@@ -19,28 +19,34 @@ __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameter
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """One call as it goes out.
+    """Finished request of one model call.
 
-    path     where to, under the client's own base URL, for a client that has to be told
-    body     the finished JSON
-    stream   whether the reply is to come in events
-    options  of the SDK's own request: headers, a query, a timeout
+    Attributes:
+        path: Path below the base URL of the client. Some endpoints use the name of the model instead.
+        body: JSON body of the request.
+        stream: True if the reply is streamed.
+        options: Options of the HTTP request in the SDK's names, such as headers, query and timeout.
+
     """
 
     path: str
     body: dict[str, Any]
     stream: bool
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # headers may hold keys
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # headers may contain keys
 
     __repr__ = bounded_repr
 
-    def payload(self, *, open: bool) -> dict[str, Any]:
-        """The body as the SDKs of OpenAI and Anthropic take it: `content=`, the JSON text, or `body=`, as it is.
+    def payload(self, *, as_object: bool) -> dict[str, Any]:
+        """Returns the body as an argument of `post` in the SDKs of OpenAI and Anthropic.
 
-        The text is what they write, in a sixth of their time. `open` is for clients that look into the body. One
-        with something that JSON has no word for stays as it is too: its SDK may know what that is.
+        The result is `{"content": TEXT}`. The JSON text equals the text that the SDKs write, and takes a sixth of
+        their time. A body with values that are not JSON becomes `{"body": BODY}`, because the SDK may know them.
+
+        Args:
+            as_object: True for `{"body": BODY}`, which clients need that read the body.
+
         """
-        if not open:
+        if not as_object:
             try:
                 return {"content": _WRITER.to_json(self.body, by_alias=True, exclude_unset=True, warnings=False)}
             except ValueError:
@@ -68,20 +74,19 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 
 
 class EndpointBase(ABC):
-    """One provider's SDK client. The SDK owns retries, credentials and transport; this owns nothing else.
+    """Base class of endpoints, which send requests through the SDK client of a provider.
 
-    Requests go out as finished bodies, through the client's own `post` or its equivalent, and replies come back
-    unparsed: the SDK's walk over its types is gone round, its retries and errors are kept.
+    The SDK owns retries, credentials and transport. A finished body goes through the client's `post` or an
+    equivalent, and the reply is returned unparsed. This bypasses the SDK's typed (de)serialization.
 
-    A provider's class imports its SDK in `open` alone, and works with any client of the SDK's that its user
-    brings: Azure's, Bedrock's, Vertex's.
+    A subclass imports the SDK only in its methods, and works with every client class of the SDK.
     """
 
     extra: ClassVar[str]
-    """The extra of this distribution that installs the SDK."""
+    """Extra of the distribution that installs the SDK."""
 
     closed: bool = False
-    """Whether the model that opened the client has closed it: nothing more may be sent."""
+    """True after the model has closed the client. Further calls raise a NetworkError."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -89,19 +94,24 @@ class EndpointBase(ABC):
     @classmethod
     @abstractmethod
     def open(cls, **options: Any) -> Self:
-        """The SDK's async client, made with its own options (`api_key`, `base_url` …), which it checks.
+        """Returns an endpoint with a new async client of the SDK. Runs in a worker thread: SDK imports are slow.
 
-        Called in a worker thread: importing an SDK takes long. Raises MissingExtraError without the SDK, AuthError
-        where the SDK wants a key that it was not given.
+        Args:
+            **options: Options of the SDK's client, such as `api_key` and `base_url`. The SDK checks them.
+
+        Raises:
+            MissingExtraError: The SDK is not installed.
+            AuthError: The SDK needs a key and finds none.
+
         """
 
     required_attributes: ClassVar[tuple[str, ...]] = ()
-    """What a client of the SDK's has at least: the attributes that are used of it."""
+    """Attributes that the endpoint uses of a client. `check` refuses a client without them."""
 
     @classmethod
     def check(cls, client: Any) -> None:
-        """Refuse a client that is none of the SDK's async ones. Raises OptionError."""
-        kind = type(client).__name__
+        """Raises OptionError if a client is not an async client of the SDK."""
+        class_name = type(client).__name__
         missing = [
             name
             for name in cls.required_attributes
@@ -110,24 +120,29 @@ class EndpointBase(ABC):
         if isinstance(client, type):
             reason = f"{client.__name__} is a class"
         elif missing:
-            reason = f"a {kind} has no {missing[0]!r}"
+            reason = f"a {class_name} has no {missing[0]!r}"
         elif hasattr(client, "__enter__") and not hasattr(client, "__aenter__") and not hasattr(client, "aio"):
-            reason = f"a {kind} is no async client"
+            reason = f"a {class_name} is not an async client"
         else:
             return
-        raise OptionError("client", reason, "Give the SDK's async client.")
+        raise OptionError("client", reason, "Pass an async client of the SDK.")
 
     @abstractmethod
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """What goes out: the request, the model, and further parameters of the provider's. Pure.
+        """Returns the finished request of a call. Must be deterministic and free of I/O.
 
-        `timeout` among these is no parameter: the seconds to wait for the server, as ChatModel has it.
+        Args:
+            model: Name of the model.
+            request: Request of the formatter.
+            options: Parameters of the provider, and `timeout`, the seconds to wait for the server.
+            stream: True for a streamed reply.
+
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """The parameter of the provider's that limits the tokens of a reply."""
+        """Returns the parameter that limits the tokens of a reply, under the provider's name for it."""
         return {"max_tokens": max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
@@ -139,41 +154,47 @@ class EndpointBase(ABC):
 
     @abstractmethod
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
-        """The whole reply, as JSON text or values."""
+        """Sends the request and returns the complete reply, as JSON text or values."""
 
     @abstractmethod
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection.
+        """Sends the request when entered, and yields the bytes or events of the reply. Closes the connection.
 
         An `IncomingStream` also carries the id of the call.
         """
 
     @abstractmethod
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """What an error of the SDK's, or of its transport, says; None for an error that is neither's."""
+        """Returns the failure in an error of the SDK or of its transport, and None for any other error."""
 
     def failure_from_reply(self, reply: object) -> Failure | None:
-        """The error that an answer with status 200 says, if it does."""
+        """Returns the failure that a reply with status 200 reports, or None."""
         return parse_failure(reply)
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close the client that `open` opened."""
+        """Closes the client that `open` created."""
 
 
 def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with further parameters: objects of both are joined, anything else may not be there twice.
+    """Returns a request with further parameters. Objects with the same name are joined.
 
-    Raises OptionError for a parameter that the conversation has filled already.
+    Raises:
+        OptionError: The request already has the parameter, and not both values are objects.
+
+    Example:
+        >>> merge_parameters({"messages": [], "config": {"seed": 1}}, {"config": {"top_k": 5}})
+        {'messages': [], 'config': {'seed': 1, 'top_k': 5}}
+
     """
     body = dict(request)
-    for name, item in options.items():
-        held = body.get(name)
-        if held is None:
-            body[name] = item
-        elif isinstance(held, dict) and isinstance(item, Mapping):
-            body[name] = {**cast("dict[str, Any]", held), **cast("Mapping[str, Any]", item)}
+    for name, value in options.items():
+        current = body.get(name)
+        if current is None:
+            body[name] = value
+        elif isinstance(current, dict) and isinstance(value, Mapping):
+            body[name] = {**cast("dict[str, Any]", current), **cast("Mapping[str, Any]", value)}
         else:
-            advice = "Leave it to the conversation, or to the options of the call."
-            raise OptionError(f"parameters.{name}", "the request has it already", advice)
+            advice = "Remove the parameter, or the option of the call that sets it."
+            raise OptionError(f"parameters.{name}", "already set by the request", advice)
     return body

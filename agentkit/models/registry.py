@@ -1,4 +1,4 @@
-"""Providers, found through the entry-point group `agentkit.providers`: built in and installed."""
+"""`Provider` and its registry: the installed providers, from the entry-point group `agentkit.providers`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,26 @@ __all__ = ["Provider", "available_providers", "iter_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
-"""Distribution of the built-in providers, which no other distribution can replace."""
+"""Distribution of the built-in providers. No other distribution can replace them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What a provider's package offers.
+    """Parts of a provider package, as its entry point of the group `agentkit.providers` exports them.
 
-    name         what it is called, in `load_provider` and in `ChatModel("NAME:MODEL")`
-    chat_formatter  its formatter for a chat, and `multi_agent_formatter` the one for many agents
-    parser       reads its replies, whole and streamed; None: they cannot be read
-    endpoint     calls its models through the official SDK; None: they cannot be called
-    load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
-    models       a regular expression for the beginning of its models' names: whoever writes `gpt-4o` alone is told
-                 to write `openai:gpt-4o`
-    error_patterns  codes and texts of the API's errors; by default, the HTTP status alone decides the error class
-    testing      dotted name of the module with its fake services, whose `ROUTES` a LoopbackServer serves; imported
-                 by test servers alone. None: the loopback server does not serve the provider
+    Attributes:
+        name: Name of the provider, as in `load_provider(NAME)` and `ChatModel("NAME:MODEL")`.
+        chat_formatter: Formatter class for one agent.
+        multi_agent_formatter: Formatter class for many agents.
+        parser: Parser class of replies. None: replies cannot be parsed.
+        endpoint: Endpoint class. None: the models cannot be called.
+        load_native: Function that loads native messages, or a complete request, as messages. None: no loader.
+        models: Regular expression for the beginning of the provider's model names. The error for `gpt-4o` as a
+            provider then proposes `openai:gpt-4o`.
+        testing: Dotted name of the module with the fake services in `ROUTES`. None: LoopbackServer cannot serve
+            the provider.
+        error_patterns: Codes and texts of the API's errors. By default, the HTTP status selects the error class.
+
     """
 
     name: str
@@ -60,7 +63,7 @@ class Provider:
 
     @property
     def layout(self) -> WireLayout:
-        """The keys of the provider's requests."""
+        """Keys of the provider's requests."""
         return self.chat_formatter.base.layout
 
     def __post_init__(self) -> None:
@@ -69,10 +72,10 @@ class Provider:
         check_option("provider.models", self.models, str | None)
         check_option("provider.testing", self.testing, str | None)
         check_option("provider.error_patterns", self.error_patterns, ErrorPatterns)
-        for name, base, is_needed in _CLASSES:
-            given: object = getattr(self, name)
-            if is_needed or given is not None:
-                _check_class(f"provider.{name}", given, base)
+        for name, base, is_required in _CLASSES:
+            value: object = getattr(self, name)
+            if is_required or value is not None:
+                _check_class(f"provider.{name}", value, base)
 
 
 _CLASSES = (
@@ -81,73 +84,75 @@ _CLASSES = (
     ("parser", StreamParserBase, False),
     ("endpoint", EndpointBase, False),
 )
-"""The fields of a Provider that are classes, the base of each, and whether a provider must have one."""
+"""Fields of a Provider that are classes: name, base class, and True if the field is required."""
 
 
-def _check_class(place: str, given: object, base: type) -> None:
-    if not isinstance(given, type) or not issubclass(given, base):
-        reason = f"expected a subclass of {base.__name__}, got {shorten_repr(given, 60)}"
+def _check_class(place: str, value: object, base: type) -> None:
+    if not isinstance(value, type) or not issubclass(value, base):
+        reason = f"expected a subclass of {base.__name__}, got {shorten_repr(value, 60)}"
         raise OptionError(place, reason, "Pass the class itself.")
 
 
 def available_providers() -> list[str]:
-    """The names of all installed providers, sorted."""
-    return sorted(_claims())
+    """Returns the names of all installed providers, sorted."""
+    return sorted(_find_entry_points())
 
 
-def _claims() -> dict[str, list[EntryPoint]]:
+def _find_entry_points() -> dict[str, list[EntryPoint]]:
     """Returns the entry points of all installed distributions, by provider name."""
     from importlib.metadata import entry_points  # slow to import, and only needed to look up a name
 
-    claims: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
-        claims.setdefault(point.name, []).append(point)
-    return claims
+        by_name.setdefault(point.name, []).append(point)
+    return by_name
 
 
 @cache
 def load_provider(name: str) -> Provider:
-    """Returns the provider of that name.
+    """Returns the provider with a name.
 
-    An entry point of another distribution with the name of a built-in provider is ignored with a warning. Raises
-    ProviderError for an unknown name, for a name that two other distributions claim, and for a provider that does
-    not load, whatever its module raises.
+    No distribution can replace a built-in provider: its entry point is ignored with a warning.
+
+    Raises:
+        ProviderError: The name is unknown, two distributions use the name, or the provider does not load.
+
     """
     check_option("provider", name, str)
-    claims = _claims().get(name)
-    if not claims:
-        raise ProviderError(name, f"no such provider{_meant(name)}", available_providers())
-    point = _rightful(name, claims)
+    points = _find_entry_points().get(name)
+    if not points:
+        raise ProviderError(name, f"no such provider{_suggest(name)}", available_providers())
+    point = _select(name, points)
     try:
         loaded: object = point.load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module may raise anything when it is imported
-        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        reason = f"its package does not load ({told})"
+        cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        reason = f"the package does not load ({cause})"
         raise ProviderError(name, reason, available_providers()) from error
     if not isinstance(loaded, Provider):
-        raise ProviderError(name, f"{point.value} is no Provider", available_providers())
+        raise ProviderError(name, f"{point.value} is not a Provider", available_providers())
     return loaded
 
 
-def _rightful(name: str, claims: list[EntryPoint]) -> EntryPoint:
-    """Returns the entry point of a name, of all that claim the name."""
-    own = next((point for point in claims if _distribution_of(point) == DISTRIBUTION), None)
-    others = [point for point in claims if point is not own]
-    if own is not None:
+def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
+    """Returns the built-in entry point of a name, or else the only entry point."""
+    built_in = next((point for point in points if _get_distribution(point) == DISTRIBUTION), None)
+    others = [point for point in points if point is not built_in]
+    if built_in is not None:
         for other in others:
-            told = f"the claim of the distribution {_distribution_of(other)!r} to the provider {name!r} is ignored"
-            warnings.warn(f"agentkit: {told}. The built-in provider is used.", stacklevel=3)
-        return own
+            reason = f"distribution {_get_distribution(other)!r} cannot replace the built-in provider {name!r}"
+            warnings.warn(f"agentkit: {reason}. The built-in provider is used.", stacklevel=3)
+        return built_in
     if len(others) > 1:
-        names = " and ".join(repr(_distribution_of(other)) for other in others)
-        reason = f"the distributions {names} claim this name. Uninstall all but one of them"
+        names = " and ".join(repr(_get_distribution(other)) for other in others)
+        reason = f"the distributions {names} have a provider of this name. Uninstall all but one of them"
         raise ProviderError(name, reason, available_providers())
     return others[0]
 
 
-def _distribution_of(point: EntryPoint) -> str:
+def _get_distribution(point: EntryPoint) -> str:
     """Returns the normalized name of an entry point's distribution (PyPA: names and normalization)."""
     name: object = None
     with suppress(Exception):  # the metadata of a damaged installation may be missing, or not be text
@@ -155,24 +160,24 @@ def _distribution_of(point: EntryPoint) -> str:
     return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown, with {point.value}"
 
 
-def _meant(name: str) -> str:
-    """Returns what an unknown name probably means: a model without its provider, or a misspelled provider."""
+def _suggest(name: str) -> str:
+    """Returns a suggestion for an unknown name: the provider of a model, or a provider with a similar name."""
     for provider in iter_providers():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
-    near = find_closest(name.strip().lower(), available_providers())
-    return f". Did you mean {near!r}?" if near else ""
+    similar = find_closest(name.strip().lower(), available_providers())
+    return f". Did you mean {similar!r}?" if similar else ""
 
 
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.match(pattern, name) is not None
-    except re.error:  # of another package
+    except re.error:  # invalid pattern of a third-party provider
         return False
 
 
 def iter_providers() -> Iterator[Provider]:
     """Yields the installed providers, sorted by name, without those that do not load."""
-    for known in available_providers():
+    for name in available_providers():
         with suppress(ProviderError, Warning):
-            yield load_provider(known)
+            yield load_provider(name)

@@ -1,120 +1,108 @@
-"""`ModelStream`: one reply while it comes."""
+"""`ModelStream`: the events of one reply while the reply arrives, and the message at its end."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
-from typing import Any, Protocol, Self
-
-import anyio
-import anyio.lowlevel
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Protocol, Self
 
 from agentkit.errors import AgentkitError, ContextLengthError, InputError, ModelError, NetworkError
-from agentkit.event_loop import run_to_completion
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
+from agentkit.models.connection import ReplyConnection
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.replies.parser import StreamParserBase
 
-__all__ = ["ModelStream", "Opened"]
+__all__ = ["ModelStream", "StreamedCall"]
 
-_CLOSING = 5.0  # seconds that a peer has to say goodbye
-_PIECE = 32 * 1024
-"""Bytes that are read without a turn for others: well under a millisecond."""
+_MAX_HEAD_BYTES: Final = 200  # bytes of an unreadable reply that an error shows
 
-_TOLD = 200  # bytes of an answer that is none
-
-_GRACE = 0.25
-"""Seconds to wait for the end of a complete reply's body: only a connection that is read to its end is reused."""
-
-_NOTHING = re.compile(rb"(\s|:[^\n]*(\n|$))*")
+_NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
 """Blank lines and comments, which some servers send to keep a connection open."""
 
 
-class Opened(Protocol):
-    """What a stream needs of the call that it belongs to."""
+class StreamedCall(Protocol):
+    """Model call of a stream, as far as the stream uses the call. See `ModelCall`."""
 
     plan: Plan
 
-    def parser(self) -> StreamParserBase:
-        """A reader for the reply to `plan`."""
+    def create_parser(self) -> StreamParserBase:
+        """Returns a parser for the streamed reply."""
         ...
 
-    async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """The reply to `plan`, not opened yet."""
+    async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+        """Returns the context manager of the streamed reply."""
         ...
 
-    def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
-        """The error of ours that it is; None for one that is neither the provider's nor the transport's."""
+    def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
+        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it."""
         ...
 
-    def settled(self, msg: Msg) -> Msg:
-        """The message as the conversation keeps it."""
+    def finish_message(self, msg: Msg) -> Msg:
+        """Returns the message for the conversation."""
         ...
 
     @property
-    def may_replan(self) -> bool:
-        """Whether a prompt that is too long will be made shorter."""
+    def can_replan(self) -> bool:
+        """True if a prompt that is too long can still be shortened."""
         ...
 
     async def replan(self, error: ContextLengthError) -> bool:
-        """Make `plan` a shorter one, if it may be; whether it was."""
+        """Replaces the plan by a shorter plan. Returns False if there is none."""
         ...
 
 
 class ModelStream(AsyncIterator[StreamEvent]):
-    """The events of one reply, as they come, and the message at the end.
+    """Events of one reply as they arrive, and the message at the end.
 
         async with model.stream(msgs) as stream:
             async for event in stream:
                 ...
         history.append(stream.message)
 
-    It is opened and closed by `async with`, and by nothing else: a loop that is left early would leave a
-    connection open until the garbage collector comes by, which cannot close it on trio and is too late on asyncio.
-    Leaving the context closes the connection at once, whatever the reason.
+    `async with` opens and closes the stream. The end of the block closes the connection at once, for any reason.
+    Without the block, a loop that ends early would leave the connection open until garbage collection. That is too
+    late on asyncio, and cannot close a connection on trio.
 
-    The deltas are the provider's; only the message has lost the `NAME:` of a viewer that the reply begins with.
+    The events are the provider's. Only in the message is the prefix `NAME:` of a viewer removed.
 
-    An error of the provider's or of the network is raised as ModelError by the next step of the loop, behind all
-    that came before it. Afterwards `message` is what came: it can be appended to the conversation however the
-    reply ended, its finish reason says how.
+    An error of the provider or the network is raised as ModelError, after all events that arrived before. The
+    content that arrived is then in `message`, which can be appended to the conversation. The finish reason of the
+    message shows how the reply ended.
 
-    plan        the plan that was sent. Set when the stream is open; a re-plan (ContextLengthError) sets it anew
-    request_id  the provider's name for the call, as the answer's headers give it; None before, and where none does
+    Attributes:
+        request_id: Provider's id of the call, from the response headers. None if there is none.
+
     """
 
-    def __init__(self, opening: Callable[[], Awaitable[Opened]]) -> None:
-        self._opening = opening
-        self._call: Opened | None = None
+    def __init__(self, create_call: Callable[[], Awaitable[StreamedCall]]) -> None:
+        self._create_call = create_call
+        self._call: StreamedCall | None = None
         self._parser: StreamParserBase | None = None
-        self._context: AbstractAsyncContextManager[AsyncIterator[Any]] | None = None
-        self._chunks: AsyncIterator[Any] | None = None
-        self._pieces: deque[bytes] = deque()  # of a long chunk, to be read yet
+        self._connection: ReplyConnection | None = None
         self._events: deque[StreamEvent] = deque()
-        self._head = b""  # the first bytes, for the error where nothing comes of them
-        self._began = False  # whether anything came that could be read
-        self._shows = False  # whether the caller has begun to see the reply
-        self._failed: ModelError | None = None
+        self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
+        self._has_events = False  # True after the first event of the reply
+        self._releases_events = False  # True if the caller gets events: a new plan is then impossible
+        self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
 
     async def __aenter__(self) -> Self:
         if self._call is not None:
-            raise InputError("stream", "it was opened before", "Call model.stream anew for each reply.")
+            raise InputError("stream", "already opened", "Call model.stream() for each reply.")
         try:
-            self._call = await self._opening()
+            self._call = await self._create_call()
             await self._open()
         except BaseException:
-            self._settle()
+            self._finish_message()
             raise
-        if self._failed is not None:
-            raise self._failed
+        if self._error is not None:
+            raise self._error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,9 +112,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
         return self
 
     async def __anext__(self) -> StreamEvent:
-        while not (self._events and self._shows):
-            if self._failed is not None:
-                error, self._failed = self._failed, None
+        while not (self._events and self._releases_events):
+            if self._error is not None:
+                error, self._error = self._error, None
                 raise error
             if self._message is not None:
                 raise StopAsyncIteration
@@ -134,67 +122,74 @@ class ModelStream(AsyncIterator[StreamEvent]):
         return self._events.popleft()
 
     async def finish(self) -> Msg:
-        """The message, read to its end. Raises ModelError where the reply failed."""
+        """Reads the reply to its end and returns the message.
+
+        Raises:
+            ModelError: The reply failed.
+
+        """
         async for _ in self:
             pass
         return self.message
 
     @property
     def plan(self) -> Plan:
-        """The plan that was sent."""
+        """Plan of the request. After a ContextLengthError this may be a second, shorter plan.
+
+        Raises:
+            InputError: The stream is not open.
+
+        """
         if self._call is None:
-            raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
+            raise _not_open()
         return self._call.plan
 
     @property
     def message(self) -> Msg:
-        """What came, once the reply or the context is over."""
+        """Message with the content that arrived.
+
+        Raises:
+            InputError: The reply has not ended, and the stream is still open.
+
+        """
         if self._message is None:
-            advice = "Read the stream to its end, or leave its context, first."
-            raise InputError("stream.message", "the reply is not over", advice)
+            advice = "Read the stream to its end, or leave its `async with` block, first."
+            raise InputError("stream.message", "the reply has not ended", advice)
         return self._message
 
     async def aclose(self) -> None:
-        """Close the connection. What came is the message, at once; a cancellation waits for the connection."""
-        self._settle()
+        """Closes the connection, and sets `message` to the content that arrived. A cancellation waits."""
+        self._finish_message()
         self._events.clear()
         await self._close()
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     async def _open(self) -> None:
-        """Begin the call, and once more if it is too long and can be made shorter."""
+        """Sends the request. Sends a second one if the prompt is too long and can be shortened."""
         assert self._call is not None
         self._events.clear()
-        self._pieces.clear()
         self._head = b""
         self.request_id = None
-        self._began, self._shows = False, not self._call.may_replan
-        self._parser = self._call.parser()
+        self._has_events, self._releases_events = False, not self._call.can_replan
+        self._parser = self._call.create_parser()
         try:
-            self._context = await self._call.chunks()
-            self._chunks = await self._context.__aenter__()
-            self.request_id = getattr(self._chunks, "request_id", None)
+            self._connection = await ReplyConnection.open(await self._call.open_reply())
+            self.request_id = self._connection.request_id
         except Exception as error:
-            self._context = None
             await self._fail(error)
-        except BaseException:
-            self._context = None
-            raise
 
     async def _read(self) -> None:
-        """Take one more chunk; none after the last event of the wire, which some servers never close behind."""
-        if self._chunks is None or self._parser is None:
-            raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
-        if self._parser.is_complete and not self._pieces:
-            await _pass_over(self._chunks)
+        """Reads one chunk. After a complete reply it reads none: some servers never close the connection."""
+        if self._connection is None or self._parser is None:
+            raise _not_open()
+        if self._parser.is_complete and not self._connection.has_pieces:
+            await self._connection.read_to_end()
             await self._end()
             return
         try:
-            chunk = await self._next(self._chunks)
-            if not self._began and not self._head and type(chunk) is bytes:
-                self._head = chunk[:_TOLD]
-            self._take(self._parser.feed(chunk))
+            chunk = await self._connection.read()
+            if not self._has_events and not self._head and type(chunk) is bytes:
+                self._head = chunk[:_MAX_HEAD_BYTES]
+            self._add_events(self._parser.feed(chunk))
         except StopAsyncIteration:
             await self._end()
             return
@@ -202,111 +197,80 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(error)
             return
         if self._parser.reply.error is not None:
-            await self._fail(_failure_of(self._parser))
+            await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """There is no more."""
+        """Finishes the message. A reply with an error, or without any event, fails."""
         assert self._parser is not None
-        began = self._began
-        self._settle()
+        had_events = self._has_events
+        self._finish_message()
         await self._close()
         message = self.message
         if self._parser.reply.error is not None:
-            await self._fail(_failure_of(self._parser))
-        elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
-            is_empty = self._parser.is_complete or _NOTHING.fullmatch(self._head) is not None
-            came = "" if is_empty else f": {self._head.decode('utf-8', 'replace')}"
-            await self._fail(Failure(f"the stream ended before it began{came}", network=is_empty))
+            await self._fail(_as_failure(self._parser))
+        elif not had_events and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
+            is_empty = self._parser.is_complete or _NO_CONTENT.fullmatch(self._head) is not None
+            head = "" if is_empty else f": {self._head.decode('utf-8', 'replace')}"
+            await self._fail(Failure(f"the stream ended before its first event{head}", network=is_empty))
 
-    async def _next(self, chunks: AsyncIterator[Any]) -> Any:
-        """The next chunk; a long one in pieces, since its transport let nobody else have a turn."""
-        if self._pieces:
-            await anyio.lowlevel.checkpoint()
-            return self._pieces.popleft()
-        chunk = await anext(chunks)
-        if type(chunk) is not bytes or len(chunk) <= _PIECE:
-            return chunk
-        self._pieces.extend(chunk[at : at + _PIECE] for at in range(0, len(chunk), _PIECE))
-        return self._pieces.popleft()
-
-    def _take(self, events: list[StreamEvent]) -> None:
+    def _add_events(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
-        self._began = self._began or bool(events)
-        # Where the call may be made anew, nothing is shown before there is something to see.
-        if not self._shows and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
-            self._shows = self._parser is not None and self._parser.reply.error is None
+        self._has_events = self._has_events or bool(events)
+        # While the call can be repeated with another plan, the caller gets no event before the first content.
+        if not self._releases_events and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
+            self._releases_events = self._parser is not None and self._parser.reply.error is None
 
-    def _settle(self) -> None:
-        """What came is all that comes."""
+    def _finish_message(self) -> None:
+        """Sets the message to the content that arrived."""
         if self._parser is None or self._call is None or self._message is not None:
             return
         message = self._parser.finish()
-        self._take(self._parser.drain())
-        self._shows = True
-        self._message = self._call.settled(message)
+        self._add_events(self._parser.drain())
+        self._releases_events = True
+        self._message = self._call.finish_message(message)
 
     async def _fail(self, error: Exception | Failure) -> None:
-        """Make an error one of ours, for the caller to meet behind what came; or try a shorter plan."""
+        """Stores a ModelError, which the caller gets after the events, or repeats the call with a shorter plan.
+
+        Raises any other error at once.
+        """
         assert self._call is not None
-        ours = self._call.error_of(error)
+        raised = self._call.as_agentkit_error(error)
         cause = error if isinstance(error, Exception) else None
         await self._close()
-        if ours is None:
-            self._settle()
-            assert cause is not None
-            raise cause
-        if not isinstance(ours, ModelError):
-            self._settle()
-            raise ours
-        if ours is not cause:
-            ours.request_id = ours.request_id or self.request_id
-        if isinstance(ours, ContextLengthError) and not self._shows and await self._call.replan(ours):
+        if not isinstance(raised, ModelError):
+            self._finish_message()
+            final = cause if raised is None else raised
+            assert final is not None
+            raise final
+        if raised is not cause:
+            raised.request_id = raised.request_id or self.request_id
+        if (
+            isinstance(raised, ContextLengthError)
+            and not self._releases_events
+            and await self._call.replan(raised)
+        ):
             self._message = None
             await self._open()
             return
         if self._message is None:
-            if cause is not None and self._parser is not None and not isinstance(ours, NetworkError):
-                # What the SDK made of an event that is an error.
-                self._parser.reply.fail(ours.provider_message, ours.code, status=ours.status)
-            self._settle()
-        self._failed = ours
+            if cause is not None and self._parser is not None and not isinstance(raised, NetworkError):
+                # The SDK raised the error of an error event, which the parser has not seen.
+                self._parser.reply.fail(raised.provider_message, raised.code, status=raised.status)
+            self._finish_message()
+        self._error = raised
 
     async def _close(self) -> None:
-        """Close the connection, cancelled or not."""
-        context, self._context = self._context, None
-        chunks, self._chunks = self._chunks, None
-        if context is not None:
-            await run_to_completion(partial(_leave, context, chunks), _CLOSING)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
 
-async def _leave(
-    context: AbstractAsyncContextManager[AsyncIterator[Any]], chunks: AsyncIterator[Any] | None
-) -> None:
-    if chunks is not None:
-        await _stop(chunks)
-    await context.__aexit__(None, None, None)
+def _as_failure(parser: StreamParserBase) -> Failure:
+    """Returns the failure that an error event reported."""
+    fields = dict(parser.reply.error or {})
+    return Failure(fields.pop("message", ""), **fields)
 
 
-async def _pass_over(chunks: AsyncIterator[Any]) -> None:
-    """Read a body to its end, if the end comes soon. What still comes is no part of the reply."""
-    with anyio.move_on_after(_GRACE), suppress(Exception):
-        async for _ in chunks:
-            pass
-
-
-async def _stop(chunks: AsyncIterator[Any]) -> None:
-    """End an iterator where it waits, by a cancellation of its own.
-
-    It may be generators within generators: they all end so, from the inside. Closing the outermost would leave the
-    rest to the garbage collector.
-    """
-    with anyio.CancelScope(shield=True) as scope, suppress(Exception):
-        scope.cancel()
-        while True:
-            await anext(chunks)
-
-
-def _failure_of(parser: StreamParserBase) -> Failure:
-    """The error that a stream reported."""
-    found = dict(parser.reply.error or {})
-    return Failure(found.pop("message", ""), **found)
+def _not_open() -> InputError:
+    return InputError("stream", "not open", "Use `async with model.stream(…) as stream:`.")

@@ -150,7 +150,7 @@ class AnthropicEndpoint(EndpointBase):
             return await self.client.post(
                 outgoing.path,
                 cast_to=httpx2.Response,  # as it is, unparsed
-                **outgoing.payload(open=looks_inside),
+                **outgoing.payload(as_object=looks_inside),
                 options=dict(outgoing.options),
                 stream=outgoing.stream,
                 stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,

@@ -61,7 +61,9 @@ class Sender:
 
     async def _send(self, method: str, path: str, options: Any, *, stream: bool) -> Any:
         request = self._client._build_request(method, path, self._build_body(options), options)
-        request.data = OutgoingRequest("", request.data, stream).payload(open=False).get("content", request.data)
+        request.data = (
+            OutgoingRequest("", request.data, stream).payload(as_object=False).get("content", request.data)
+        )
         return await self._client._async_request(request, options, stream=stream)
 
     def _build_body(self, options: Any) -> dict[str, Any]:

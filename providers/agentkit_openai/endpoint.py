@@ -148,7 +148,7 @@ class OpenAIChatEndpoint(EndpointBase):
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # unparsed; a client with the older httpx returns its own response
-            **outgoing.payload(open=reads_body),
+            **outgoing.payload(as_object=reads_body),
             options=dict(outgoing.options),
             stream=outgoing.stream,
             stream_cls=openai.AsyncStream[object] if outgoing.stream else None,

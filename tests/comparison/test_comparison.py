@@ -80,7 +80,7 @@ async def test_each_result_has_request_reply_tokens_times_and_price() -> None:
 async def test_a_failed_call_does_not_affect_other_models() -> None:
     with LoopbackServer([LoopbackError(429, "slow down", retry_after=3)]) as server:
         limited = model(server, "openai", max_tokens=5)
-        limited._client_options["max_retries"] = 0  # pyright: ignore[reportPrivateUsage]
+        limited._client.options["max_retries"] = 0  # pyright: ignore[reportPrivateUsage]
         small = ChatModel("anthropic:some-model", budget=Budget(2))
         with LoopbackServer(["Yes."]) as other:
             async with limited, model(other, "openai-responses") as answering:

@@ -130,7 +130,7 @@ FAILURES = {
 @pytest.mark.parametrize("kind", FAILURES)
 def test_whatever_a_module_raises_is_an_error_of_that_name_alone(kind: str, install: Callable[..., None]) -> None:
     install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES[kind])
-    with pytest.raises(ProviderError, match=rf"'broken': its package does not load \({kind}") as caught:
+    with pytest.raises(ProviderError, match=rf"'broken': the package does not load \({kind}") as caught:
         load_provider("broken")
     assert type(caught.value.__cause__).__name__ == kind
     assert load_provider("openai").name == "openai"
@@ -146,7 +146,9 @@ def test_a_claim_of_a_damaged_installation_disturbs_no_built_in_name(
     file = tmp_path / "damaged-1.0.dist-info" / "METADATA"
     file.unlink() if metadata is None else file.write_bytes(metadata)
     invalidate_caches()
-    with pytest.warns(UserWarning, match="'unknown, with damaged_echo:PROVIDER' to the provider 'openai'"):
+    with pytest.warns(
+        UserWarning, match="'unknown, with damaged_echo:PROVIDER' cannot replace the built-in provider 'openai'"
+    ):
         assert load_provider("openai").name == "openai"
 
 
@@ -201,6 +203,6 @@ def test_format_all_names_a_broken_provider_and_goes_on(
     out, err = capsys.readouterr()
     assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
     assert code == 0
-    assert "provider 'broken': its package does not load (ValueError: no such region)" in err
+    assert "provider 'broken': the package does not load (ValueError: no such region)" in err
     assert "provider 'late': the formatter failed (KeyError" in err
     assert run(["format", "--provider", "late", *form, str(said)]) == 2

@@ -458,6 +458,7 @@ async def test_every_call_reads_the_credentials_of_its_client_as_they_are_then()
     with Echo(refusals()["JSON"]) as server:
         async with model_at("openai", server, "sk-first-key") as model:
             await model.open()
-            assert model._endpoint is not None  # pyright: ignore[reportPrivateUsage]
-            model._endpoint.client.api_key = CANARY  # pyright: ignore[reportPrivateUsage]
+            endpoint = model._client.endpoint  # pyright: ignore[reportPrivateUsage]
+            assert endpoint is not None
+            endpoint.client.api_key = CANARY
             assert_hidden(await fails(model, stream=False))

@@ -80,7 +80,7 @@ def test_without_it_there_is_no_such_provider() -> None:
     [
         ("parrot-broken", "does not load"),
         ("parrot-missing", "does not load"),
-        ("parrot-wrong", "is no Provider"),
+        ("parrot-wrong", "is not a Provider"),
     ],
 )
 @pytest.mark.usefixtures("parrot")

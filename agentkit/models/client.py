@@ -1,0 +1,146 @@
+"""`ModelClient`: the SDK client of a model, bound to one event loop. Its errors show no credential."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from math import inf
+from threading import Lock
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from agentkit.credentials.client_options import check_client, clean_options, find_variable
+from agentkit.credentials.redaction import create_redactor, redact_error
+from agentkit.errors import AgentkitError, InputError, OptionError, ProviderError
+from agentkit.event_loop import get_running_loop, has_ended, run_to_completion
+from agentkit.models.endpoint import EndpointBase
+from agentkit.models.registry import Provider, available_providers
+
+__all__ = ["CLOSE_SECONDS", "ModelClient"]
+
+CLOSE_SECONDS: Final = 5.0
+"""Time limit for closing open connections."""
+
+
+class ModelClient:
+    """SDK client of a model: a client of the user, or a client that is opened at its first use.
+
+    The user's client works in any event loop that its SDK accepts, and stays open. An opened client belongs to the
+    running event loop. After that loop has ended, another client is opened.
+
+    Attributes:
+        options: Options of the SDK's client, for the next client that is opened.
+
+    """
+
+    def __init__(self, provider: Provider, client: Any, options: Mapping[str, Any]) -> None:
+        self._provider = provider
+        self.options = dict(options)
+        self._is_own = client is None
+        self._endpoint: EndpointBase | None = None
+        if client is not None:
+            endpoint_class = _get_endpoint_class(provider)
+            endpoint_class.check(client)
+            check_client(client)
+            self._endpoint = endpoint_class(client)
+        self._loop: Any = None  # event loop of an opened client
+        self._abandoned: EndpointBase | None = None  # endpoint of an event loop that has ended
+        self._binding = Lock()
+        self._opening = anyio.Lock()
+
+    @property
+    def endpoint(self) -> EndpointBase | None:
+        """Endpoint with the client. None before the client is opened."""
+        return self._endpoint
+
+    async def open(self) -> EndpointBase:
+        """Returns the endpoint. The client is opened once, in a thread: the import of an SDK takes a second.
+
+        Raises:
+            InputError: The client belongs to another event loop, which is still running.
+            OptionError: The SDK refuses the options.
+            MissingExtraError: The SDK is not installed.
+            AuthError: The SDK needs a key and finds none.
+
+        """
+        if self._is_own:
+            self._bind()
+        if self._endpoint is not None:
+            return self._endpoint
+        async with self._opening:
+            await self._close_abandoned()
+            if self._endpoint is None:
+                # A cancellation waits. Otherwise no code could close the new client.
+                await run_to_completion(self._open, inf)
+            assert self._endpoint is not None
+            return self._endpoint
+
+    async def aclose(self) -> None:
+        """Closes an opened client. The user's client stays open."""
+        if not self._is_own or self._loop is None:
+            return
+        self._bind()
+        async with self._opening:
+            await self._close_abandoned()
+            endpoint, self._endpoint = self._endpoint, None
+            if endpoint is not None:
+                endpoint.closed = True
+                await run_to_completion(endpoint.aclose, CLOSE_SECONDS)
+
+    async def _open(self) -> None:
+        opening = partial(_open_endpoint, _get_endpoint_class(self._provider), self.options)
+        self._endpoint = await anyio.to_thread.run_sync(opening)
+
+    def _bind(self) -> None:
+        """Binds the client to the running event loop. Connections and locks of another loop do not work in it."""
+        loop = get_running_loop()
+        with self._binding:
+            if self._loop is loop:
+                return
+            if self._loop is not None and not has_ended(self._loop):
+                reason = "the client belongs to another event loop, which is still running"
+                raise InputError("model", reason, "Create a ChatModel for each event loop.")
+            self._loop, self._opening = loop, anyio.Lock()
+            self._abandoned, self._endpoint = self._endpoint, None
+
+    async def _close_abandoned(self) -> None:
+        """Closes the client of an event loop that has ended. Its connections ended too, so closing may fail."""
+        abandoned, self._abandoned = self._abandoned, None
+        if abandoned is not None:
+            with suppress(Exception):
+                await abandoned.aclose()
+
+
+def _get_endpoint_class(provider: Provider) -> type[EndpointBase]:
+    if provider.endpoint is None:
+        raise ProviderError(provider.name, "no endpoint to call", available_providers())
+    return provider.endpoint
+
+
+def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
+    """Returns an endpoint with a new client."""
+    try:
+        opened = endpoint.open(**clean_options("client_options", options))
+    except Exception as error:
+        refusal = _as_opening_error(error, options)
+    else:
+        check_client(opened.client)
+        return opened
+    raise refusal  # outside the handler, so that an error that shows a key does not become its context
+
+
+def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
+    """Returns the error for an SDK that refuses its options, without credentials of options or environment."""
+    place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
+    is_clean = redact_error(error, create_redactor(options, error, os.environ))
+    if isinstance(error, AgentkitError):
+        return error
+    reason = str(error) if is_clean else f"{type(error).__name__} (its text shows a credential)"
+    refusal = OptionError(place or "client_options", reason, "Pass options that the SDK's client accepts.")
+    if is_clean:
+        refusal.__cause__ = error
+    return refusal
