@@ -427,7 +427,7 @@ def _strategy(numbers: Sequence[int]) -> CutStrategy:
 
 
 @LOCAL_AND_REMOTE
-@pytest.mark.parametrize("numbers", [[0], [99], [-1], [1, 1], [9], range(10), [1, 2, 0]], ids=str)
+@pytest.mark.parametrize("numbers", [[0], [99], [-1], [1, 1], [9], range(10), range(10, 11), [1, 2, 0]], ids=str)
 async def test_a_strategy_may_not_take_what_every_cut_keeps(numbers: Sequence[int], counter: type[Any]) -> None:
     with pytest.raises(OptionError) as caught:
         await plan([SYSTEM, *talk(9)], 40, counter(), strategy=_strategy(numbers))

@@ -372,6 +372,12 @@ async def test_old_media_make_room_and_the_newest_stay() -> None:
     assert fates(found)["msgs[0].content[1]"] == "described"
 
 
+async def test_the_newest_unit_with_media_keeps_them_by_default() -> None:
+    pictures = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
+    found = await plan([*pictures, *talk(1)], 1_400, DropMedia(step=0))
+    assert [len(msg.media) for msg in found.history] == [0, 0, 0, 0, 1, 0]
+
+
 async def test_media_in_results_are_left_out_item_by_item() -> None:
     msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
     found = await plan(msgs, 1_100, DropMedia(keep=1))
@@ -451,6 +457,19 @@ async def test_a_history_that_is_not_adopted_finds_its_summary_again() -> None:
     assert len(writer.asked) == 2
     assert [msg.text for msg in later.history if msg.name == "summary"] == ["summary 1", "summary 2"]
     assert not {*writer.asked[0]} & {*writer.asked[1]}, "what is dropped later gets a summary of its own"
+
+
+async def test_a_pinned_message_and_few_summaries_are_not_summarized_again() -> None:
+    writer = Writer()
+    formatter = EchoFormatter(budget=Budget(1_000, strategy=Summarize(writer, 200)))
+    msgs = [SYSTEM, TASK, says("Bob", "Mind the step.", pinned=True), *chat(60)]
+    for number in range(7):
+        msgs = [*(await formatter.plan(msgs)).history, *chat(40, 60 + 40 * number)]
+        assert "Mind the step." in [msg.text for msg in msgs]
+    assert not any("Mind the step." in text for texts in writer.asked for text in texts)
+    again = [sum(text.startswith("summary") for text in texts) for texts in writer.asked]
+    assert again[:4] == [0, 0, 0, 0]
+    assert max(again) == 4
 
 
 @pytest.mark.parametrize("adopt", ["always", "late", "stored"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
-from agentkit import Msg, OpaqueState, TextBlock, ThinkingBlock, strip_speaker_prefix
+from agentkit import Msg, OpaqueState, OptionError, TextBlock, ThinkingBlock, strip_speaker_prefix
 from tests.conversations import names, texts
 
 
@@ -57,6 +59,12 @@ def test_the_name_may_be_given_and_a_signed_text_stays_as_it_was_signed() -> Non
     signed = TextBlock("Friday: Hi.", state=OpaqueState("gemini", thought_signature="c2ln"))
     msg = Msg("Friday", [signed], "assistant")
     assert strip_speaker_prefix(msg) is msg
+
+
+def test_a_value_that_is_no_message_is_refused() -> None:
+    text: Any = "Friday: Hi."
+    with pytest.raises(OptionError, match="Pass the message of a reply"):
+        strip_speaker_prefix(text)
 
 
 @given(names, texts)

@@ -102,6 +102,7 @@ class _Walker:
             self._scope.pop()
 
 
+_TYPING: Final = ("cast", "TypeVar", "NewType")
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SKIPPED: Final = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom, ast.arguments, ast.Assert)
 
@@ -120,7 +121,7 @@ def _iter_children(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.If) and _is_name(node.test, "TYPE_CHECKING"):
         return
-    if isinstance(node, ast.Call) and _is_name(node.func, "cast", "TypeVar", "NewType"):
+    if isinstance(node, ast.Call) and _is_name(node.func, *_TYPING):
         yield from node.args[1:]
         return
     for name, value in ast.iter_fields(node):
@@ -209,6 +210,8 @@ def _constant(node: ast.Constant) -> Iterator[_Change]:
 
 
 def _call(node: ast.Call) -> Iterator[_Change]:
+    if _is_name(node.func, *_TYPING):
+        return
     for index, keyword in enumerate(node.keywords):
         if keyword.arg is not None:
             yield "argument", node, _replace(node, keywords=[*node.keywords[:index], *node.keywords[index + 1 :]])

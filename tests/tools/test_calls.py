@@ -166,6 +166,7 @@ async def test_a_tool_that_cancels_its_own_task_stops_no_other_call() -> None:
     for limit in (None, 1):
         results = await run_tool_calls(calls(3), [work], max_concurrency=limit)
         assert [result.text for result in results] == ["The call was canceled.", "1", "2"]
+        assert [result.is_error for result in results] == [True, False, False]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -353,11 +353,15 @@ async def test_what_json_cannot_say_goes_out_as_the_nearest_that_it_can() -> Non
     def odd() -> list[Any]:
         return [float("nan"), float("inf")]
 
-    def half() -> dict[str, str]:
-        return {"half": "\ud800"}
+    def half() -> dict[str, Any]:
+        return {"half": "\ud800", "number": 1, "list": ["\ud800", (2,)]}
 
     assert json.loads((await _run(odd)).text) == ["NaN", "Infinity"]
-    assert json.loads((await _run(half)).text) == {"half": "\N{REPLACEMENT CHARACTER}"}
+    assert json.loads((await _run(half)).text) == {
+        "half": "\N{REPLACEMENT CHARACTER}",
+        "number": 1,
+        "list": ["\N{REPLACEMENT CHARACTER}", [2]],
+    }
 
 
 async def test_an_error_without_a_sentence_and_an_exit_are_results() -> None:

@@ -230,6 +230,12 @@ def test_strict_is_read_where_it_stands() -> None:
 
 def test_null_fields_are_absent_ones() -> None:
     assert Tool.from_dict({"name": "a", "description": None, "parameters": None}) == Tool("a")
+    empty: dict[str, Any] = {
+        "type": "object",
+        "properties": {"b": {"type": "string", "enum": None}},
+        "title": None,
+    }
+    assert Tool("a", parameters=empty).parameters == {"type": "object", "properties": {"b": {"type": "string"}}}
 
 
 # -- as_tools --------------------------------------------------------------------------------------
