@@ -1,4 +1,4 @@
-"""Streams of the OpenAI family as they arrive: dicts, raw server-sent events, and the SDK's own objects."""
+"""Streams of OpenAI's APIs as dicts, as raw server-sent events, and as objects of the SDK."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["chopped", "cuts", "mangled", "read", "sdk_events", "sse"]
 
 
 def sse(events: Iterable[dict[str, Any]], break_: str = "\n") -> bytes:
-    """Events as the server sends them."""
+    """Returns events as the bytes that a server sends."""
     lines = [f"data: {json.dumps(event)}{break_}{break_}" for event in events]
     return "".join((f": keep-alive{break_}{break_}", *lines, f"data: [DONE]{break_}{break_}")).encode()
 
@@ -37,7 +37,7 @@ def _client() -> OpenAI:
 
 
 def sdk_events(api: str, body: bytes) -> Iterator[Any]:
-    """What the SDK's client makes of a body: its own decoding, its own objects."""
+    """Returns the objects that the SDK's client decodes from a body."""
     _body[0] = body
     client = _client()
     if api == "chat":
@@ -47,14 +47,14 @@ def sdk_events(api: str, body: bytes) -> Iterator[Any]:
 
 
 def read(parser: StreamParserBase, chunks: Iterable[object]) -> tuple[Msg, list[StreamEvent]]:
-    """The message and all events of a stream."""
+    """Returns the message and all events of a stream."""
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     msg = parser.finish()
     return msg, [*events, *parser.drain()]
 
 
 def chopped(body: bytes, at: Sequence[int]) -> list[bytes]:
-    """The body cut at those places."""
+    """Returns the body in pieces, divided at these positions."""
     places = [0, *sorted({place % (len(body) + 1) for place in at}), len(body)]
     return [body[start:stop] for start, stop in itertools.pairwise(places)]
 
@@ -82,7 +82,7 @@ _JUNK: Final[tuple[Any, ...]] = (
 
 @st.composite
 def mangled(draw: DrawFn, events: SearchStrategy[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Events to which something happened: keys dropped, values of other types, events lost, doubled, swapped."""
+    """Strategy for damaged events: dropped keys, values of other types, lost, repeated and swapped events."""
     found: list[Any] = [_mangle(draw, event) for event in draw(events)]
     made: list[dict[str, Any]] = [event for event in found if isinstance(event, dict)]
     if draw(st.booleans()) and made:

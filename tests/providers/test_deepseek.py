@@ -1,4 +1,4 @@
-"""DeepSeek: the request side, rule by rule."""
+"""Requests of DeepSeek."""
 
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_a_chat_with_a_tool_is_exactly_this() -> None:
+def test_a_chat_with_a_tool_gives_the_expected_request() -> None:
     assert _messages(TOOL_TALK) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please.", "name": "Bob"},
@@ -70,7 +70,7 @@ def test_a_chat_with_a_tool_is_exactly_this() -> None:
     ]
 
 
-def test_many_speakers_are_exactly_this_in_plain_strings() -> None:
+def test_many_speakers_give_the_expected_strings() -> None:
     request = DeepSeekMultiAgentFormatter().lower(TOOL_TALK).request
     assert problems("deepseek", request) == []
     assert request["messages"] == [
@@ -88,7 +88,7 @@ def test_many_speakers_are_exactly_this_in_plain_strings() -> None:
     ]
 
 
-def test_a_viewers_own_turns_carry_their_reasoning() -> None:
+def test_turns_of_the_viewer_have_their_reasoning() -> None:
     formatter = DeepSeekMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     messages = formatter.lower(TOOL_TALK).request["messages"]
     own = [message for message in messages if message["role"] == "assistant"]
@@ -107,24 +107,24 @@ def test_a_viewers_own_turns_carry_their_reasoning() -> None:
         (ThinkingBlock("OpenAI's.", OpaqueState("openai", encrypted_content="e")), ""),
     ],
 )
-def test_every_assistant_message_has_the_key_even_where_another_model_thought(
+def test_each_assistant_message_has_the_reasoning_key_even_for_thinking_of_another_model(
     block: ThinkingBlock, sent: str
 ) -> None:
     messages = _messages([user("Go."), assistant(block, "I look.", call("c1")), system(result("c1", "A"))])
     assert messages[1]["reasoning_content"] == sent
 
 
-def test_several_thoughts_of_one_turn_are_joined() -> None:
+def test_several_thinking_blocks_of_a_turn_are_joined() -> None:
     thoughts = [ThinkingBlock("One."), ThinkingBlock("Two.")]
     assert _messages([user("Go."), assistant(*thoughts, "Done.")])[1]["reasoning_content"] == "One.\nTwo."
 
 
-def test_no_other_role_has_the_key() -> None:
+def test_other_roles_have_no_reasoning_key() -> None:
     for message in _messages(TOOL_TALK):
         assert ("reasoning_content" in message) is (message["role"] == "assistant")
 
 
-def test_the_alias_without_thinking_gets_no_reasoning_at_all() -> None:
+def test_the_alias_without_thinking_gets_no_reasoning() -> None:
     assert all("reasoning_content" not in message for message in _messages(TOOL_TALK, "deepseek-chat"))
 
 
@@ -143,11 +143,11 @@ def test_content_is_a_string_in_every_role() -> None:
     ]
 
 
-def test_a_text_model_gets_a_picture_described() -> None:
+def test_a_text_model_gets_the_description_of_an_image() -> None:
     assert _messages([user("See.", picture())])[0]["content"].startswith("See.\n[image left out because")
 
 
-def test_the_vision_model_gets_pictures_in_user_messages_alone() -> None:
+def test_the_vision_model_gets_images_only_in_user_messages() -> None:
     msgs = [user("See.", picture()), assistant(call("c1")), system(result("c1", "One.", picture()))]
     messages = _messages(msgs, "deepseek-flash")
     part = {"type": "image_url", "image_url": {"url": PNG_URL}}
@@ -166,25 +166,25 @@ def test_the_vision_model_gets_pictures_in_user_messages_alone() -> None:
         (ImageBlock(URLSource("ftp://x.org/a.png")), "[image left out because"),
     ],
 )
-def test_what_the_wire_does_not_take_is_told_in_words(block: Block, told: str) -> None:
+def test_content_that_the_api_refuses_is_described(block: Block, told: str) -> None:
     assert told in _messages([user("See.", block)], "deepseek-flash")[0]["content"]
 
 
 @pytest.mark.parametrize("name", ["Mr Smith", "张三", "a/b"])
-def test_a_speakers_name_keeps_to_the_portable_set(name: str) -> None:
+def test_a_speaker_name_has_only_portable_characters(name: str) -> None:
     wire = _messages([user("Hi.", name=name)])[0]["name"]
     assert wire.isascii()
     assert wire.replace("_", "").replace("-", "").isalnum()
 
 
-def test_an_opaque_call_id_of_any_length_goes_through_unchanged() -> None:
+def test_a_call_id_of_any_length_is_unchanged() -> None:
     long = "chatcmpl-tool-" + "0" * 32
     messages = _messages([user("Go."), assistant(call(long)), system(result(long, "A"))])
     assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"] == long
 
 
 @pytest.mark.parametrize("msgs", [[user("")], [assistant(ThinkingBlock("Hm."))]])
-def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
+def test_a_request_is_never_empty(msgs: list[Msg]) -> None:
     assert _messages(msgs)
 
 
@@ -194,14 +194,14 @@ def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
 @pytest.mark.parametrize(
     ("choice", "wire"), [("auto", "auto"), ("none", "none"), ("required", None), ("look", None)]
 )
-def test_a_forced_choice_is_refused_in_thinking_mode_and_becomes_auto(choice: str, wire: str | None) -> None:
+def test_a_forced_tool_choice_becomes_auto_in_thinking_mode(choice: str, wire: str | None) -> None:
     plan = DeepSeekChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert problems("deepseek", plan.request) == []
     assert plan.request.get("tool_choice") in ([wire] if wire else [None, "auto"])
     assert bool(wire) or "tool choice" in [made.name for made in plan.ledger.syntheses]
 
 
-def test_a_schema_becomes_json_object_and_words() -> None:
+def test_a_schema_becomes_json_object_and_a_text() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     request = DeepSeekChatFormatter().lower([user("Go.")], response_format=schema).request
     assert problems("deepseek", request) == []

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: the request side, rule by rule."""
+"""Requests of OpenAI Chat Completions."""
 
 from typing import Any, Final
 
@@ -66,7 +66,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_a_chat_with_a_tool_is_exactly_this() -> None:
+def test_a_chat_with_a_tool_gives_the_expected_request() -> None:
     assert _messages(TOOL_TALK) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please.", "name": "Bob"},
@@ -81,7 +81,7 @@ def test_a_chat_with_a_tool_is_exactly_this() -> None:
     ]
 
 
-def test_many_speakers_without_a_viewer_are_exactly_this() -> None:
+def test_many_speakers_without_a_viewer_give_the_expected_request() -> None:
     request = OpenAIMultiAgentFormatter().lower([*TOOL_TALK, user("Thanks.", name="Alice")]).request
     assert problems("openai", request) == []
     assert request["messages"] == [
@@ -113,7 +113,7 @@ def test_many_speakers_without_a_viewer_are_exactly_this() -> None:
     ]
 
 
-def test_a_viewers_own_turns_stay_native_and_others_tools_become_lines() -> None:
+def test_turns_of_the_viewer_stay_native_and_tools_of_others_become_lines() -> None:
     msgs = [
         user("Who looks?"),
         assistant(call("c1", place="there"), name="Max"),
@@ -139,30 +139,30 @@ def test_a_viewers_own_turns_stay_native_and_others_tools_become_lines() -> None
 # --- calls and results (1, 3.3, 3.4) ---
 
 
-def test_a_call_without_text_has_null_content_with_the_key_present() -> None:
+def test_a_call_without_text_has_the_content_null() -> None:
     message = _messages([user("Go."), assistant(call("c1")), system(result("c1", "Done."))])[1]
     assert message["content"] is None
 
 
-def test_a_call_without_arguments_says_an_empty_object() -> None:
+def test_a_call_without_arguments_has_an_empty_object() -> None:
     message = _messages([user("Go."), assistant(call("c1")), system(result("c1", "Done."))])[1]
     assert message["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_arguments_go_back_byte_for_byte_as_the_model_wrote_them() -> None:
+def test_arguments_are_sent_back_byte_for_byte() -> None:
     written = '{ "place" : "caf\\u00e9" }'
     block = ToolUseBlock("c1", "look", {"place": "café"}, raw_input=written)
     message = _messages([user("Go."), assistant(block), system(result("c1", "Done."))])[1]
     assert message["tool_calls"][0]["function"]["arguments"] == written
 
 
-def test_arguments_that_were_cut_off_do_not_poison_the_conversation() -> None:
+def test_truncated_arguments_do_not_break_the_conversation() -> None:
     block = ToolUseBlock("c1", "look", {}, raw_input='{"place": "her')
     message = _messages([user("Go."), assistant(block), system(result("c1", "Done."))])[1]
     assert message["tool_calls"][0]["function"]["arguments"] == '{"raw_input":"{\\"place\\": \\"her"}'
 
 
-def test_an_id_longer_than_forty_is_mapped_alike_on_both_sides_and_back() -> None:
+def test_a_long_id_is_replaced_in_call_and_result_and_restored_in_replies() -> None:
     long = f"chatcmpl-tool-{'0123456789abcdef' * 2}"
     plan = OpenAIChatFormatter().lower([user("Go."), assistant(call(long)), system(result(long, "Done."))])
     asked = plan.request["messages"][1]["tool_calls"][0]["id"]
@@ -171,7 +171,7 @@ def test_an_id_longer_than_forty_is_mapped_alike_on_both_sides_and_back() -> Non
     assert plan.call_ids == {asked: long}
 
 
-def test_two_long_ids_that_differ_at_the_end_stay_two() -> None:
+def test_two_long_ids_that_differ_at_the_end_stay_different() -> None:
     first, second = "x" * 60 + "1", "x" * 60 + "2"
     msgs = [user("Go."), assistant(call(first), call(second)), system(result(second, "B"), result(first, "A"))]
     plan = OpenAIChatFormatter().lower(msgs)
@@ -185,7 +185,7 @@ FOREIGN_NAMES: Final = ("functions.look", "a/b", "n" * 100, "查找", "multi too
 
 
 @pytest.mark.parametrize("name", FOREIGN_NAMES)
-def test_a_foreign_tool_name_in_history_becomes_a_legal_one_that_can_be_read_back(name: str) -> None:
+def test_an_illegal_tool_name_is_replaced_and_restored_in_replies(name: str) -> None:
     plan = OpenAIChatFormatter().lower(
         [user("Go."), assistant(call("c1", name)), system(result("c1", "Done.", name=name))]
     )
@@ -207,11 +207,11 @@ def test_a_declared_tool_and_its_calls_get_the_same_name() -> None:
     assert plan.tool_names == {wire: "files.read"}
 
 
-def test_history_with_calls_needs_no_tools_in_the_request() -> None:
+def test_a_history_with_calls_needs_no_tools_in_the_request() -> None:
     assert set(OpenAIChatFormatter().lower(TOOL_TALK).request) == {"messages"}
 
 
-def test_a_failed_result_says_so_in_its_text() -> None:
+def test_a_failed_result_has_an_error_mark_in_its_text() -> None:
     messages = _messages([user("Go."), assistant(call("c1")), system(result("c1", "No way.", is_error=True))])
     assert messages[2] == {"role": "tool", "tool_call_id": "c1", "content": "[error] No way."}
 
@@ -219,7 +219,7 @@ def test_a_failed_result_says_so_in_its_text() -> None:
 # --- media (1.1, 3.2) ---
 
 
-def test_media_of_parallel_results_wait_until_all_tool_messages_are_out() -> None:
+def test_media_of_parallel_results_follow_all_tool_messages() -> None:
     messages = _messages(
         [
             user("Go."),
@@ -244,12 +244,12 @@ def test_media_of_parallel_results_wait_until_all_tool_messages_are_out() -> Non
     ]
 
 
-def test_a_tool_message_says_where_its_picture_went() -> None:
+def test_a_tool_message_names_the_place_of_its_moved_image() -> None:
     messages = _messages([user("Go."), assistant(call("c1")), system(result("c1", "One.", picture()))])
     assert messages[2]["content"] == "- One.\n- (image shown in the user turn after the results)"
 
 
-def test_an_assistants_own_picture_is_shown_in_a_user_turn() -> None:
+def test_an_image_of_the_assistant_moves_into_a_user_turn() -> None:
     messages = _messages([user("Draw."), assistant("Here.", picture()), user("Nice.")])
     assert [message["role"] for message in messages] == ["user", "assistant", "user", "user"]
     assert messages[1]["content"] == [_text("Here."), _text("(image shown in the user turn after this one)")]
@@ -275,7 +275,7 @@ def test_an_assistants_own_picture_is_shown_in_a_user_turn() -> None:
         ),
     ],
 )
-def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str, Any]) -> None:
+def test_accepted_media_become_the_expected_part(block: Block, part: dict[str, Any]) -> None:
     assert _messages([user("See.", block)])[0]["content"] == [_text("See."), part]
 
 
@@ -305,13 +305,13 @@ def test_audio_models_get_raw_base64_without_a_data_prefix(media_type: str, data
         (ImageBlock(URLSource("ftp://example.org/a.png")), "[image left out because"),
     ],
 )
-def test_media_that_the_wire_refuses_are_described_in_their_place(block: Block, description: str) -> None:
+def test_media_that_the_api_refuses_are_described_in_their_place(block: Block, description: str) -> None:
     before, told, after = _messages([user("Before.", block, "After.")])[0]["content"]
     assert (before, after) == (_text("Before."), _text("After."))
     assert told["text"].startswith(description)
 
 
-def test_a_text_document_goes_as_its_text_since_files_are_pdf_only() -> None:
+def test_a_text_document_is_sent_as_text_since_files_are_pdf_only() -> None:
     content = _messages([user("Read.", DocumentBlock(Base64Source("text/plain", TEXT)))])[0]["content"]
     assert content == [_text("Read."), _text("[document, as text]\nMilk, bread.")]
 
@@ -322,32 +322,32 @@ def test_a_text_document_goes_as_its_text_since_files_are_pdf_only() -> None:
 @pytest.mark.parametrize(
     "name", ["Mr Smith 张三", "a<b>", "c|d", "e\\f", "g/h", "line\nbreak", "x" * 80, "\u2003"]
 )
-def test_a_speakers_name_leaves_within_the_pattern_that_the_api_enforces(name: str) -> None:
+def test_a_speaker_name_matches_the_pattern_of_the_api(name: str) -> None:
     message = _messages([user("Hi.", name=name)])[0]
     assert 1 <= len(message["name"]) <= 64
 
 
-def test_two_speakers_never_become_one() -> None:
+def test_two_speakers_never_get_the_same_name() -> None:
     messages = _messages([user("Hi.", name="Ann Lee"), user("Ho.", name="Ann/Lee"), user("Ha.", name="Ann_Lee")])
     assert len({message["name"] for message in messages}) == 3
 
 
-def test_a_name_of_other_letters_stays_as_it_is() -> None:
+def test_a_name_in_another_script_is_unchanged() -> None:
     assert _messages([user("Hi.", name="张三")])[0]["name"] == "张三"
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
-def test_a_blank_text_is_left_out(blank: str) -> None:
+def test_a_blank_text_is_omitted(blank: str) -> None:
     assert _messages([user("Hi.", blank)])[0]["content"] == "Hi."
     assert len(_messages([user("Hi."), assistant(blank), user("Ho.")])) == 2
 
 
-def test_thinking_has_no_place_on_this_wire() -> None:
+def test_thinking_is_omitted() -> None:
     messages = _messages([user("Hi."), assistant(ThinkingBlock("Hm."), "Ho.")])
     assert messages[1] == {"role": "assistant", "content": "Ho.", "name": "Friday"}
 
 
-def test_a_late_system_message_stays_where_it_was() -> None:
+def test_a_late_system_message_keeps_its_position() -> None:
     messages = _messages([system("One."), user("Hi."), system("Be brief."), assistant("Ho.")])
     assert [message["role"] for message in messages] == ["system", "user", "system", "assistant"]
 
@@ -355,7 +355,7 @@ def test_a_late_system_message_stays_where_it_was() -> None:
 @pytest.mark.parametrize(
     "msgs", [[user("")], [assistant(ThinkingBlock("Hm."))], [system(result("c1", "An orphan."))]]
 )
-def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
+def test_a_request_is_never_empty(msgs: list[Msg]) -> None:
     assert _messages(msgs)
 
 
@@ -381,13 +381,13 @@ def test_a_tool_is_nested_under_function() -> None:
         ("look", {"type": "function", "function": {"name": "look"}}),
     ],
 )
-def test_every_choice_has_its_word(choice: str, wire: object) -> None:
+def test_each_tool_choice_has_the_expected_form(choice: str, wire: object) -> None:
     assert (
         OpenAIChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request["tool_choice"] == wire
     )
 
 
-def test_no_tools_means_neither_tools_nor_choice() -> None:
+def test_a_request_without_tools_has_neither_tools_nor_tool_choice() -> None:
     request = OpenAIChatFormatter().lower([user("Go.")], tools=[], tool_choice="auto").request
     assert set(request) == {"messages"}
 
@@ -402,7 +402,7 @@ OPEN: Final[dict[str, Any]] = {"type": "object", "properties": {"a": {"type": "s
 
 
 @pytest.mark.parametrize(("schema", "strict"), [(CLOSED, True), (OPEN, False)])
-def test_a_schema_is_strict_only_where_it_is_closed(schema: dict[str, Any], strict: bool) -> None:
+def test_only_a_closed_schema_is_strict(schema: dict[str, Any], strict: bool) -> None:
     given = {"name": "my answer", "schema": schema}
     wire = OpenAIChatFormatter().lower([user("Go.")], response_format=given).request["response_format"]
     assert wire["type"] == "json_schema"
@@ -411,6 +411,6 @@ def test_a_schema_is_strict_only_where_it_is_closed(schema: dict[str, Any], stri
     assert " " not in wire["json_schema"]["name"]
 
 
-def test_several_texts_of_a_user_stay_several_parts() -> None:
+def test_several_texts_of_a_user_stay_separate_parts() -> None:
     blocks = (TextBlock("One."), TextBlock("Two."))
     assert _messages([user(*blocks)])[0]["content"] == [_text("One."), _text("Two.")]

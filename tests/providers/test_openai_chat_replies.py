@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions and the vendors that speak it: what a reply says, whole and in pieces."""
+"""Complete and streamed replies of OpenAI Chat Completions and of compatible vendors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _chunk(delta: Json, finish: str | None = None, **rest: Any) -> Json:
 
 
 def _piece(index: int | None = None, arguments: Any = None, **said: Any) -> Json:
-    """One entry of a delta's `tool_calls`."""
+    """Returns an entry of the `tool_calls` of a delta."""
     function = {key: said[key] for key in ("name",) if key in said}
     if arguments is not None:
         function["arguments"] = arguments
@@ -72,7 +72,7 @@ def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
 
 
 def _calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
-    """The calls that come of deltas with these lists of entries."""
+    """Returns the calls of a stream whose deltas have these lists of entries."""
     chunks = [_chunk({"tool_calls": found}) for found in entries]
     msg = _streamed(*chunks, _chunk({}, "tool_calls"))
     return [(call.id, call.name, call.input) for call in msg.tool_uses]
@@ -84,7 +84,7 @@ TWO: Final = ("b", "find", {"y": 2})
 # -- whole replies ---------------------------------------------------------------------------------------------
 
 
-def test_a_reply_is_a_message_of_the_assistants() -> None:
+def test_a_reply_becomes_an_assistant_message() -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     assert parse_response(_whole({"content": "Hello."}, usage=usage), name="Friday") == Msg(
         "Friday",
@@ -103,19 +103,19 @@ def test_a_reply_is_a_message_of_the_assistants() -> None:
     )
 
 
-def test_calls_keep_their_argument_text_and_end_the_reply_in_tool_use_whatever_the_server_says() -> None:
+def test_calls_keep_their_argument_text_and_the_finish_reason_is_tool_use() -> None:
     msg = parse_response(_whole({"content": None, "tool_calls": [_call("a", "look", '{ "x": 1 }')]}, "stop"))
     assert msg.tool_uses == (ToolUseBlock("a", "look", {"x": 1}, '{ "x": 1 }'),)
     assert msg.finish_reason is FinishReason.TOOL_USE
 
 
-def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
+def test_an_sdk_object_a_dict_and_json_text_give_the_same_message() -> None:
     found = _whole({"content": "Hi.", "tool_calls": [_call("a", "look", "{}")]}, "tool_calls")
     sdk = ChatCompletion.model_validate({**found, "created": 1})
     assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
 
 
-def test_a_names_spelling_on_the_wire_is_undone() -> None:
+def test_a_replaced_tool_name_is_restored() -> None:
     found = _whole({"tool_calls": [_call("a", "web_search_1", "{}")]}, "tool_calls")
     assert parse_response(found, tool_names={"web_search_1": "web.search"}).tool_uses[0].name == "web.search"
 
@@ -123,19 +123,19 @@ def test_a_names_spelling_on_the_wire_is_undone() -> None:
 _REFUSED = OpaqueState("openai", model="gpt-x", fields={"refusal": True})
 
 
-def test_a_refusal_is_a_text_that_says_so() -> None:
+def test_a_refusal_becomes_a_marked_text() -> None:
     msg = parse_response(_whole({"content": None, "refusal": "No."}))
     assert msg.content == (TextBlock("No.", state=_REFUSED, metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
-def test_annotations_are_the_texts_citations() -> None:
+def test_annotations_become_citations_of_the_text() -> None:
     cited = {"type": "url_citation", "url_citation": {"url": "https://x.org", "title": "X", "start_index": 0}}
     msg = parse_response(_whole({"content": "As X says.", "annotations": [cited]}))
     assert msg.content == (TextBlock("As X says.", metadata={"citations": [cited]}),)
 
 
-def test_a_spoken_reply_is_a_sound_with_its_transcript() -> None:
+def test_a_spoken_reply_becomes_audio_with_a_transcript() -> None:
     audio: Json = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
     msg = parse_response(_whole({"content": None, "audio": audio}))
     said = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
@@ -145,21 +145,21 @@ def test_a_spoken_reply_is_a_sound_with_its_transcript() -> None:
     assert (block.state.issuer, block.state.fields) == ("openai", {"audio": {"transcript": "Hello.", "id": "au1"}})
 
 
-def test_a_sounds_type_is_the_one_that_was_asked_for() -> None:
+def test_the_media_type_of_audio_is_that_of_the_requested_format() -> None:
     request = {"audio": {"voice": "alloy", "format": "pcm16"}}
     msg = parse_response(_whole({"audio": {"id": "au1", "data": "AAAA"}}), request=request)
     (block,) = msg.media
     assert (block.source, block.metadata) == (Base64Source("audio/pcm", "AAAA"), {"id": "au1"})
 
 
-def test_a_custom_tools_text_is_its_one_argument() -> None:
+def test_the_text_of_a_custom_tool_becomes_its_only_argument() -> None:
     custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
     block = parse_response(_whole({"tool_calls": [custom]}, "tool_calls")).tool_uses[0]
     assert (block.name, block.input, block.raw_input) == ("sh", {"input": "ls -l"}, None)
     assert block.state == OpaqueState("openai", model="gpt-x", fields={"type": "custom"})
 
 
-def test_a_legacy_function_call_is_a_call_with_an_id_of_our_making() -> None:
+def test_a_legacy_function_call_gets_a_created_id() -> None:
     msg = parse_response(_whole({"function_call": {"name": "look", "arguments": '{"x":1}'}}, "function_call"))
     assert msg.tool_uses[0].name == "look"
     assert msg.tool_uses[0].id.startswith("call_")
@@ -182,26 +182,26 @@ def test_content_in_parts_is_read_too() -> None:
 
 
 def _choices(*pieces: tuple[int, str, str | None]) -> list[Json]:
-    """Chunks, one a choice."""
+    """Returns one chunk for each choice."""
     return [
         {**_chunk({}), "choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}
         for index, text, reason in pieces
     ]
 
 
-def test_of_several_choices_number_0_is_read_whichever_comes_first() -> None:
+def test_choice_0_is_read_in_any_order_of_choices() -> None:
     chunks = _choices((1, "B", None), (0, "A", None), (1, "", "stop"), (0, "", "length"))
     msg = _streamed(*chunks)
     assert (msg.text, msg.finish_reason) == ("A", FinishReason.LENGTH)
 
 
-def test_a_stream_without_a_choice_of_number_0_is_read_all_the_same() -> None:
+def test_without_choice_0_the_first_choice_is_read() -> None:
     msg = _streamed(*_choices((1, "B", None), (2, "C", None), (1, "!", "stop")))
     assert (msg.text, msg.finish_reason) == ("B!", FinishReason.STOP)
 
 
 def _calls_apart(*calls: tuple[str, str], **keys: Any) -> list[tuple[str, Any]]:
-    """The calls of a stream that sends each in a chunk of its own."""
+    """Returns the calls of a stream with one chunk for each call."""
     chunks = [
         _chunk({"tool_calls": [{**keys, "function": {"name": name, "arguments": text}}]}) for name, text in calls
     ]
@@ -209,18 +209,18 @@ def _calls_apart(*calls: tuple[str, str], **keys: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("keys", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "c1"}])
-def test_another_tools_name_behind_complete_arguments_is_another_call(keys: Json) -> None:
+def test_another_name_after_complete_arguments_begins_another_call(keys: Json) -> None:
     both = (("read", '{"a":1}'), ("delete", '{"a":2}'))
     assert _calls_apart(*both, **keys) == [("read", {"a": 1}), ("delete", {"a": 2})]
     assert _calls_apart(("read", "{}"), ("delete", "{}"), **keys) == [("read", {}), ("delete", {})]
 
 
-def test_a_name_that_is_repeated_with_each_piece_is_one_call() -> None:
+def test_a_name_that_is_repeated_with_each_piece_gives_one_call() -> None:
     pieces = (("read", '{"a"'), ("read", ":1}"), ("read", ""))
     assert _calls_apart(*pieces, index=0) == [("read", {"a": 1})]
 
 
-def test_the_same_call_in_two_turns_has_two_ids() -> None:
+def test_the_same_call_in_two_turns_gets_two_ids() -> None:
     called = {"tool_calls": [{"type": "function", "function": {"name": "look", "arguments": "{}"}}]}
     whole = {**_whole({"content": None, **called}), "id": None}
     first = parse_response(whole, request={"messages": [{"role": "user", "content": "Look."}]})
@@ -240,7 +240,7 @@ def test_a_bare_error_in_a_stream_is_an_error() -> None:
     assert (msg.metadata or {})["reply"]["error"]["message"] == "overloaded"
 
 
-def test_of_several_choices_the_first_is_read() -> None:
+def test_only_the_first_choice_is_read() -> None:
     found = _whole({"content": "first"})
     found["choices"].append({"index": 1, "message": {"content": "second"}, "finish_reason": "stop"})
     assert parse_response(found).text == "first"
@@ -261,13 +261,13 @@ def test_of_several_choices_the_first_is_read() -> None:
         (None, FinishReason.OTHER),
     ],
 )
-def test_every_word_for_the_end_has_ours_and_is_kept(word: str | None, reason: FinishReason) -> None:
+def test_each_native_finish_reason_is_mapped_and_recorded(word: str | None, reason: FinishReason) -> None:
     msg = parse_response(_whole({"content": "Hi."}, word))
     assert msg.finish_reason is reason
     assert (msg.metadata or {})["reply"].get("native_finish_reason") == word
 
 
-def test_arguments_that_the_limit_cut_are_kept_as_text_and_marked() -> None:
+def test_arguments_truncated_by_the_token_limit_stay_text_and_are_marked() -> None:
     block = parse_response(_whole({"tool_calls": [_call("a", "look", '{"x": "lib')]}, "length")).tool_uses[0]
     assert (block.input, block.raw_input, block.metadata) == ({}, '{"x": "lib', {"incomplete": True})
     empty = parse_response(_whole({"tool_calls": [_call("a", "look", "")]}, "length")).tool_uses[0]
@@ -275,12 +275,12 @@ def test_arguments_that_the_limit_cut_are_kept_as_text_and_marked() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}", "null", '""', None, {}, []])
-def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
+def test_missing_arguments_become_an_empty_object(arguments: Any) -> None:
     block = parse_response(_whole({"tool_calls": [_call("a", "look", arguments)]}, "tool_calls")).tool_uses[0]
     assert (block.input, block.metadata) == ({}, None)
 
 
-def test_arguments_that_are_an_object_already_are_taken_as_they_are() -> None:
+def test_arguments_in_an_object_are_read_unchanged() -> None:
     entry = _piece(0, {"x": [1, {}]}, id="a", name="look")
     assert _calls([entry]) == [("a", "look", {"x": [1, {}]})]
     assert parse_response(_whole({"tool_calls": [entry]})).tool_uses[0].input == {"x": [1, {}]}
@@ -294,19 +294,19 @@ def test_arguments_that_are_an_object_already_are_taken_as_they_are() -> None:
         {"error": "out of order"},
     ],
 )
-def test_an_error_body_is_refused_in_the_providers_words(body: Json) -> None:
+def test_an_error_body_raises_an_error_with_the_text_of_the_provider(body: Json) -> None:
     with pytest.raises(MessageError, match="out of order"):
         parse_response(body)
 
 
 @pytest.mark.parametrize("found", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
-def test_what_is_no_reply_is_refused(found: object) -> None:
+def test_a_value_that_is_not_a_reply_raises_an_error(found: object) -> None:
     with pytest.raises(MessageError):
         parse_response(found)
 
 
 @pytest.mark.parametrize("choices", [[], [None], [{}], [{"message": None}], [{"message": {"content": None}}]])
-def test_a_reply_that_says_nothing_is_an_empty_message(choices: Any) -> None:
+def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
     assert parse_response({"id": None, "model": None, "choices": choices, "usage": None}).content == ()
 
 
@@ -353,7 +353,7 @@ def test_a_reply_that_says_nothing_is_an_empty_message(choices: Any) -> None:
     ],
     ids=["OpenAI", "DeepSeek", "DashScope", "vLLM", "absurd", "empty", "null", "text"],
 )
-def test_usage_means_the_same_whoever_reports_it(found: Any, usage: Usage | None) -> None:
+def test_usage_of_all_vendors_is_mapped_to_the_same_fields(found: Any, usage: Usage | None) -> None:
     assert parse_response(_whole({"content": "Hi."}, usage=found)).usage == usage
 
 
@@ -373,7 +373,7 @@ USAGE: Final = {"prompt_tokens": 9, "completion_tokens": 2}
     ],
     ids=["in a chunk of its own", "in the last chunk", "in every chunk"],
 )
-def test_usage_is_found_wherever_it_comes(chunks: list[Json]) -> None:
+def test_usage_may_arrive_in_any_chunk(chunks: list[Json]) -> None:
     msg, events = read(OpenAIChatStreamParser(), chunks)
     assert msg.usage == Usage(9, 2)
     assert [event.usage for event in events if isinstance(event, UsageEvent)][-1] == Usage(9, 2)
@@ -382,7 +382,7 @@ def test_usage_is_found_wherever_it_comes(chunks: list[Json]) -> None:
 # -- streams, quirk by quirk -----------------------------------------------------------------------------------
 
 
-def test_a_stream_tells_what_happens_as_it_happens() -> None:
+def test_a_stream_gives_events_as_chunks_arrive() -> None:
     chunks = [
         _chunk({"role": "assistant", "content": ""}),
         _chunk({"content": "I "}),
@@ -404,13 +404,13 @@ def test_a_stream_tells_what_happens_as_it_happens() -> None:
     assert parser.finish().text == "I look."
 
 
-def test_a_call_without_an_index_belongs_to_the_latest() -> None:
+def test_an_entry_without_an_index_continues_the_latest_call() -> None:
     entries = [[_piece(None, '{"x"', id="a", name="look")], [_piece(None, ":1}")]]
     assert _calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [ONE, TWO]
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
-def test_calls_are_told_apart_whatever_their_indexes(numbers: tuple[int | None, int | None]) -> None:
+def test_calls_with_any_indexes_are_separated(numbers: tuple[int | None, int | None]) -> None:
     one, two = numbers
     assert _calls(
         [_piece(one, "", id="a", name="look")],
@@ -421,7 +421,7 @@ def test_calls_are_told_apart_whatever_their_indexes(numbers: tuple[int | None, 
     ) == [ONE, TWO]
 
 
-def test_calls_stand_in_the_order_of_their_indexes() -> None:
+def test_calls_are_in_the_order_of_their_indexes() -> None:
     assert _calls([_piece(5, '{"y":2}', id="b", name="find")], [_piece(2, '{"x":1}', id="a", name="look")]) == [
         ONE,
         TWO,
@@ -429,21 +429,21 @@ def test_calls_stand_in_the_order_of_their_indexes() -> None:
 
 
 @pytest.mark.parametrize("later", ["a", "", None])
-def test_an_id_that_is_repeated_or_emptied_says_nothing(later: str | None) -> None:
+def test_a_repeated_or_empty_id_continues_the_call(later: str | None) -> None:
     assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [ONE]
 
 
-def test_a_name_that_is_repeated_is_not_doubled() -> None:
+def test_a_repeated_name_is_not_doubled() -> None:
     assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [ONE]
 
 
-def test_a_name_and_an_id_may_come_apart_and_late() -> None:
+def test_a_name_and_an_id_may_arrive_separately_and_late() -> None:
     assert _calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [ONE]
     assert _calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [ONE]
     assert _calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [ONE]
 
 
-def test_pieces_of_calls_at_index_0_find_their_way_by_id() -> None:
+def test_entries_with_the_same_index_are_assigned_by_id() -> None:
     assert _calls(
         [_piece(0, '{"x"', id="a", name="look")],
         [_piece(0, '{"y"', id="b", name="find")],
@@ -453,18 +453,18 @@ def test_pieces_of_calls_at_index_0_find_their_way_by_id() -> None:
 
 
 @pytest.mark.parametrize("index", [0, None])
-def test_whole_calls_in_one_delta_are_told_apart_even_without_ids(index: int | None) -> None:
+def test_complete_calls_in_one_delta_are_separate_even_without_ids(index: int | None) -> None:
     found = _calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
     assert [(name, given) for _, name, given in found] == [("look", {"x": 1})] * 2
     assert len({id for id, _, _ in found}) == 2
 
 
-def test_objects_that_were_sent_as_one_text_are_calls_of_their_own() -> None:
+def test_several_objects_in_one_argument_text_become_separate_calls() -> None:
     found = _calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
     assert [given for _, _, given in found] == [{"x": 1}, {"x": 2}]
 
 
-def test_entries_of_nothing_but_nulls_are_no_calls() -> None:
+def test_entries_of_nulls_are_ignored() -> None:
     nothing = [None, 7, {}, {"index": 0, "id": None, "function": None}, {"function": {"name": None}}]
     assert _calls(nothing) == []  # type: ignore[arg-type]
     assert parse_response(_whole({"content": "Hi.", "tool_calls": nothing})).tool_uses == ()
@@ -472,7 +472,7 @@ def test_entries_of_nothing_but_nulls_are_no_calls() -> None:
     assert _streamed(_chunk({"content": "Hi.", **empty}), _chunk({}, "stop")).tool_uses == ()
 
 
-def test_a_call_without_any_id_has_the_same_made_up_one_however_it_came() -> None:
+def test_a_call_without_an_id_gets_the_same_created_id_in_any_chunking() -> None:
     whole = parse_response(_whole({"tool_calls": [_call("", "look", '{"x":1}')]}, "tool_calls"))
     for index in (0, 1, 7, None):
         pieces = (_piece(index, '{"x"', name="look"), _piece(index, ":1}"))
@@ -480,7 +480,7 @@ def test_a_call_without_any_id_has_the_same_made_up_one_however_it_came() -> Non
         assert _streamed(*chunks, _chunk({}, "tool_calls")) == whole
 
 
-def test_a_stream_of_a_custom_call_ends_with_its_text() -> None:
+def test_a_streamed_custom_call_equals_the_complete_one() -> None:
     entry = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "sh", "input": ""}}
     pieces = [{"index": 0, "custom": {"input": piece}} for piece in ("ls ", "-l")]
     chunks = [_chunk({"tool_calls": [one]}) for one in (entry, *pieces)]
@@ -490,12 +490,12 @@ def test_a_stream_of_a_custom_call_ends_with_its_text() -> None:
     )
 
 
-def test_refusals_come_in_pieces() -> None:
+def test_pieces_of_a_refusal_are_joined() -> None:
     msg = _streamed(_chunk({"refusal": "I "}), _chunk({"refusal": "won't."}), _chunk({}, "stop"))
     assert msg == parse_response(_whole({"refusal": "I won't."}))
 
 
-def test_a_sound_comes_in_pieces_and_is_one_block_at_the_end() -> None:
+def test_pieces_of_audio_become_one_block_at_the_end() -> None:
     whole = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 9}
     pieces: list[Json] = [
         {"id": "au1", "transcript": "Hel"},
@@ -508,13 +508,13 @@ def test_a_sound_comes_in_pieces_and_is_one_block_at_the_end() -> None:
     assert _streamed(*chunks, _chunk({}, "stop"), _chunk({"audio": {"expires_at": 9}})) == expected
 
 
-def test_a_sound_that_is_complete_ends_a_reply_without_another_end() -> None:
+def test_complete_audio_ends_a_reply_without_a_finish_reason() -> None:
     msg = _streamed(_chunk({"audio": {"data": "AAAA"}}), _chunk({"audio": {"expires_at": 9}}))
     assert msg.finish_reason is FinishReason.STOP
     assert len(msg.media) == 1
 
 
-def test_a_spoken_reply_without_a_reason_ends_the_same_however_it_comes() -> None:
+def test_a_spoken_reply_without_a_finish_reason_ends_equally_in_any_chunking() -> None:
     sound = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello."}
     chunks = [_chunk({"audio": sound}), _chunk({"audio": {"expires_at": 9}})]
     whole = parse_response(_whole({"audio": {**sound, "expires_at": 9}}, None))
@@ -524,18 +524,18 @@ def test_a_spoken_reply_without_a_reason_ends_the_same_however_it_comes() -> Non
     assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == whole
 
 
-def test_pieces_of_a_sound_that_were_encoded_one_by_one_are_joined_as_bytes() -> None:
+def test_separately_encoded_pieces_of_audio_are_joined_as_bytes() -> None:
     msg = _streamed(_chunk({"audio": {"data": "SUQz"}}), _chunk({"audio": {"data": "AA=="}}),
                     _chunk({"audio": {"data": "AQ=="}}), _chunk({}, "stop"))  # fmt: skip
     assert msg.media[0].source == Base64Source("audio/mpeg", "SUQzAAE=")
 
 
-def test_a_transcript_without_its_sound_is_a_text() -> None:
+def test_a_transcript_without_audio_becomes_a_text() -> None:
     msg = _streamed(_chunk({"audio": {"id": "au1", "transcript": "Hello."}}))
     assert msg.text == "Hello."
 
 
-def test_citations_come_with_any_delta() -> None:
+def test_citations_may_arrive_in_any_delta() -> None:
     cited = [{"type": "url_citation", "n": 1}, {"type": "url_citation", "n": 2}]
     chunks = [_chunk({"annotations": cited[:1]}), _chunk({"content": "Hi."}), _chunk({"annotations": cited[1:]})]
     expected = parse_response(_whole({"content": "Hi.", "annotations": cited}))
@@ -543,29 +543,29 @@ def test_citations_come_with_any_delta() -> None:
     assert _streamed(*chunks[:2], _chunk({}, "stop"), chunks[2]) == expected
 
 
-def test_chunks_without_choices_are_passed_over() -> None:
+def test_chunks_without_choices_are_ignored() -> None:
     first: Json = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]}
     assert _streamed(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
 
 
-def test_a_reply_may_say_who_it_is_bit_by_bit() -> None:
+def test_id_and_model_of_a_reply_may_arrive_in_separate_chunks() -> None:
     msg = _streamed({**_chunk({"content": "Hi."}), "id": None}, _chunk({}, "stop"))
     assert msg == parse_response(_whole({"content": "Hi."}))
 
 
-def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
+def test_a_divided_character_is_joined() -> None:
     raw = sse([_chunk({"content": "\ud83d"}), _chunk({"content": "\ude00"}), _chunk({"refusal": "\ud83d"}),
                _chunk({"refusal": "\ude00"}), _chunk({}, "stop")])  # fmt: skip
     assert [block.text for block in _streamed(raw).blocks if isinstance(block, TextBlock)] == ["😀", "😀"]
 
 
 @pytest.mark.parametrize("word", [None, "", "null"])
-def test_a_reply_goes_on_while_the_word_for_its_end_is_none(word: str | None) -> None:
+def test_a_reply_continues_while_the_finish_reason_is_null(word: str | None) -> None:
     msg = _streamed(_chunk({"content": "a"}, word), _chunk({"content": "b"}, word), _chunk({}, "stop"))
     assert (msg.text, msg.finish_reason) == ("ab", FinishReason.STOP)
 
 
-def test_log_probabilities_and_padding_are_passed_over() -> None:
+def test_log_probabilities_and_padding_are_ignored() -> None:
     chunk = _chunk({"content": "Hi.", "obfuscation": "x9"})
     chunk["choices"][0]["logprobs"] = {"content": [{"token": "Hi."}]}
     assert _streamed(chunk, _chunk({}, "stop")).content == (TextBlock("Hi."),)
@@ -582,14 +582,14 @@ def test_log_probabilities_and_padding_are_passed_over() -> None:
          "error": {"message": "overloaded", "code": "server_error"}},
     ],
 )  # fmt: skip
-def test_an_error_in_the_stream_keeps_what_came_and_says_so(error: Json) -> None:
+def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json) -> None:
     msg, events = read(OpenAIChatStreamParser(), [_chunk({"content": "Half a"}), error])
     assert ErrorEvent("overloaded", "server_error") in events
     assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
     assert (msg.metadata or {})["reply"]["error"] == {"message": "overloaded", "code": "server_error"}
 
 
-def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cut() -> None:
+def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call() -> None:
     msg = _streamed(
         _chunk({"content": "I look"}), _chunk({"tool_calls": [_piece(0, '{"pla', id="a", name="look")]})
     )
@@ -613,7 +613,9 @@ def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cu
         (OpenAIChatStreamParser, "reasoning_content", "openai"),
     ],
 )
-def test_reasoning_is_thinking_of_its_issuer(parser: type[StreamParserBase], field: str, issuer: str) -> None:
+def test_reasoning_becomes_thinking_with_its_issuer(
+    parser: type[StreamParserBase], field: str, issuer: str
+) -> None:
     expected = (ThinkingBlock("Hm. So.", OpaqueState(issuer, model="gpt-x")), TextBlock("Yes."))
     assert parser.parse_response(_whole({"content": "Yes.", field: "Hm. So."})).content == expected
     chunks = [
@@ -625,14 +627,14 @@ def test_reasoning_is_thinking_of_its_issuer(parser: type[StreamParserBase], fie
     assert _streamed(*chunks, parser=parser()).content == expected
 
 
-def test_reasoning_under_two_names_is_taken_once() -> None:
+def test_reasoning_in_two_keys_is_read_once() -> None:
     both = {"reasoning": "Hm.", "reasoning_content": "Hm."}
     expected = parse_vllm(_whole({"content": "Yes.", **both}))
     assert expected.thinking == "Hm."
     assert _streamed(_chunk(both), _chunk({"content": "Yes."}, "stop"), parser=VLLMChatStreamParser()) == expected
 
 
-def test_reasoning_keeps_no_prefix_since_nothing_proves_it() -> None:
+def test_reasoning_without_a_proof_has_no_prefix_digest() -> None:
     msg = parse_deepseek(_whole({"content": "Yes.", "reasoning_content": "Hm."}), request={"messages": []})
     assert msg.blocks[0] == ThinkingBlock("Hm.", OpaqueState("deepseek", model="gpt-x"))
 
@@ -663,7 +665,7 @@ _ARGUMENTS = st.sampled_from(('{"x":1}', "{}", '{"q": "漢 é", "n": [1, {"k": n
 
 @st.composite
 def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
-    """A whole reply, and the same in chunks, with the habits of some server."""
+    """Strategy for a complete reply and the same reply in chunks, as different servers send them."""
     calls = [
         _call(f"call_{at}", draw(st.sampled_from(("look", "find"))), draw(_ARGUMENTS))
         for at in range(draw(st.integers(0, 3)))
@@ -712,7 +714,7 @@ def _entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
 
 @examples(150)
 @given(replies(), cuts, st.sampled_from(("\n", "\r\n", "\r")))
-def test_any_chunking_gives_the_message_that_the_whole_gives(
+def test_any_chunking_gives_the_message_of_the_complete_reply(
     reply: tuple[Json, list[Json]], at: list[int], break_: str
 ) -> None:
     whole, chunks = reply
@@ -724,7 +726,7 @@ def test_any_chunking_gives_the_message_that_the_whole_gives(
 
 @examples(40)
 @given(replies())
-def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
+def test_chunks_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
     whole, chunks = reply
     assert read(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(whole)
     assert parse_response(ChatCompletion.construct(**whole)) == parse_response(whole)
@@ -732,7 +734,7 @@ def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tupl
 
 @examples(100)
 @given(replies())
-def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
+def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> None:
     msg, events = read(OpenAIChatStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
@@ -752,7 +754,7 @@ def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
 
 @examples(200)
 @given(mangled(replies().map(lambda reply: [reply[0]])))
-def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
+def test_a_mangled_reply_gives_a_message_or_an_error(found: list[Json]) -> None:
     for reply in found:
         try:
             msg = parse_response(reply)
@@ -761,7 +763,7 @@ def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
         assert Msg.from_dict(msg.to_dict()) == msg
 
 
-def test_a_stream_that_is_done_without_a_reason_is_complete() -> None:
+def test_a_finished_stream_without_a_finish_reason_is_complete() -> None:
     delta = {"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}
     parser = OpenAIChatStreamParser()
     parser.feed(f"data: {json.dumps({'choices': [delta]})}\n\n")

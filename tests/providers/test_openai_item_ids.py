@@ -1,7 +1,8 @@
-"""OpenAI Responses: output items go back under their ids, in pairs or not at all.
+"""OpenAI Responses: output items are sent back with their ids in pairs, or without ids.
 
-A recorded request of reasoning with its id before an item without was answered 400 ("Item 'rs_…' of type
-'reasoning' was provided without its required following item"); in 47 of 47 accepted ones the follower had its id.
+A recorded request had reasoning with its id before an item without an id. OpenAI returned status 400: "Item 'rs_…'
+of type 'reasoning' was provided without its required following item". In all 47 accepted requests, the next item
+had its id.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ EVERY_WAY: Final = pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 
 
 def _sent(*msgs: Msg, model: str | None = None) -> list[Json]:
-    """The items of a conversation with these replies, each call answered."""
+    """Returns the items of a conversation with these replies and a result for each call."""
     history = [user("Go.")]
     for msg in msgs:
         answers = [ToolResultBlock(call.id, output="A.") for call in msg.tool_uses]
@@ -140,18 +141,18 @@ OUTPUTS: Final[dict[str, list[Json]]] = {
 
 @EVERY_WAY
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
-def test_a_reply_goes_back_as_the_items_that_it_came_in(output: list[Json], way: Any) -> None:
+def test_a_reply_is_sent_back_as_its_items(output: list[Json], way: Any) -> None:
     assert _sent(way(output)) == output
 
 
 @EVERY_WAY
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
-def test_a_stored_reply_goes_back_under_its_ids(output: list[Json], way: Any) -> None:
+def test_a_stored_reply_is_sent_back_with_its_ids(output: list[Json], way: Any) -> None:
     assert _sent(*load_messages(dump_messages([way(output)]))) == output
 
 
 @EVERY_WAY
-def test_without_reasoning_no_message_and_no_call_has_an_id(way: Any) -> None:
+def test_without_reasoning_messages_and_calls_have_no_ids(way: Any) -> None:
     msg = way([_said(), _call()])
     assert [getattr(block, "state", None) for block in msg.blocks] == [None, None]
     assert [item.get("id") for item in _sent(msg)] == [None, None]
@@ -162,7 +163,7 @@ def test_without_reasoning_no_message_and_no_call_has_an_id(way: Any) -> None:
 
 @EVERY_WAY
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_reasoning_whose_follower_was_taken_out_has_no_id(gone: int, way: Any) -> None:
+def test_reasoning_whose_next_item_was_removed_has_no_id(gone: int, way: Any) -> None:
     output = [_thought(), _said(), _call(1), _call(2)]
     msg = way(output)
     kept = tuple(block for at, block in enumerate(msg.blocks) if at != gone + 1)
@@ -174,35 +175,35 @@ def test_reasoning_whose_follower_was_taken_out_has_no_id(gone: int, way: Any) -
         assert items == [item for at, item in enumerate(output) if at != gone + 1]
 
 
-def test_a_message_of_parts_that_lost_one_keeps_its_id() -> None:
+def test_a_message_without_one_of_its_parts_keeps_its_id() -> None:
     msg = _whole([_thought(), _said(1, "One.", "Two.")])
     assert _sent(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [_thought(), _said(1, "Two.")]
 
 
 @pytest.mark.parametrize("changes", [{"call_id": "c" * 80}, {"name": "functions.look"}])
-def test_a_call_that_has_to_be_spelled_otherwise_has_no_id_and_nor_has_its_reasoning(changes: Json) -> None:
+def test_a_renamed_call_and_the_reasoning_before_it_have_no_ids(changes: Json) -> None:
     thought, call = _sent(_whole([_thought(), {**_call(), **changes}]))
     assert "id" not in thought
     assert "id" not in call
 
 
-def test_two_calls_of_one_id_leave_one_id_each() -> None:
+def test_of_two_calls_with_the_same_call_id_only_the_first_has_its_item_id() -> None:
     again = {**_call(2), "call_id": "call_1"}
     items = _sent(_whole([_thought(), _call(1), again]))
     assert [item.get("id") for item in items] == ["rs_1", "fc_1", None]
 
 
-def test_the_same_reply_twice_has_its_ids_once() -> None:
+def test_a_repeated_reply_has_its_ids_only_once() -> None:
     msg = _whole([_thought(), _said()])
     assert [item.get("id") for item in _sent(msg, msg)] == ["rs_1", "msg_1", None, None]
 
 
 @pytest.mark.parametrize("id", ["call_1", "fc_" + "x" * 80, "msg_1"])
-def test_an_id_that_the_service_refuses_for_its_type_is_not_sent(id: str) -> None:
+def test_an_id_that_openai_refuses_for_the_type_is_not_sent(id: str) -> None:
     assert [item.get("id") for item in _sent(_whole([_thought(), {**_call(), "id": id}]))] == [None, None]
 
 
-def test_a_history_of_earlier_versions_sends_its_reasoning_without_an_id() -> None:
+def test_reasoning_in_a_history_of_earlier_versions_has_no_id() -> None:
     state = OpaqueState("openai", encrypted_content="gAAA1", item_id="rs_1")
     items = _sent(assistant(ThinkingBlock("", state), "Hi."))
     assert items == [
@@ -211,12 +212,12 @@ def test_a_history_of_earlier_versions_sends_its_reasoning_without_an_id() -> No
     ]
 
 
-def test_reasoning_that_another_server_made_without_a_proof_leaves_no_id_behind() -> None:
+def test_reasoning_without_a_proof_is_omitted_with_its_id() -> None:
     shown: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [], "encrypted_content": ""}
     assert _sent(_whole([shown, _said()])) == [{"type": "message", "role": "assistant", "content": "Hi."}]
 
 
-def test_no_id_of_a_stale_thoughts_follower_goes_back() -> None:
+def test_the_item_after_stale_thinking_has_no_id() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     request = formatter.lower([user("Go.")]).request
     reply = OpenAIResponsesStreamParser.parse_response(_reply([_thought(), _said()]), request=request)
@@ -226,7 +227,7 @@ def test_no_id_of_a_stale_thoughts_follower_goes_back() -> None:
     assert [item.get("id") for item in stale] == [None, None, None]
 
 
-def test_thinking_stays_fresh_after_reasoning_that_went_with_its_follower_s_id() -> None:
+def test_thinking_stays_valid_after_reasoning_with_the_id_of_its_next_item() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     first = replace(_whole([_thought(), _said(1, "One.", "Two.")]), content=())
     reply = OpenAIResponsesStreamParser.parse_response(
@@ -241,7 +242,7 @@ def test_thinking_stays_fresh_after_reasoning_that_went_with_its_follower_s_id()
     assert [item.get("id") for item in items if "id" in item] == ["rs_2", "msg_2"]
 
 
-def test_thinking_between_a_servers_own_search_for_tools_and_a_call_is_as_fresh_as_the_first() -> None:
+def test_thinking_between_a_hosted_tool_search_and_a_call_is_valid() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     request = formatter.lower([user("Go.")]).request
     others = [{**item, "id": f"{item['id']}0"} for item in FOUND]
@@ -261,7 +262,7 @@ HOSTED: Final[dict[str, list[Json]]] = {
 def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
     output: list[Json], way: Any
 ) -> None:
-    """ "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text)."""
+    # "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text).
     unproven = [{key: value for key, value in item.items() if key != "encrypted_content"} for item in output]
     history = [user("Go."), way(unproven), user("On.")]
     plan = OpenAIResponsesFormatter(on_loss="raise").lower(history)
@@ -276,7 +277,7 @@ def test_an_item_without_reasoning_before_it_keeps_its_id() -> None:
     assert _sent(_whole([_search(), _thought(), _said()])) == [_search(), _thought(), _said()]
 
 
-def test_thinking_stays_fresh_after_a_search_that_was_dropped_with_its_reasoning() -> None:
+def test_thinking_stays_valid_after_a_search_that_was_dropped_with_its_reasoning() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     first = OpenAIResponsesStreamParser.parse_response(
         _reply([_thought(), _search(), _said(), _call()]), request={"input": []}
@@ -303,7 +304,7 @@ def outputs(draw: DrawFn) -> list[Json]:
 
 @examples(150)
 @given(output=outputs(), way=st.sampled_from(list(WAYS.values())), data=st.data())
-def test_reasoning_never_has_an_id_before_another_item_than_its_own(
+def test_reasoning_has_an_id_only_before_its_original_next_item(
     output: list[Json], way: Any, data: st.DataObject
 ) -> None:
     msg = way(output)
@@ -320,7 +321,7 @@ def test_reasoning_never_has_an_id_before_another_item_than_its_own(
 # -- images that the model made ----------------------------------------------------------------------------------
 
 
-def test_an_image_of_the_models_is_an_image_to_every_other_api() -> None:
+def test_a_generated_image_is_an_image_for_other_apis() -> None:
     msg = _whole([_thought(), _image(), _said()])
     history = [user("Draw."), msg, user("Thanks.")]
     for provider in ("openai", "anthropic", "gemini", "dashscope"):
@@ -330,14 +331,14 @@ def test_an_image_of_the_models_is_an_image_to_every_other_api() -> None:
         assert problems(provider, plan.request) == []
 
 
-def test_an_image_of_the_models_in_another_speakers_turn_is_content() -> None:
+def test_a_generated_image_in_a_turn_of_another_speaker_is_content() -> None:
     image = ImageBlock(_whole([_image()]).blocks[0].source, state=OpaqueState("openai", item_id="ig_1"))  # type: ignore[union-attr]
     plan = OpenAIResponsesFormatter().lower([user("See.", image)])
     assert [part["type"] for part in plan.request["input"][0]["content"]] == ["input_text", "input_image"]
     assert "ig_1" not in str(plan.request)
 
 
-def test_the_ledger_says_that_an_image_goes_back_as_its_item() -> None:
+def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
     plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _whole([_image()]), user("Thanks.")])
     (entry,) = [entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]"]
     assert entry.disposition is Disposition.CARRIED
@@ -375,7 +376,7 @@ def test_every_item_has_a_type() -> None:
         ]
 
 
-def test_markers_leave_reasoning_and_a_servers_own_outputs_alone() -> None:
+def test_reasoning_and_outputs_of_hosted_tools_get_no_markers() -> None:
     shell: list[Json] = [
         {"type": "local_shell_call", "id": "lsh_1", "call_id": "s1", "status": "completed", "action": {}},
         {"type": "local_shell_call_output", "id": "s1", "output": "a.txt"},

@@ -1,4 +1,4 @@
-"""Logs of the OpenAI family as messages: what our formatters write, what others wrote, and back again."""
+"""Logs of OpenAI's APIs, loaded as messages and written again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _again(provider: str, request: Json, model: str | None = None) -> Json:
 @pytest.mark.parametrize("provider", FAMILY)
 @examples(120)
 @given(msgs=histories())
-def test_what_we_wrote_is_read_and_written_the_same(provider: str, msgs: list[Msg]) -> None:
+def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: list[Msg]) -> None:
     # A speaker's name that the field refused was hashed, and would be hashed once more: nobody may take a name
     # that another was given. So all are simple here.
     msgs = [Msg(msg.role, msg.content, msg.role) for msg in msgs]
@@ -67,7 +67,7 @@ def test_what_we_wrote_is_read_and_written_the_same(provider: str, msgs: list[Ms
 
 
 @pytest.mark.parametrize("provider", FAMILY)
-def test_a_request_and_its_list_alone_and_json_text_are_the_same_log(provider: str) -> None:
+def test_a_request_a_list_and_json_text_are_the_same_log(provider: str) -> None:
     request = dict(
         chat(provider).lower([Msg("user", "Hi.", "user"), Msg("assistant", "Ho.", "assistant")]).request
     )
@@ -98,7 +98,7 @@ CHAT_LOG: Final[list[Json]] = [
 ]
 
 
-def test_a_log_of_chat_is_read() -> None:
+def test_a_log_of_chat_completions_is_loaded() -> None:
     state = OpaqueState("openai", fields={"type": "custom"})
     assert load_chat({"messages": CHAT_LOG, "model": "gpt-x"}) == [
         Msg("system", "You are Friday.", "system"),
@@ -125,7 +125,7 @@ MARKED: Final = (("openai", "gpt-6-sol"), ("openai-responses", "gpt-6-sol"), ("d
 
 
 @pytest.mark.parametrize(("provider", "model"), MARKED)
-def test_markers_for_the_prompt_cache_are_left_off_and_set_anew(provider: str, model: str | None) -> None:
+def test_cache_markers_are_removed_and_can_be_set_again(provider: str, model: str | None) -> None:
     written = dict(chat(provider, model, cache_breakpoints="auto").lower(load_chat(CHAT_LOG)).request)
     assert "cache" in json.dumps(written)
     msgs = _loaded(provider, written)
@@ -134,7 +134,7 @@ def test_markers_for_the_prompt_cache_are_left_off_and_set_anew(provider: str, m
     assert {**again, "tools": None} == {**written, "tools": None}
 
 
-def test_a_custom_call_goes_to_another_provider_as_the_call_of_a_function() -> None:
+def test_a_custom_call_becomes_a_function_call_for_another_provider() -> None:
     (item,) = (
         call
         for msg in chat("deepseek").lower(load_chat(CHAT_LOG)).request["messages"]
@@ -144,12 +144,12 @@ def test_a_custom_call_goes_to_another_provider_as_the_call_of_a_function() -> N
     assert item["function"] == {"name": "sh", "arguments": '{"input":"ls -l"}'}
 
 
-def test_the_sdks_messages_in_a_log_are_read_as_dicts_are() -> None:
+def test_sdk_messages_in_a_log_are_read_like_dicts() -> None:
     found = [*CHAT_LOG[:2], ChatCompletionMessage.model_validate(CHAT_LOG[2]), *CHAT_LOG[3:]]
     assert load_chat(found) == load_chat(CHAT_LOG)
 
 
-def test_parts_of_a_message_are_blocks() -> None:
+def test_content_parts_become_blocks() -> None:
     parts: list[Any] = [
         {"type": "text", "text": "See.", "cache_control": {"type": "ephemeral"}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
@@ -181,14 +181,14 @@ def test_parts_of_a_message_are_blocks() -> None:
     ]
 
 
-def test_reasoning_in_a_log_is_thinking_of_the_server_that_wrote_it() -> None:
+def test_reasoning_in_a_log_has_the_issuer_of_its_server() -> None:
     said = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
     (msg,) = load_deepseek([said])
     assert msg.blocks == (ThinkingBlock("Hm.", OpaqueState("deepseek")), TextBlock("Yes."))
     assert _again("deepseek", {"messages": [{"role": "user", "content": "?"}, said]})["messages"][1] == said
 
 
-def test_a_legacy_function_call_and_its_result_are_a_pair() -> None:
+def test_a_legacy_function_call_and_its_result_become_a_pair() -> None:
     msgs = load_chat(
         [
             {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
@@ -199,7 +199,7 @@ def test_a_legacy_function_call_and_its_result_are_a_pair() -> None:
 
 
 @pytest.mark.parametrize("entry", [7, None, "x", {"content": "?"}, {"role": "model", "content": "?"}, []])
-def test_a_bad_message_in_a_good_log_is_an_invalid_block_with_its_place(entry: Any) -> None:
+def test_an_unreadable_message_becomes_an_invalid_block_with_its_place(entry: Any) -> None:
     msgs = load_chat([*CHAT_LOG, entry])
     (block,) = msgs[-1].blocks
     assert isinstance(block, InvalidBlock)
@@ -207,7 +207,7 @@ def test_a_bad_message_in_a_good_log_is_an_invalid_block_with_its_place(entry: A
     assert msgs[:-1] == load_chat(CHAT_LOG)
 
 
-def test_arguments_that_are_no_object_stay_as_text() -> None:
+def test_arguments_that_are_not_an_object_stay_text() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"cut'}}
     (msg,) = load_chat([{"role": "assistant", "content": None, "tool_calls": [call, None]}])
     assert msg.tool_uses == (ToolUseBlock("a", "look", {}, '{"cut'),)
@@ -216,7 +216,7 @@ def test_arguments_that_are_no_object_stay_as_text() -> None:
 
 @pytest.mark.parametrize("found", [7, None, "no json", {}, {"choices": []}, {"messages": "x"}, [1, 2], ["a"]])
 @pytest.mark.parametrize("load", [load_chat, load_responses])
-def test_what_is_no_log_is_refused(load: Any, found: object) -> None:
+def test_a_value_that_is_not_a_log_raises_an_error(load: Any, found: object) -> None:
     with pytest.raises(MessageError):
         load(found)
 
@@ -259,7 +259,7 @@ ITEMS: Final[list[Json]] = [
 ]  # fmt: skip
 
 
-def test_a_log_of_items_is_read_and_written_the_same() -> None:
+def test_a_log_of_items_is_loaded_and_written_equally() -> None:
     msgs = load_responses({"input": ITEMS, "store": False})
     assert [(msg.name, [block.type for block in msg.blocks]) for msg in msgs] == [
         ("system", ["text"]),
@@ -274,14 +274,14 @@ def test_a_log_of_items_is_read_and_written_the_same() -> None:
     assert _again("openai-responses", {"input": ITEMS})["input"] == ITEMS
 
 
-def test_instructions_are_the_system_prompt_and_input_may_be_a_text() -> None:
+def test_instructions_become_the_system_prompt_and_input_may_be_text() -> None:
     assert load_responses({"instructions": "Be brief.", "input": "Hi."}) == [
         Msg("system", "Be brief.", "system"),
         Msg("user", "Hi.", "user"),
     ]
 
 
-def test_the_output_of_a_reply_may_stand_in_the_list() -> None:
+def test_the_list_may_contain_the_output_of_a_reply() -> None:
     output: list[Json] = [
         {**REASONING, "status": None},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "final_answer",
@@ -305,7 +305,7 @@ def test_the_output_of_a_reply_may_stand_in_the_list() -> None:
     assert sent == [items[0], REASONING, {**output[1], "content": uncited}]
 
 
-def test_results_with_pictures_and_files_are_read() -> None:
+def test_results_with_images_and_files_are_loaded() -> None:
     output = [
         {"type": "input_text", "text": "See."},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"},
@@ -322,7 +322,7 @@ def test_results_with_pictures_and_files_are_read() -> None:
     assert isinstance(items[3], OpaqueBlock)
 
 
-def test_a_picture_that_the_service_made_is_a_picture() -> None:
+def test_a_generated_image_becomes_an_image_block() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
     (msg,) = load_responses([item])
     state = OpaqueState("openai", item_id="ig_1", fields={"image_generation_call": {"status": "completed"}})
@@ -330,7 +330,7 @@ def test_a_picture_that_the_service_made_is_a_picture() -> None:
 
 
 @pytest.mark.parametrize("item", [7, None, {"role": "moon", "content": "?"}, [[]]])
-def test_a_bad_item_in_a_good_log_is_an_invalid_block(item: Any) -> None:
+def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
     msgs = load_responses([*ITEMS, item])
     assert isinstance(msgs[-1].blocks[0], InvalidBlock)
     assert msgs[:-1] == load_responses(ITEMS)
@@ -341,7 +341,7 @@ def test_a_bad_item_in_a_good_log_is_an_invalid_block(item: Any) -> None:
 
 @examples(200)
 @given(mangled(histories().map(lambda msgs: [*chat("openai").lower(msgs).request["messages"], *CHAT_LOG])))
-def test_a_mangled_log_of_chat_is_read(found: list[Json]) -> None:
+def test_a_mangled_log_of_chat_completions_is_loaded(found: list[Json]) -> None:
     for load in (load_chat, load_vllm):
         try:
             msgs = load(found)
@@ -353,7 +353,7 @@ def test_a_mangled_log_of_chat_is_read(found: list[Json]) -> None:
 
 @examples(200)
 @given(mangled(histories().map(lambda msgs: [*chat("openai-responses").lower(msgs).request["input"], *ITEMS])))
-def test_a_mangled_log_of_items_is_read(found: list[Json]) -> None:
+def test_a_mangled_log_of_items_is_loaded(found: list[Json]) -> None:
     try:
         msgs = load_responses(found)
     except MessageError:

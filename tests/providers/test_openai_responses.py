@@ -1,4 +1,4 @@
-"""OpenAI Responses: the request side, rule by rule."""
+"""Requests of OpenAI Responses."""
 
 from itertools import pairwise
 from typing import Any, Final
@@ -70,7 +70,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_a_chat_with_a_tool_is_exactly_this() -> None:
+def test_a_chat_with_a_tool_gives_the_expected_request() -> None:
     assert _items(TOOL_TALK) == [
         {"type": "message", "role": "system", "content": "You are Friday."},
         {"type": "message", "role": "user", "content": "Look, please."},
@@ -81,7 +81,7 @@ def test_a_chat_with_a_tool_is_exactly_this() -> None:
     ]
 
 
-def test_many_speakers_are_exactly_this() -> None:
+def test_many_speakers_give_the_expected_request() -> None:
     request = OpenAIResponsesMultiAgentFormatter().lower([*TOOL_TALK, user("Thanks.", name="Alice")]).request
     assert problems("openai-responses", request) == []
     assert request["input"] == [
@@ -107,7 +107,7 @@ def test_many_speakers_are_exactly_this() -> None:
     ]
 
 
-def test_a_viewers_reasoning_goes_back_and_anothers_does_not() -> None:
+def test_only_reasoning_of_the_viewer_is_sent_back() -> None:
     msgs = [
         user("Who looks?"),
         assistant(_reasoned("mine", "rs_1"), _said("I do.", "msg_1")),
@@ -119,7 +119,7 @@ def test_a_viewers_reasoning_goes_back_and_anothers_does_not() -> None:
     assert [item.get("id") for item in request["input"] if item.get("type") == "reasoning"] == ["rs_1"]
 
 
-def test_no_item_but_a_call_has_a_name_and_none_without_reasoning_an_id() -> None:
+def test_only_calls_have_names_and_items_without_reasoning_have_no_ids() -> None:
     said = TextBlock("I look.", state=OpaqueState("openai", item_id="msg_1"))
     for item in _items([*TOOL_TALK[:2], assistant(said, call("c1")), system(result("c1", "A cat."))]):
         assert item["type"] == "function_call" or "name" not in item
@@ -129,7 +129,7 @@ def test_no_item_but_a_call_has_a_name_and_none_without_reasoning_an_id() -> Non
 # --- reasoning (4.4) ---
 
 
-def test_reasoning_goes_back_with_its_proof_right_before_what_followed_it() -> None:
+def test_reasoning_is_sent_with_its_proof_right_before_its_next_item() -> None:
     items = _items(
         [
             user("Go."),
@@ -171,26 +171,26 @@ FOREIGN: Final = (
 
 
 @pytest.mark.parametrize("block", FOREIGN, ids=lambda block: block.thinking)
-def test_foreign_or_unproven_thinking_never_becomes_a_reasoning_item(block: ThinkingBlock) -> None:
+def test_thinking_of_another_issuer_or_without_proof_is_never_a_reasoning_item(block: ThinkingBlock) -> None:
     assert _items([user("Go."), assistant(block, "Done.")]) == [
         {"type": "message", "role": "user", "content": "Go."},
         {"type": "message", "role": "assistant", "content": "Done."},
     ]
 
 
-def test_reasoning_that_nothing_follows_is_left_out() -> None:
+def test_reasoning_without_a_next_item_is_omitted() -> None:
     items = _items([user("Go."), assistant("Half.", _reasoned()), user("Go on.")])
     assert [item.get("type", "message") for item in items] == ["message"] * 3
 
 
-def test_reasoning_goes_when_the_turn_behind_it_is_blank() -> None:
+def test_reasoning_before_a_blank_turn_is_omitted() -> None:
     assert _items([user("Go."), assistant(_reasoned(), "  "), user("Go on.")]) == [
         {"type": "message", "role": "user", "content": "Go."},
         {"type": "message", "role": "user", "content": "Go on."},
     ]
 
 
-def test_every_reasoning_item_of_an_interleaved_turn_keeps_its_following_item() -> None:
+def test_each_reasoning_item_of_an_interleaved_turn_keeps_its_next_item() -> None:
     turn = assistant(_reasoned("a", "rs_1"), call("c1"), _reasoned("b", "rs_2"), call("c2"))
     items = _items([user("Go."), turn, system(result("c1", "A"), result("c2", "B"))])
     kinds = [item.get("type") for item in items[1:5]]
@@ -203,7 +203,7 @@ def test_every_reasoning_item_of_an_interleaved_turn_keeps_its_following_item() 
 # --- items and pairing (4.2 to 4.4) ---
 
 
-def test_a_turns_text_goes_before_its_calls() -> None:
+def test_text_precedes_the_calls_of_its_turn() -> None:
     items = _items([user("Go."), assistant(call("c1"), "Meanwhile."), system(result("c1", "A"))])
     assert [item.get("type", "message") for item in items] == [
         *("message", "message", "function_call", "function_call_output")
@@ -218,12 +218,12 @@ def test_assistant_text_is_a_plain_string_since_input_text_is_refused_there() ->
     ]
 
 
-def test_parallel_results_are_items_of_their_own_with_nothing_between() -> None:
+def test_parallel_results_are_adjacent_items() -> None:
     msgs = [user("Go."), assistant(call("c1"), call("c2")), system(result("c2", "B")), system(result("c1", "A"))]
     assert [(item["call_id"], item["output"]) for item in _items(msgs)[3:]] == [("c2", "B"), ("c1", "A")]
 
 
-def test_pictures_and_files_stay_in_their_results() -> None:
+def test_images_and_files_stay_in_their_results() -> None:
     document = DocumentBlock(Base64Source("application/pdf", PDF), title="bill.pdf")
     output = result("c1", "See.", picture()).items
     block = type(result("c1"))("c1", "look", (*output, document))
@@ -235,7 +235,7 @@ def test_pictures_and_files_stay_in_their_results() -> None:
     ]
 
 
-def test_a_failed_result_says_so_as_text_and_in_a_list() -> None:
+def test_a_failed_result_has_an_error_mark_in_text_and_in_a_list() -> None:
     items = _items(
         [
             user("Go."),
@@ -247,7 +247,7 @@ def test_a_failed_result_says_so_as_text_and_in_a_list() -> None:
     assert items[4]["output"][0] == _text("[error]")
 
 
-def test_an_empty_result_is_an_empty_text_never_an_empty_list() -> None:
+def test_an_empty_result_is_an_empty_text() -> None:
     items = _items([user("Go."), assistant(call("c1"), call("c2")), system(result("c1", ""), result("c2", " "))])
     assert items[3]["output"] == ""
     block = type(result("c1"))("c1", "look", ())
@@ -255,7 +255,7 @@ def test_an_empty_result_is_an_empty_text_never_an_empty_list() -> None:
 
 
 @pytest.mark.parametrize("call_id", ["", "x" * 65, "call|1", "张三"])
-def test_a_call_id_outside_the_limits_is_mapped_alike_on_both_sides_and_back(call_id: str) -> None:
+def test_an_illegal_call_id_is_replaced_in_call_and_result_and_restored_in_replies(call_id: str) -> None:
     plan = OpenAIResponsesFormatter().lower([user("Go."), assistant(call(call_id)), system(result(call_id, "A"))])
     assert problems("openai-responses", plan.request) == []
     asked, answered = plan.request["input"][1]["call_id"], plan.request["input"][2]["call_id"]
@@ -284,7 +284,7 @@ def test_a_call_id_outside_the_limits_is_mapped_alike_on_both_sides_and_back(cal
         ),
     ],
 )
-def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str, Any]) -> None:
+def test_accepted_media_become_the_expected_part(block: Block, part: dict[str, Any]) -> None:
     assert _items([user("See.", block)])[0]["content"] == [_text("See."), part]
 
 
@@ -296,14 +296,14 @@ def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str
         (picture(UNKNOWN, "image/tiff"), "image"),
     ],
 )
-def test_media_that_the_wire_refuses_are_described(block: Block, kind: str) -> None:
+def test_media_that_the_api_refuses_are_described(block: Block, kind: str) -> None:
     told = _items([user("See.", block)])[0]["content"][1]
     assert told["type"] == "input_text"
     assert told["text"].startswith(f"[{kind} left out because")
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
-def test_a_blank_text_is_no_part_and_no_item(blank: str) -> None:
+def test_a_blank_text_is_neither_a_part_nor_an_item(blank: str) -> None:
     assert _items([user(blank, "Go."), assistant(blank), user("On.")]) == [
         {"type": "message", "role": "user", "content": "Go."},
         {"type": "message", "role": "user", "content": "On."},
@@ -317,7 +317,7 @@ def test_the_input_is_never_an_empty_list(msgs: list[Msg]) -> None:
     assert _items(msgs)
 
 
-def test_a_blank_signed_text_is_no_item() -> None:
+def test_a_blank_text_with_state_is_not_an_item() -> None:
     state = OpaqueState("openai", item_id="msg_1")
     items = _items([user("Go."), assistant(TextBlock("", state=state), "Done.")])
     assert items[1:] == [{"type": "message", "role": "assistant", "content": "Done."}]
@@ -326,7 +326,7 @@ def test_a_blank_signed_text_is_no_item() -> None:
 # --- tools, choice, output (4.5) ---
 
 
-def test_a_tool_is_flat_and_says_whether_it_is_strict() -> None:
+def test_a_tool_is_flat_and_has_the_field_strict() -> None:
     assert OpenAIResponsesFormatter().lower([user("Go.")], tools=[LOOK]).request["tools"] == [
         {
             "type": "function",
@@ -342,7 +342,7 @@ def test_a_tool_is_flat_and_says_whether_it_is_strict() -> None:
     ("choice", "wire"),
     [("auto", "auto"), ("none", "none"), ("required", "required"), ("look", {"type": "function", "name": "look"})],
 )
-def test_every_choice_has_its_word(choice: str, wire: object) -> None:
+def test_each_tool_choice_has_the_expected_form(choice: str, wire: object) -> None:
     request = OpenAIResponsesFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request
     assert request["tool_choice"] == wire
 

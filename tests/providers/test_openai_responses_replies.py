@@ -1,4 +1,4 @@
-"""OpenAI Responses: what a reply says, whole and in events, and how it goes back."""
+"""Complete and streamed replies of OpenAI Responses, and how they are sent back."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _streamed(*events: object) -> Msg:
 # -- whole replies ---------------------------------------------------------------------------------------------
 
 
-def test_a_reply_is_a_message_of_the_assistants_with_its_blocks_in_the_order_of_the_output() -> None:
+def test_a_reply_becomes_an_assistant_message_in_the_order_of_the_output() -> None:
     usage = {
         "input_tokens": 100,
         "output_tokens": 50,
@@ -128,12 +128,12 @@ def test_a_reply_is_a_message_of_the_assistants_with_its_blocks_in_the_order_of_
     )
 
 
-def test_a_call_goes_by_its_call_id_and_by_its_items_id_only_where_there_is_no_other() -> None:
+def test_the_id_of_a_call_is_its_call_id_or_else_the_id_of_its_item() -> None:
     assert _blocks(_call("call_9"))[0].id == "call_9"
     assert _blocks({**_call(), "call_id": None})[0].id == "fc_call_1"
 
 
-def test_thinking_keeps_the_digest_of_the_request_that_it_came_in_answer_to() -> None:
+def test_thinking_has_the_prefix_digest_of_its_request() -> None:
     request = {"input": [{"role": "user", "content": "Go."}]}
     block = parse_response(_whole(_thought(), _said("Done.")), request=request).blocks[0]
     state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
@@ -144,7 +144,7 @@ def test_thinking_keeps_the_digest_of_the_request_that_it_came_in_answer_to() ->
     assert unproven == ThinkingBlock("", _state(item_id="rs_1"))
 
 
-def test_a_phase_is_kept_with_each_text_of_its_message() -> None:
+def test_each_text_of_a_message_has_its_phase() -> None:
     state = _state(fields={"phase": "commentary"})
     assert _blocks(_said("One.", "Two.", phase="commentary")) == (
         TextBlock("One.", state=state),
@@ -152,7 +152,7 @@ def test_a_phase_is_kept_with_each_text_of_its_message() -> None:
     )
 
 
-def test_a_phase_that_only_the_finished_item_tells_is_the_texts_that_came_before_it() -> None:
+def test_a_phase_of_the_complete_item_applies_to_earlier_texts() -> None:
     message = _said("Hm.", "Hi.", phase="commentary")
     refused: Json = {**_said(id="msg_2", phase="final_answer"), "content": [{"type": "refusal", "refusal": "No."}]}
     begun: list[Json] = [{**item, "content": []} for item in (_said(), _said(id="msg_2"))]
@@ -171,34 +171,34 @@ def test_a_phase_that_only_the_finished_item_tells_is_the_texts_that_came_before
     assert _streamed(_created(), *events, _completed(*bare)).blocks == whole.blocks
 
 
-def test_a_calls_namespace_caller_and_async_are_kept() -> None:
+def test_namespace_caller_and_async_of_a_call_are_in_its_state() -> None:
     caller = {"type": "program", "caller_id": "p1"}
     block = _blocks(_call(namespace="eyes", caller=caller, is_async=True))[0]
     assert block.state == _state(fields={"namespace": "eyes", "caller": caller, "async": True})
 
 
-def test_a_custom_tools_text_is_its_one_argument() -> None:
+def test_the_text_of_a_custom_tool_becomes_its_only_argument() -> None:
     item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "sh", "input": "ls -l"}
     assert _blocks(item) == (
         ToolUseBlock("call_1", "sh", {"input": "ls -l"}, state=_state(fields={"type": "custom"})),
     )
 
 
-def test_a_refusal_is_a_text_that_says_so() -> None:
+def test_a_refusal_becomes_a_marked_text() -> None:
     message = {**_said(), "content": [{"type": "refusal", "refusal": "No."}]}
     msg = parse_response(_whole(message))
     assert msg.content == (TextBlock("No.", state=_state(fields={"type": "refusal"}), metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
-def test_annotations_are_the_texts_citations() -> None:
+def test_annotations_become_citations_of_the_text() -> None:
     cited = {"type": "url_citation", "url": "https://x.org", "title": "X", "start_index": 0, "end_index": 2}
     message = _said("As X says.")
     message["content"][0]["annotations"] = [cited]
     assert _blocks(message) == (TextBlock("As X says.", metadata={"citations": [cited]}),)
 
 
-def test_a_picture_that_was_made_is_a_picture_and_one_that_failed_stays_what_it_is() -> None:
+def test_a_generated_image_becomes_an_image_and_a_failed_call_stays_opaque() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp"}
     assert _blocks({**item, "result": "AAAA", "revised_prompt": "A cat."}) == (
         ImageBlock(
@@ -220,7 +220,7 @@ def test_a_picture_that_was_made_is_a_picture_and_one_that_failed_stays_what_it_
     assert _blocks(failed) == (OpaqueBlock("openai-responses", failed),)
 
 
-def test_reasoning_that_is_shown_as_it_is_is_read_where_there_is_no_summary() -> None:
+def test_reasoning_text_is_read_if_there_is_no_summary() -> None:
     item = {
         "type": "reasoning",
         "id": "rs_1",
@@ -255,7 +255,7 @@ def test_reasoning_that_is_shown_as_it_is_is_read_where_there_is_no_summary() ->
         (None, {"usage": None, "text": None}, FinishReason.STOP, None),
     ],
 )
-def test_every_status_has_our_word_for_it(
+def test_each_status_is_mapped_to_a_finish_reason(
     status: str | None, rest: Json, reason: FinishReason, native: str | None
 ) -> None:
     msg = parse_response(_whole(_said("Hi."), status=status, **rest))
@@ -263,25 +263,25 @@ def test_every_status_has_our_word_for_it(
     assert (msg.metadata or {})["reply"].get("native_finish_reason") == native
 
 
-def test_a_failed_reply_keeps_the_providers_words() -> None:
+def test_a_failed_reply_has_the_error_of_the_provider() -> None:
     msg = parse_response(_whole(status="failed", error={"code": "server_error", "message": "out of order"}))
     assert (msg.metadata or {})["reply"]["error"] == {"message": "out of order", "code": "server_error"}
 
 
-def test_arguments_that_the_limit_cut_are_kept_as_text_and_marked() -> None:
+def test_arguments_truncated_by_the_token_limit_stay_text_and_are_marked() -> None:
     details = {"reason": "max_output_tokens"}
     item = _call(arguments='{"pla', status="incomplete")
     block = parse_response(_whole(item, status="incomplete", incomplete_details=details)).tool_uses[0]
     assert block == ToolUseBlock("call_1", "look", {}, '{"pla', metadata={"incomplete": True})
 
 
-def test_reasoning_that_the_service_left_out_of_the_prompt_is_told() -> None:
+def test_reasoning_that_openai_removed_from_the_prompt_is_recorded() -> None:
     removed = [{"id": "rs_0", "type": "reasoning", "action": "removed", "reason": "prefix_mismatch"}]
     msg = parse_response(_whole(_said("Hi."), input_transformations=removed))
     assert (msg.metadata or {})["reply"]["input_transformations"] == removed
 
 
-def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
+def test_an_sdk_object_a_dict_and_json_text_give_the_same_message() -> None:
     found = _whole(_thought("a", "b"), SEARCH, _said("Hi.", phase="final_answer"), _call(is_async=True))
     rest: Json = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
     sdk = Response.model_validate({**found, **rest})
@@ -289,13 +289,13 @@ def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
 
 
 @pytest.mark.parametrize("found", [{"error": {"message": "out of order"}}, {"output": 7}, {"object": "list"}])
-def test_what_is_no_reply_is_refused(found: Json) -> None:
+def test_a_value_that_is_not_a_reply_raises_an_error(found: Json) -> None:
     with pytest.raises(MessageError):
         OpenAIResponsesStreamParser.parse_response(found)
 
 
 @pytest.mark.parametrize("output", [[], [None], [7], [{}], [{"type": None}], [{"type": "message"}]])
-def test_an_output_that_says_nothing_is_an_empty_message(output: Any) -> None:
+def test_an_output_without_content_becomes_an_empty_message(output: Any) -> None:
     assert parse_response({**_whole(), "output": output}).content == ()
 
 
@@ -314,7 +314,7 @@ def _completed(*output: Json, **rest: Any) -> Json:
     return _event("completed", response=_whole(*output, **rest))
 
 
-def test_a_stream_tells_what_happens_as_it_happens() -> None:
+def test_a_stream_gives_events_as_native_events_arrive() -> None:
     call = _call(arguments='{"place":"here"}')
     parser = OpenAIResponsesStreamParser()
     events = [
@@ -350,7 +350,7 @@ def test_a_stream_tells_what_happens_as_it_happens() -> None:
     assert parser.finish() == parse_response(_whole(_thought("Hm."), SEARCH, _said("I look."), call))
 
 
-def test_the_proof_of_reasoning_is_the_one_of_the_item_that_is_done() -> None:
+def test_the_proof_of_reasoning_is_that_of_the_complete_item() -> None:
     early = {**_thought(), "encrypted_content": "half"}
     msg = _streamed(
         _event("output_item.added", output_index=0, item=early),
@@ -362,7 +362,7 @@ def test_the_proof_of_reasoning_is_the_one_of_the_item_that_is_done() -> None:
     assert msg.blocks[0] == ThinkingBlock("", state)
 
 
-def test_an_item_that_is_done_is_the_truth_over_its_pieces() -> None:
+def test_a_complete_item_replaces_its_pieces() -> None:
     msg = _streamed(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="Hxllo"),
@@ -374,7 +374,7 @@ def test_an_item_that_is_done_is_the_truth_over_its_pieces() -> None:
     assert msg == parse_response(_whole(_said("Hello."), _call(arguments='{"x":1}')))
 
 
-def test_items_without_an_index_go_by_their_ids() -> None:
+def test_items_without_an_index_are_assigned_by_id() -> None:
     one, two = _call("call_1", '{"x":1}'), _call("call_2", '{"x":2}')
     msg = _streamed(
         _created(),
@@ -390,7 +390,7 @@ def test_items_without_an_index_go_by_their_ids() -> None:
     assert msg == parse_response(_whole(one, two))
 
 
-def test_items_with_neither_an_index_nor_an_id_go_by_their_order() -> None:
+def test_items_without_an_index_and_an_id_are_assigned_by_order() -> None:
     one, two = ({**_call(name, "{}"), "id": None} for name in ("call_1", "call_2"))
     events = [
         event
@@ -404,7 +404,7 @@ def test_items_with_neither_an_index_nor_an_id_go_by_their_order() -> None:
     assert _streamed(_created(), *events, _completed()) == parse_response(_whole(one, two))
 
 
-def test_ids_that_change_from_event_to_event_do_no_harm_where_there_is_an_index() -> None:
+def test_items_with_an_index_may_have_another_id_in_each_event() -> None:
     msg = _streamed(
         _created(),
         _event("output_item.added", output_index=0, item=_said(id="a")),
@@ -415,7 +415,7 @@ def test_ids_that_change_from_event_to_event_do_no_harm_where_there_is_an_index(
     assert msg == parse_response(_whole(_said("Hi.")))
 
 
-def test_items_that_all_have_the_index_0_are_told_apart() -> None:
+def test_items_that_all_have_the_index_0_are_separated() -> None:
     items = (_said("Hi."), _call("call_1"), _call("call_2"))
     events = [
         event
@@ -428,14 +428,14 @@ def test_items_that_all_have_the_index_0_are_told_apart() -> None:
     assert _streamed(_created(), *events, _completed()) == parse_response(_whole(*items))
 
 
-def test_what_no_event_told_of_is_read_from_the_end() -> None:
+def test_items_without_events_are_read_from_the_last_event() -> None:
     items = (_thought("Hm."), SEARCH, _said("Hi."), _call())
     expected = parse_response(_whole(*items))
     assert _streamed(_created(), _completed(*items)) == expected
     assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
 
 
-def test_a_gateway_that_sends_no_finished_items_is_read_by_its_pieces() -> None:
+def test_a_stream_without_complete_items_is_read_from_its_pieces() -> None:
     msg = _streamed(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="He"),
@@ -448,13 +448,13 @@ def test_a_gateway_that_sends_no_finished_items_is_read_by_its_pieces() -> None:
     assert msg == parse_response(_whole(_said("Hello.", "More."), _call(arguments='{"x":1}')))
 
 
-def test_an_item_that_is_done_twice_is_there_once() -> None:
+def test_an_item_that_is_complete_twice_is_read_once() -> None:
     done = _event("output_item.done", output_index=0, item=SEARCH)
     _, events = read(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
     assert sum(isinstance(event, OpaqueEvent) for event in events) == 1
 
 
-def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
+def test_citations_of_a_truncated_text_are_read() -> None:
     cited = {"type": "url_citation", "url": "https://x.org"}
     msg = _streamed(
         _event("output_text.delta", output_index=0, content_index=0, delta="As X"),
@@ -464,7 +464,7 @@ def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
     assert msg.finish_reason is FinishReason.INTERRUPTED
 
 
-def test_parts_of_a_summary_are_told_apart_as_they_come() -> None:
+def test_parts_of_a_streamed_summary_are_separated() -> None:
     msg = _streamed(
         _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Pl"),
         _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="an."),
@@ -483,14 +483,14 @@ def test_parts_of_a_summary_are_told_apart_as_they_come() -> None:
         _event("failed", response={"error": {"code": "server_error", "message": "out of order"}}),
     ],
 )
-def test_an_error_in_the_stream_keeps_what_came_and_says_so(error: Json) -> None:
+def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json) -> None:
     delta = _event("output_text.delta", output_index=0, content_index=0, delta="Half a")
     msg, events = read(OpenAIResponsesStreamParser(), [_created(), delta, error])
     assert ErrorEvent("out of order", "server_error") in events
     assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
 
 
-def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cut() -> None:
+def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call() -> None:
     msg = _streamed(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="I look"),
@@ -513,7 +513,7 @@ def _sent(reply: Msg, *rest: Msg) -> list[Json]:
     return list(request["input"])[1:]
 
 
-def test_a_reply_goes_back_item_for_item() -> None:
+def test_a_reply_is_sent_back_item_for_item() -> None:
     caller = {"type": "program", "caller_id": "p1"}
     items = [
         _thought("**Plan**", "Look."),
@@ -549,11 +549,11 @@ def test_a_reply_goes_back_item_for_item() -> None:
         _thought("Short.", content=[{"type": "reasoning_text", "text": "Long."}]),
     ],
 )
-def test_reasoning_goes_back_part_for_part(item: Json) -> None:
+def test_reasoning_is_sent_back_part_for_part(item: Json) -> None:
     assert _sent(parse_response(_whole(item, _said("Hi."))))[0] == item
 
 
-def test_reasoning_of_a_reply_stays_fresh_behind_what_the_service_did_by_itself() -> None:
+def test_reasoning_stays_valid_after_items_of_hosted_tools() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     first = [user("Go.")]
     request = formatter.lower(first).request
@@ -578,9 +578,7 @@ ALLOWED: Final[Json] = {"type": "mcp_approval_response", "approval_request_id": 
 
 
 @pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (ASKED, ALLOWED)])
-def test_what_the_model_asks_of_your_machine_goes_back_with_its_answer_or_not_at_all(
-    asks: Json, answers: Json
-) -> None:
+def test_a_request_of_the_model_is_sent_back_only_with_its_response(asks: Json, answers: Json) -> None:
     reply = parse_response(_whole(_thought(), asks))
     answer = Msg("assistant", [OpaqueBlock("openai-responses", answers)], "assistant")
     formatter = OpenAIResponsesFormatter()
@@ -632,7 +630,7 @@ def _pieces(draw: DrawFn, text: str) -> list[str]:
 
 
 def _events_of(draw: DrawFn, item: Json, where: Json) -> list[Json]:
-    """The events of one item; `where` is its `output_index` and its `item_id`, as far as the server says."""
+    """Returns the events of an item. `where` has its `output_index` and `item_id`, if the server sends them."""
     events: list[Json] = []
     if item["type"] == "message":
         for number, part in enumerate(item["content"]):
@@ -661,7 +659,7 @@ HABITS: Final = ("plain", "gaps", "no index", "no events", "no end", "rotating i
 
 @st.composite
 def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
-    """A whole reply, and the same in events, with the habits of some gateway."""
+    """Strategy for a complete reply and the same reply in events, as different gateways send them."""
     items = draw(_items())
     status = draw(st.sampled_from(("completed", "incomplete")))
     details = {"reason": "max_output_tokens"} if status == "incomplete" else None
@@ -687,7 +685,7 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
 
 @examples(200)
 @given(replies(), cuts)
-def test_any_chunking_gives_the_message_that_the_whole_gives(
+def test_any_chunking_gives_the_message_of_the_complete_reply(
     reply: tuple[Json, list[Json]], at: list[int]
 ) -> None:
     whole, events = reply
@@ -698,7 +696,7 @@ def test_any_chunking_gives_the_message_that_the_whole_gives(
 
 @examples(50)
 @given(replies())
-def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
+def test_events_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
     whole, events = reply
     assert read(OpenAIResponsesStreamParser(), sdk_events("responses", sse(events)))[0] == parse_response(whole)
     assert parse_response(Response.construct(**whole)) == parse_response(whole)
@@ -706,7 +704,7 @@ def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tupl
 
 @examples(100)
 @given(replies())
-def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
+def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> None:
     msg, events = read(OpenAIResponsesStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
@@ -727,7 +725,7 @@ def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
 
 @examples(200)
 @given(mangled(replies().map(lambda reply: [reply[0]])))
-def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
+def test_a_mangled_reply_gives_a_message_or_an_error(found: list[Json]) -> None:
     for reply in found:
         try:
             msg = parse_response(reply)
@@ -748,7 +746,7 @@ RAN: Final[list[Json]] = [
 ]
 
 
-def test_a_call_that_came_with_its_output_is_nobodys_to_run_and_goes_back_with_it() -> None:
+def test_a_call_with_its_output_is_opaque_and_sent_back_with_it() -> None:
     msg = parse_response(_whole(*RAN))
     assert msg.blocks[1:3] == (OpaqueBlock("openai-responses", RAN[1]), OpaqueBlock("openai-responses", RAN[2]))
     assert (msg.tool_uses, msg.finish_reason) == ((), FinishReason.STOP)
@@ -757,7 +755,7 @@ def test_a_call_that_came_with_its_output_is_nobodys_to_run_and_goes_back_with_i
     assert kinds == ["message", "reasoning", "function_call", "function_call_output", "message", "message"]
 
 
-def test_a_call_that_came_with_its_output_is_the_same_in_a_stream() -> None:
+def test_a_streamed_call_with_its_output_equals_the_complete_one() -> None:
     parser = OpenAIResponsesStreamParser()
     for at, item in enumerate(RAN):
         parser.feed({"type": "response.output_item.added", "output_index": at, "item": item})
@@ -767,7 +765,7 @@ def test_a_call_that_came_with_its_output_is_the_same_in_a_stream() -> None:
     assert parser.finish() == parse_response(whole)
 
 
-def test_a_call_that_was_cut_before_its_first_argument_says_so() -> None:
+def test_a_call_truncated_before_its_arguments_is_marked() -> None:
     parser = OpenAIResponsesStreamParser()
     call = {"type": "function_call", "call_id": "c1", "name": "rm", "arguments": ""}
     parser.feed({"type": "response.output_item.added", "output_index": 0, "item": call})
@@ -776,7 +774,7 @@ def test_a_call_that_was_cut_before_its_first_argument_says_so() -> None:
     assert parser.finish().tool_uses[0].metadata == {"incomplete": True}
 
 
-def test_what_the_service_was_doing_when_the_stream_broke_off_is_kept() -> None:
+def test_incomplete_items_of_hosted_tools_are_recorded_in_the_metadata() -> None:
     parser = OpenAIResponsesStreamParser()
     item = {"type": "code_interpreter_call", "id": "ci_1", "status": "in_progress"}
     parser.feed({"type": "response.output_item.added", "output_index": 0, "item": item})

@@ -1,4 +1,4 @@
-"""What logs of the OpenAI family say comes back to their own wire as it was said, and is a loss elsewhere."""
+"""Logs of OpenAI's APIs are restored for the same API. For other APIs, some content is a loss."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def formatted(provider: str, found: object, on_loss: Any = "raise") -> Plan:
 
 
 @pytest.mark.parametrize("log", CHAT_LOGS)
-def test_a_log_of_chat_completions_comes_back_as_it_was(log: list[dict[str, Any]]) -> None:
+def test_a_log_of_chat_completions_is_restored(log: list[dict[str, Any]]) -> None:
     assert formatted("openai", log).request["messages"] == log
 
 
 @pytest.mark.parametrize("log", ITEM_LOGS)
-def test_a_log_of_responses_comes_back_as_it_was(log: list[dict[str, Any]]) -> None:
+def test_a_log_of_responses_is_restored(log: list[dict[str, Any]]) -> None:
     assert formatted("openai-responses", {"input": log}).request["input"] == log
 
 
 @pytest.mark.parametrize("provider", KINDRED)
-def test_what_stands_beside_a_medium_comes_back(provider: str) -> None:
+def test_keys_of_media_parts_are_restored(provider: str) -> None:
     log = [{"role": "user", "content": KINDRED[provider]}]
     assert formatted(provider, log).request["messages"] == log
 
@@ -81,7 +81,7 @@ def test_what_stands_beside_a_medium_comes_back(provider: str) -> None:
     ("provider", "log"),
     [("openai", CHAT_LOGS[0]), ("openai-responses", ITEM_LOGS[0]), ("openai-responses", ITEM_LOGS[4])],
 )
-def test_a_users_file_by_its_id_is_a_loss_on_any_other_wire(provider: str, log: list[dict[str, Any]]) -> None:
+def test_a_file_id_of_a_user_is_a_loss_for_other_apis(provider: str, log: list[dict[str, Any]]) -> None:
     msgs = load_native(provider, log)
     plan = load_provider("anthropic").chat_formatter().lower(msgs)
     assert [reason for _, reason in plan.ledger.losses] == [f"opaque block: only {provider} accepts it"]
@@ -90,7 +90,7 @@ def test_a_users_file_by_its_id_is_a_loss_on_any_other_wire(provider: str, log: 
         load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
-def test_keys_beside_a_picture_stay_away_from_other_wires_and_lose_nothing() -> None:
+def test_keys_of_an_image_are_omitted_for_other_apis_without_a_loss() -> None:
     msgs = load_native("openai", CHAT_LOGS[1])
     plan = load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
     assert "detail" not in str(plan.request)
@@ -99,7 +99,7 @@ def test_keys_beside_a_picture_stay_away_from_other_wires_and_lose_nothing() -> 
     assert "openai" in entry.reason
 
 
-def test_detail_goes_from_one_wire_of_openai_to_the_other() -> None:
+def test_detail_is_sent_to_both_apis_of_openai() -> None:
     plan = load_provider("openai-responses").chat_formatter().lower(load_native("openai", CHAT_LOGS[1]))
     assert plan.request["input"] == ITEM_LOGS[2]
 
@@ -109,7 +109,7 @@ OPENAI = ("openai", "openai-responses")
 
 @pytest.mark.parametrize("target", PROVIDERS)
 @pytest.mark.parametrize("source", [*OPENAI, "deepseek", "dashscope-compatible", "vllm"])
-def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str, target: str) -> None:
+def test_a_developer_message_is_a_system_message_for_other_apis(source: str, target: str) -> None:
     log = [{"role": "developer", "content": "Be brief."}, ASKED]
     msgs = load_native(source, log)
     assert (msgs[0].role, msgs[0].name, msgs[0].text) == ("system", "system", "Be brief.")
@@ -123,7 +123,7 @@ def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str,
 
 @pytest.mark.parametrize("provider", OPENAI)
 @pytest.mark.parametrize("multi", [False, True])
-def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, multi: bool) -> None:
+def test_a_developer_message_is_restored_at_any_position(provider: str, multi: bool) -> None:
     kind = "text" if provider == "openai" else "input_text"
     parts = [{"type": kind, "text": "Be brief."}, {"type": kind, "text": "And kind."}]
     log: list[dict[str, Any]] = [
@@ -144,7 +144,7 @@ def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, m
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
-def test_vendors_that_know_functions_alone_get_no_call_of_a_custom_tool(provider: str) -> None:
+def test_vendors_without_custom_tools_get_function_calls(provider: str) -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
     log = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
     log.append({"role": "tool", "tool_call_id": "c1", "content": "x"})
@@ -161,7 +161,7 @@ CONVERSATION = [ASKED, REPLY, ASKED]
 
 
 @pytest.mark.parametrize("model", ["gpt-6", "gpt-audio"])
-def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model: str) -> None:
+def test_a_loaded_or_parsed_spoken_reply_is_sent_by_its_id(model: str) -> None:
     read = parse_response({"choices": [{"message": REPLY, "finish_reason": "stop"}]})
     asked = load_native("openai", [ASKED])
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
@@ -171,7 +171,7 @@ def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model:
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
-def test_a_spoken_reply_is_its_transcript_to_everybody_else(target: str) -> None:
+def test_other_apis_get_the_transcript_of_a_spoken_reply(target: str) -> None:
     plan = formatted_for(target, load_native("openai", CONVERSATION))
     assert "audio_1" not in str(plan.request)
     if target == "gemini":  # takes sounds in its model's turn
@@ -184,7 +184,7 @@ def test_a_spoken_reply_is_its_transcript_to_everybody_else(target: str) -> None
     assert entry.reason == "audio sent as its transcript; state issued by openai was omitted"
 
 
-def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_expired() -> None:
+def test_the_transcript_is_sent_if_the_id_is_of_another_issuer_or_may_have_expired() -> None:
     said = [ASKED, {"role": "assistant", "content": "Bob: a cat."}, ASKED]
     foreign = load_native("vllm", CONVERSATION)
     assert formatted_for("openai", foreign).request["messages"] == said
@@ -195,7 +195,7 @@ def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_e
         OpenAIChatFormatter(spoken_replies=cast("Any", "both"))
 
 
-def test_of_two_sounds_in_a_turn_one_goes_by_its_id_and_the_other_in_words() -> None:
+def test_of_two_spoken_replies_in_a_turn_one_is_sent_by_id() -> None:
     asked = load_native("openai", [ASKED])
     (sound,) = load_native("openai", CONVERSATION)[1].media
     msgs = [*asked, Msg("assistant", [sound, sound], "assistant"), *asked]
@@ -208,7 +208,7 @@ def test_of_two_sounds_in_a_turn_one_goes_by_its_id_and_the_other_in_words() -> 
     ]
 
 
-def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
+def test_a_spoken_reply_in_a_frame_is_a_transcript() -> None:
     plan = (
         load_provider("openai").multi_agent_formatter(on_loss="raise").lower(load_native("openai", CONVERSATION))
     )
@@ -219,7 +219,7 @@ def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
     ]
 
 
-def test_a_spoken_reply_without_a_transcript_is_a_loss_where_no_sound_may_stand() -> None:
+def test_a_spoken_reply_without_a_transcript_is_a_loss_where_audio_is_not_accepted() -> None:
     silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
     plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [ASKED, silent, ASKED]))
     assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
@@ -229,7 +229,7 @@ def formatted_for(target: str, msgs: list[Msg]) -> Plan:
     return load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
 
 
-def test_a_spoken_reply_that_a_tool_hands_on_is_data_or_words() -> None:
+def test_a_spoken_reply_in_a_tool_result_is_data_or_a_transcript() -> None:
     (sound,) = load_native("openai", CONVERSATION)[1].media
     call = Msg("Friday", [ToolUseBlock("c1", "listen", {})], "assistant")
     msgs = [Msg("Bob", "And?", "user"), call, Msg("system", [ToolResultBlock("c1", "listen", [sound])], "system")]
@@ -247,11 +247,11 @@ KEYED: list[dict[str, Any]] = [
     {"role": "user", "content": [PICTURE], "tags": {}},
     {"role": "assistant", "content": "It is", "mood": False},
 ]
-"""A log with further keys in messages of every kind."""
+"""Log with further keys in messages of each role."""
 
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
-def test_further_keys_of_a_message_come_back_and_are_no_loss(provider: str) -> None:
+def test_further_keys_of_a_message_are_restored_without_a_loss(provider: str) -> None:
     plan = formatted(provider, KEYED, on_loss="describe")
     own = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
 
@@ -265,7 +265,7 @@ def test_further_keys_of_a_message_come_back_and_are_no_loss(provider: str) -> N
 
 
 @pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
-def test_further_keys_of_a_message_stay_away_from_other_wires_and_the_ledger_names_them(target: str) -> None:
+def test_further_keys_of_a_message_are_omitted_for_other_apis_and_recorded(target: str) -> None:
     plan = (
         load_provider(target).chat_formatter(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
     )
@@ -277,7 +277,7 @@ def test_further_keys_of_a_message_stay_away_from_other_wires_and_the_ledger_nam
 
 
 @pytest.mark.parametrize(("provider", "key"), [("dashscope-compatible", "partial"), ("deepseek", "prefix")])
-def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_last(provider: str, key: str) -> None:
+def test_keys_for_continued_text_are_sent_only_with_the_last_message(provider: str, key: str) -> None:
     log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", key: True}]
     plan = formatted(provider, log)
     assert plan.request["messages"][-1].items() >= log[-1].items()
@@ -291,7 +291,7 @@ def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_las
     ]
 
 
-def test_a_text_to_go_on_with_is_one_on_both_wires_of_dashscope() -> None:
+def test_keys_for_continued_text_work_in_both_apis_of_dashscope() -> None:
     log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", "partial": True}]
     there = (
         load_provider("dashscope")
@@ -304,21 +304,21 @@ def test_a_text_to_go_on_with_is_one_on_both_wires_of_dashscope() -> None:
     assert back["messages"] == log
 
 
-def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_other() -> None:
+def test_a_developer_message_is_a_system_message_in_the_other_api_of_dashscope() -> None:
     log = [{"role": "developer", "content": "Be kind."}, ASKED]
     plan = load_provider("dashscope").chat_formatter().lower(load_native("dashscope-compatible", log))
     assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
     assert plan.ledger.entries[0].details == ("role omitted: the API has no field for it",)
 
 
-def test_what_the_formatter_writes_itself_is_written_once_and_null_says_nothing() -> None:
+def test_keys_of_the_formatter_are_written_once_and_null_is_ignored() -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "refusal": None, "extra": None}
     msgs = load_native("deepseek", [ASKED, reply, {**ASKED, "cache_control": {"type": "ephemeral"}}])
     messages = load_provider("deepseek").chat_formatter().lower(msgs).request["messages"]
     assert messages == [ASKED, {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}, ASKED]
 
 
-def test_further_keys_of_a_message_that_says_nothing_are_its_metadata() -> None:
+def test_further_keys_of_an_empty_message_become_metadata() -> None:
     (msg, result) = load_native(
         "openai",
         [{"role": "assistant", "content": "", "mood": 1}, {"role": "tool", "content": [{"type": "x"}], "took": 2}],
@@ -327,7 +327,7 @@ def test_further_keys_of_a_message_that_says_nothing_are_its_metadata() -> None:
     assert result.metadata == {"took": 2}
 
 
-def test_the_annotations_of_a_message_are_the_citations_of_its_text() -> None:
+def test_annotations_of_a_message_become_citations_of_its_text() -> None:
     found = [{"type": "url_citation", "url_citation": {"url": "https://x.org"}}]
     (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": found}])
     assert msg.blocks[0].metadata == {"citations": found}

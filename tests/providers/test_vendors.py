@@ -38,12 +38,12 @@ NINE: Final = "ab14600fc"
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_row_makes_a_provider_that_passes_all_checks(vendor: str) -> None:
+def test_a_row_gives_a_provider_that_passes_all_checks(vendor: str) -> None:
     check_provider(vendor, model="some-model")
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_classes_of_a_row_bear_the_name_of_the_vendor(vendor: str) -> None:
+def test_the_classes_of_a_row_have_the_name_of_the_vendor(vendor: str) -> None:
     provider = load_provider(vendor)
     formatter = cast("type[OpenAIChatFormatter]", provider.chat_formatter)
     title = formatter.vendor.title
@@ -74,7 +74,7 @@ NAMED: Final = frozenset({"azure", "openrouter"})
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_an_exchange_is_written_in_the_form_of_the_vendor(vendor: str) -> None:
+def test_an_exchange_has_the_expected_form_for_each_vendor(vendor: str) -> None:
     thinking = ThinkingBlock("Hm.", OpaqueState(vendor, signature="S"))
     msgs = [*EXCHANGE[:2], assistant(thinking, "Soon.", CALL), EXCHANGE[3]]
     request = chat(vendor, "some-model").lower(msgs, tools=[LOOK]).request
@@ -111,7 +111,7 @@ def test_loaded_messages_give_the_same_request(vendor: str) -> None:
         ("openrouter", "anthropic/claude-opus-5", CALL.id),
     ],
 )
-def test_call_ids_obey_the_rule_of_the_model(vendor: str, model: str, call_id: str) -> None:
+def test_call_ids_follow_the_rule_of_the_model(vendor: str, model: str, call_id: str) -> None:
     messages = chat(vendor, model).lower(EXCHANGE, tools=[LOOK]).request["messages"]
     assert messages[-1]["tool_call_id"] == messages[-2]["tool_calls"][0]["id"] == call_id
 
@@ -127,7 +127,7 @@ def test_call_ids_obey_the_rule_of_the_model(vendor: str, model: str, call_id: s
         ("llamacpp", "look", None),  # it treats an object as "auto", so a text asks for the tool
     ],
 )
-def test_a_tool_choice_has_a_form_that_the_vendor_obeys(vendor: str, choice: str, sent: object) -> None:
+def test_a_tool_choice_has_a_form_that_the_vendor_accepts(vendor: str, choice: str, sent: object) -> None:
     request = chat(vendor, "some-model").lower(HELLO, tools=[LOOK], tool_choice=choice).request
     if sent is None:
         assert isinstance(request.get("tool_choice", "auto"), str)
@@ -137,7 +137,7 @@ def test_a_tool_choice_has_a_form_that_the_vendor_obeys(vendor: str, choice: str
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_choice_among_some_tools_is_offered_as_these_tools(vendor: str) -> None:
+def test_a_choice_among_some_tools_omits_the_other_tools(vendor: str) -> None:
     others = [Tool(name, "Another tool.", {"type": "object", "properties": {}}) for name in ("other", "third")]
     request = chat(vendor).lower(HELLO, tools=[LOOK, *others], tool_choice=["look", "other"]).request
     assert [tool["function"]["name"] for tool in request["tools"]] == ["look", "other"]
@@ -145,7 +145,7 @@ def test_a_choice_among_some_tools_is_offered_as_these_tools(vendor: str) -> Non
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_only_mistral_marks_a_prefix(vendor: str) -> None:
+def test_only_mistral_gets_the_key_prefix(vendor: str) -> None:
     last = chat(vendor, "some-model").lower([*HELLO, assistant("It is")]).request["messages"][-1]
     assert (last["role"], last["content"]) == ("assistant", "It is")
     assert last.get("prefix") == (True if vendor == "mistral" else None)
@@ -184,7 +184,7 @@ MEDIA: Final[dict[str, tuple[str, Any, dict[str, Any] | None]]] = {
 
 
 @pytest.mark.parametrize("case", MEDIA)
-def test_media_have_the_form_of_the_vendor(case: str) -> None:
+def test_media_have_the_expected_form_for_each_vendor(case: str) -> None:
     target, block, part = MEDIA[case]
     vendor, _, model = target.partition(":")
     if block == "pdf":
@@ -229,7 +229,7 @@ def _stream(vendor: str, chunks: list[dict[str, Any]]) -> Msg:
     return parser.finish()
 
 
-def test_mistrals_thinking_parts_are_thinking() -> None:
+def test_thinking_parts_of_mistral_become_thinking() -> None:
     thinking = {
         "type": "thinking",
         "thinking": [{"type": "text", "text": "Hm."}],
@@ -262,13 +262,13 @@ def test_mistrals_thinking_parts_are_thinking() -> None:
     assert (block.state.issuer, block.state.signature) == ("mistral", "S")
 
 
-def test_mistrals_calls_without_index_are_told_apart_by_their_ids() -> None:
+def test_calls_of_mistral_without_an_index_are_separated_by_id() -> None:
     calls = [{"id": f"abcdefgh{number}", "function": {"name": "look", "arguments": "{}"}} for number in range(3)]
     msg = _stream("mistral", [_chunk(delta={"tool_calls": calls}, finish_reason="tool_calls")])
     assert [use.id for use in msg.tool_uses] == ["abcdefgh0", "abcdefgh1", "abcdefgh2"]
 
 
-def test_a_full_context_of_mistral_cuts_the_reply_off() -> None:
+def test_a_full_context_of_mistral_is_the_finish_reason_length() -> None:
     msg = _stream("mistral", [_chunk(delta={"content": "And then"}, finish_reason="model_length")])
     assert msg.finish_reason is FinishReason.LENGTH
 
@@ -285,7 +285,7 @@ DETAILS: Final[list[dict[str, Any]]] = [
 ]
 
 
-def test_openrouters_reasoning_details_are_joined_and_sent_back_unchanged() -> None:
+def test_reasoning_details_of_openrouter_are_joined_and_sent_back_unchanged() -> None:
     text, encrypted = DETAILS
     first = {**text, "text": "Let me ", "signature": None}
     second = {"type": "reasoning.text", "text": "see.", "index": 0}
@@ -314,7 +314,7 @@ def test_openrouters_reasoning_details_are_joined_and_sent_back_unchanged() -> N
 
 
 @pytest.mark.parametrize(("field", "text"), [("summary", "In short."), ("data", "")])
-def test_details_without_text_beside_them_are_the_thinking(field: str, text: str) -> None:
+def test_the_text_of_details_is_the_thinking_if_there_is_no_other_text(field: str, text: str) -> None:
     detail = {"type": "reasoning.x", field: text or "AAAA"}
     chunks = [_chunk(delta={"reasoning_details": [detail], "content": "Sun."}, finish_reason="stop")]
     msg = _stream("openrouter", chunks)
@@ -338,7 +338,7 @@ def _client(vendor: str, server: LoopbackServer) -> dict[str, Any]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_vendor_is_called_whole_and_streamed(vendor: str) -> None:
+async def test_a_vendor_gives_complete_and_streamed_replies(vendor: str) -> None:
     reply = Reply("The sun.")
     with LoopbackServer([reply, reply]) as server:
         async with ChatModel(vendor, "some-model", client_options=_client(vendor, server), max_tokens=50) as model:
@@ -393,7 +393,7 @@ def _opened(vendor: str, **given: Any) -> Any:
 
 
 @pytest.mark.parametrize(("vendor", "variable"), KEYS.items())
-def test_the_key_is_in_the_variable_of_the_vendor(
+def test_the_key_is_read_from_the_variable_of_the_vendor(
     vendor: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
@@ -405,7 +405,7 @@ def test_the_key_is_in_the_variable_of_the_vendor(
 
 
 @pytest.mark.parametrize("vendor", ["compatible", "llamacpp"])
-def test_a_server_without_a_key_never_gets_openais(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_a_key_never_gets_the_key_of_openai(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     assert _opened(vendor, base_url="http://localhost:1/v1").api_key != "sk-of-openai"
 
@@ -441,7 +441,7 @@ def test_the_address_is_that_of_the_vendor(
 # -- a row of one's own -------------------------------------------------------------------------------------------
 
 
-def test_a_row_of_ones_own_is_a_provider() -> None:
+def test_a_row_of_a_third_party_is_a_provider() -> None:
     form: Capabilities = VENDOR_CHAT.override(
         {"name": "Acme", "issuer": "acme", "wire": "acme", "media.image": MediaRule()}
     )

@@ -1,4 +1,4 @@
-"""vLLM's OpenAI-compatible server: the request side, rule by rule."""
+"""Requests of vLLM's OpenAI-compatible server."""
 
 import re
 from typing import Any, Final
@@ -61,7 +61,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_a_chat_with_a_tool_is_exactly_this_without_names() -> None:
+def test_a_chat_with_a_tool_gives_the_expected_request_without_names() -> None:
     assert _messages(TOOL_TALK) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please."},
@@ -72,7 +72,7 @@ def test_a_chat_with_a_tool_is_exactly_this_without_names() -> None:
     ]
 
 
-def test_many_speakers_are_one_glued_string() -> None:
+def test_many_speakers_give_one_string() -> None:
     request = VLLMMultiAgentFormatter().lower(TOOL_TALK).request
     assert problems("vllm", request) == []
     assert request["messages"] == [
@@ -85,14 +85,14 @@ def test_many_speakers_are_one_glued_string() -> None:
     ]
 
 
-def test_a_viewer_speaks_as_the_assistant() -> None:
+def test_turns_of_the_viewer_are_assistant_messages() -> None:
     formatter = VLLMMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     request = formatter.lower([user("Hi."), assistant("Ho."), assistant("Ha.", name="Max")]).request
     assert problems("vllm", request) == []
     assert [message["role"] for message in request["messages"]] == ["user", "assistant", "user"]
 
 
-def test_the_server_glues_parts_by_line_breaks_so_a_framed_picture_parts_two_strings() -> None:
+def test_an_image_in_a_frame_divides_its_text_into_two_parts() -> None:
     request = VLLMMultiAgentFormatter().lower([user("See.", picture()), user("Ho.", name="Ann")]).request
     assert problems("vllm", request) == []
     assert request["messages"][0]["content"] == [
@@ -105,7 +105,7 @@ def test_the_server_glues_parts_by_line_breaks_so_a_framed_picture_parts_two_str
 # --- shape for the strictest templates (8.1) ---
 
 
-def test_all_leading_system_messages_are_one_and_a_late_one_is_a_users_line() -> None:
+def test_leading_system_messages_are_merged_and_a_late_one_becomes_a_user_line() -> None:
     assert _messages([system("A."), system("B."), user("Hi."), system("Brief."), assistant("Ho.")]) == [
         {"role": "system", "content": "A.\nB."},
         {"role": "user", "content": "Hi.\nsystem: Brief."},
@@ -118,7 +118,7 @@ def test_roles_alternate_and_the_user_comes_first() -> None:
     assert [message["role"] for message in _messages(msgs)] == ["user", "assistant", "user", "assistant"]
 
 
-def test_what_was_said_between_results_is_one_user_turn_behind_them() -> None:
+def test_messages_between_results_become_one_user_turn_after_them() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -142,7 +142,7 @@ def test_text_content_is_a_string_in_every_role() -> None:
 
 
 @pytest.mark.parametrize("msgs", [[user("")], [assistant(ThinkingBlock("Hm."))], [system(result("c", "Orphan."))]])
-def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
+def test_a_request_is_never_empty(msgs: list[Msg]) -> None:
     assert _messages(msgs)
 
 
@@ -153,9 +153,7 @@ def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
     ("state", "kept"),
     [(None, True), (OpaqueState("vllm"), True), (OpaqueState("anthropic", signature="s"), False)],
 )
-def test_reasoning_has_its_own_field_and_is_never_a_part_which_would_be_read_as_text(
-    state: OpaqueState | None, kept: bool
-) -> None:
+def test_reasoning_has_a_separate_key_and_is_never_a_part(state: OpaqueState | None, kept: bool) -> None:
     message = _messages([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")])[1]
     assert message == {"role": "assistant", "content": "Done."} | ({"reasoning": "Hm."} if kept else {})
 
@@ -164,7 +162,7 @@ def test_reasoning_has_its_own_field_and_is_never_a_part_which_would_be_read_as_
 
 
 @pytest.mark.parametrize("call_id", ["functions.name:0", "chatcmpl-tool-" + "0" * 32])
-def test_kimis_ids_are_opaque_and_go_back_unchanged(call_id: str) -> None:
+def test_call_ids_of_kimi_are_unchanged(call_id: str) -> None:
     msgs = [user("Go."), assistant(call(call_id)), system(result(call_id, "A"))]
     named = _messages(msgs, "moonshotai/Kimi-K2-Instruct")
     declared = VLLMChatFormatter("mine", model_rules=ModelRules(call_ids="any")).lower(msgs).request["messages"]
@@ -174,9 +172,7 @@ def test_kimis_ids_are_opaque_and_go_back_unchanged(call_id: str) -> None:
 
 @pytest.mark.parametrize("ids", [("call_1", "call_2"), ("same", "same"), ("", ""), ("abcdefghi", "abcdefgh")])
 @pytest.mark.parametrize("model", [None, "served-under-an-alias", MISTRAL])
-def test_mistral_templates_get_ids_of_exactly_nine_alphanumerics_under_any_name(
-    ids: tuple[str, str], model: str | None
-) -> None:
+def test_call_ids_have_nine_letters_or_digits_for_any_model_name(ids: tuple[str, str], model: str | None) -> None:
     first, second = ids
     msgs = [user("Go."), assistant(call(first), call(second)), system(result(first, "A"), result(second, "B"))]
     plan = VLLMChatFormatter(model).lower(msgs)
@@ -205,7 +201,7 @@ def test_mistral_templates_get_ids_of_exactly_nine_alphanumerics_under_any_name(
         (VideoBlock(URLSource("https://x.org/a")), {"type": "video_url", "video_url": {"url": "https://x.org/a"}}),
     ],
 )
-def test_media_are_url_parts(block: Block, part: dict[str, Any]) -> None:
+def test_media_become_url_parts(block: Block, part: dict[str, Any]) -> None:
     assert _messages([user("See.", block)])[0]["content"] == [{"type": "text", "text": "See."}, part]
 
 
@@ -217,7 +213,7 @@ def test_media_are_url_parts(block: Block, part: dict[str, Any]) -> None:
         (ImageBlock(URLSource("file:///srv/a.png")), "[image left out because"),
     ],
 )
-def test_there_is_no_file_part(block: Block, told: str) -> None:
+def test_a_document_is_described(block: Block, told: str) -> None:
     assert told in _messages([user("See.", block)])[0]["content"]
 
 
@@ -233,13 +229,13 @@ def test_there_is_no_file_part(block: Block, told: str) -> None:
         ("look", {"type": "function", "function": {"name": "look"}}),
     ],
 )
-def test_every_choice_is_taken(choice: str, wire: object) -> None:
+def test_each_tool_choice_is_accepted(choice: str, wire: object) -> None:
     request = VLLMChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request
     assert problems("vllm", request) == []
     assert request["tool_choice"] == wire
 
 
-def test_a_schema_is_sent_as_one() -> None:
+def test_a_schema_is_sent_as_a_schema() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     request = VLLMChatFormatter().lower([user("Go.")], response_format=schema).request
     assert request["response_format"]["type"] == "json_schema"
