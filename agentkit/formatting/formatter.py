@@ -175,7 +175,7 @@ class FormatterBase(ABC):
             await check_media(checked)
         if self.budget is not None and self._weigher is not None:
             await prepare_counter(self.budget.counter.local_counter)
-            fitter = await BudgetFitter.of(lowering, self.budget, self._weigher, conversation, ledger)
+            fitter = await BudgetFitter.create(lowering, self.budget, self._weigher, conversation, ledger)
             return log_plan(await fitter.plan())
         if self.on_loss == "raise" and has_media(conversation):
             lowering.raise_on_loss(lowering.lower_without_io(conversation, ledger).ledger)

@@ -1,8 +1,8 @@
-"""Prompt caches: which blocks of a request the next one has too, and where a marker on them is of use.
+"""Prompt caches: which blocks of a request the next request has too, and where cache markers are useful.
 
-A provider's cache keeps the request up to a marked block, and finds it again from a marker that lies on that
-block or not far behind it. Who places the markers knows the conversation alone, not the last request: so they
-follow from the history, and a longer history must place them where they reach what a shorter one wrote.
+A provider's cache stores the request up to a marked block. A later request finds it from a marker on that block or
+a limited number of blocks after it. Markers are placed from the conversation alone, without the previous request.
+So the markers of a longer history must reach the markers of a shorter one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from agentkit.errors import OptionError
-from agentkit.ledger.provenance import TracedConversation, block_origins
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.message import Msg
 
 __all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoints", "stable_blocks"]
@@ -20,59 +20,68 @@ __all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoin
 CacheBreakpoints: TypeAlias = Literal["off", "auto"]
 """Option of formatters: `auto` adds markers for the provider's prompt cache."""
 
-_PASSING = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
+_TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
 """Syntheses that the next request has in another place or not at all."""
 
 
-def check_cache_breakpoints(given: str, *more: str) -> None:
+def check_cache_breakpoints(value: str, *more: str) -> None:
     """Raises OptionError for a value that is neither `off`, `auto` nor one of `more`."""
     allowed = ("off", "auto", *more)
-    if given not in allowed:
+    if value not in allowed:
         advice = f"Use {', '.join(allowed[:-1])} or {allowed[-1]}."
-        raise OptionError("cache_breakpoints", f"{given!r} is unknown", advice)
+        raise OptionError("cache_breakpoints", f"{value!r} is unknown", advice)
 
 
-def stable_blocks(draft: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
+def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
     """Yields each message, with True for each block that the request of a longer history has too.
 
-    Not settled is what the pipeline put there for this request alone: filler turns, a choice of tool or an
-    output schema in words, a frame's tags (a whole frame, where the wire glues it), the stand-in for a missing
-    result.
+    False are the syntheses for this request alone: filler turns, the texts for a tool choice or an output schema,
+    the tags of a frame (a whole frame, if its texts are joined), and the result for an interrupted call.
     """
-    for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        origins = block_origins(msg, whole)
-        yield msg, tuple([not isinstance(origin, str) or origin not in _PASSING for origin in origins])
+    for traced in conversation:
+        origins = traced.block_origins
+        yield traced.msg, tuple([not isinstance(origin, str) or origin not in _TRANSIENT for origin in origins])
 
 
 def place_cache_breakpoints(
     candidates: Sequence[int], limit: int, *, reach: int, turn: int | None = None
 ) -> list[int]:
-    """Where to put at most `limit` markers, for a cache that looks back `reach` positions from each.
+    """Returns the positions of at most `limit` markers.
 
-    candidates    the positions that a marker may lie on, ascending; any request for a shorter history had its
-                  last marker on one of them
-    turn          the position at which the assistant's last turn begins
+    The next request must find the marker on the last candidate. One of its markers reaches that position:
 
-    The marker on the last candidate is the one that the next request is to find. One of its own will reach it:
+    - the marker before the last assistant turn, because the last candidate was there when that turn was requested.
+      So one step of a dialogue, or of a tool loop, may add any number of positions;
+    - the marker on the last candidate of all, and then each marker on the newest candidate that no marker reaches
+      yet. So a request may add `reach` * (`limit` - 1) - 1 positions without an assistant turn.
 
-    - the one before the assistant's last turn, where the last candidate was when the assistant was asked for
-      that turn. So a step of a dialogue, or of a loop of tools, may add any number of positions;
-    - the one on the last candidate of all, and then each on the newest candidate that no marker reaches yet. So
-      anybody may add `reach` * (`limit` - 1) - 1 positions: the marker of the turn takes one of `limit`.
+    Positions may be overestimated, never underestimated: markers are then closer together than necessary.
 
-    Positions may be counted too generously, never too sparingly: markers then stand closer than they need to.
+    Args:
+        candidates: The positions that may have a marker, ascending. Any request for a shorter history had its last
+            marker on one of them.
+        limit: The maximum number of markers.
+        reach: The number of positions that a cache looks back from a marker.
+        turn: The position of the start of the last assistant turn; None: there is none.
 
-    >>> place_cache_breakpoints(range(50), 3, reach=20)
-    [9, 29, 49]
-    >>> place_cache_breakpoints(range(50), 3, reach=20, turn=5)
-    [4, 29, 49]
+    Example:
+        >>> place_cache_breakpoints(range(50), 3, reach=20)
+        [9, 29, 49]
+        >>> place_cache_breakpoints(range(50), 3, reach=20, turn=5)
+        [4, 29, 49]
+
     """
     chosen = list(candidates[-1:])
     if turn is not None and (before := bisect_left(candidates, turn)):
         chosen.append(candidates[before - 1])
     while len({*chosen}) < limit:
-        fresh = next((at for at in reversed(candidates) if not any(0 <= by - at < reach for by in chosen)), None)
-        if fresh is None:
+        unreached = (
+            candidate
+            for candidate in reversed(candidates)
+            if not any(0 <= marker - candidate < reach for marker in chosen)
+        )
+        newest = next(unreached, None)
+        if newest is None:
             break
-        chosen.append(fresh)
+        chosen.append(newest)
     return sorted({*chosen})[-limit:]

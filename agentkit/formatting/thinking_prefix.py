@@ -3,8 +3,8 @@
 Idea. Some models accept their signed thinking only after exactly the prefix that produced it: system prompt, tools
 and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Cache markers, the tool
 choice and the order of JSON keys do not count. A parsed reply has a digest of the prefix of its request. For a new
-request, this module walks over the turns with a chained digest. Before each reply, the digest so far must equal
-the digest of the reply. Otherwise the thinking of the reply is stale. The caller lowers the conversation again
+request, this module computes a chained digest over the turns. Before each reply, the chained digest must equal the
+digest of the reply. Otherwise the thinking of the reply is stale. The caller lowers the conversation again
 without stale thinking.
 
 Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
@@ -14,8 +14,8 @@ Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
 - Only a new turn follows `reply 2`. Both digests match, and all thinking is sent.
 
 Invariants. Thinking with a digest depends only on the digest. Thinking without a digest is stale if the cut
-changed a message before it, or if earlier thinking is stale. Parts that need thinking are left out of the chain
-with it. Lowering again without stale thinking makes no other thinking stale.
+changed a message before it, or if earlier thinking is stale. Parts that need stale thinking
+are not part of the chain either. Lowering again without stale thinking makes no other thinking stale.
 
 Cost. Each turn is hashed once, so the walk is linear in the size of the request. It runs only for targets that
 bind thinking, and only if a message has thinking.
@@ -31,7 +31,7 @@ from agentkit.capabilities.prefix_digest import PrefixDigest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.json_values import as_object
 from agentkit.ledger.places import BlockPath
-from agentkit.ledger.provenance import TracedConversation, block_origins
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.features import Feature
 
@@ -45,80 +45,92 @@ def find_stale_thinking(
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[BlockPath]:
-    """Returns the paths of thinking whose prefix is no longer the one that it was issued for.
+    """Returns the paths of thinking whose prefix is not the one that it was issued for.
 
-    Thinking with a digest goes by it. Thinking without one goes back unless this call changed something
-    before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed. An item that
-    needs thinking goes with it (see `Capabilities.needs_thinking`).
+    Args:
+        request: The request with all thinking.
+        layout: The layout of the request.
+        turns: The turns that the request was converted from.
+        changed: The index of the first input message that a cut dropped or edited; None: no cut.
+        needs_thinking: Predicate for items of the request that need the thinking before them (see
+            `OpaqueCapabilities.needs_thinking`); None: no item does.
+
     """
-    issued = _issued(turns)
+    issued = _find_issued(turns)
     stale: set[BlockPath] = set()
-    chain, before, in_reply, is_orphan = PrefixDigest(request, layout), "", False, False
+    chain, prefix, is_reply, is_orphan = PrefixDigest(request, layout), "", False, False
     for turn in layout.read_turns(request):
-        was_reply, in_reply = in_reply, layout.is_reply(turn)
-        if in_reply and not was_reply:
-            before = chain.value
-        gone: set[str] = set()
+        follows_reply, is_reply = is_reply, layout.is_reply(turn)
+        if is_reply and not follows_reply:
+            prefix = chain.value
+        stale_proofs: set[str] = set()
         for part in (turn, *layout.read_parts(turn)):
-            found = issued.get(_proof(part, layout))
-            if found and found.is_stale(before, changed, bool(stale)):
-                gone.add(_proof(part, layout))
-                stale.update(found.paths)
-            is_orphan = bool(gone) if found else is_orphan and in_reply
+            thinking = issued.get(_get_proof(part, layout))
+            if thinking and thinking.is_stale(prefix, changed, bool(stale)):
+                stale_proofs.add(_get_proof(part, layout))
+                stale.update(thinking.paths)
+            is_orphan = bool(stale_proofs) if thinking else is_orphan and is_reply
         if is_orphan and needs_thinking and needs_thinking(turn):
             continue
-        kept = _without(turn, gone, layout) if gone else turn
-        if kept:
-            chain.add_turn(kept)
+        remaining = _without_thinking(turn, stale_proofs, layout) if stale_proofs else turn
+        if remaining:
+            chain.add_turn(remaining)
     return stale
 
 
 @dataclass(slots=True)
-class _Issued:
-    """Thinking that a request carries: its state, where it comes from, and whether another reply stands right
-    before it: between the two there was a turn once, which nobody said.
+class _IssuedThinking:
+    """Thinking in a request.
+
+    Attributes:
+        state: The opaque state of the thinking.
+        follows_reply: True if another reply comes right before the reply with the thinking. A turn between the two
+            is missing then.
+        paths: The paths of the thinking blocks with this state.
+
     """
 
     state: OpaqueState
-    follows: bool
+    follows_reply: bool
     paths: list[BlockPath] = field(default_factory=list[BlockPath])
 
-    def is_stale(self, before: str, changed: int | None, broken: bool) -> bool:
+    def is_stale(self, prefix: str, changed: int | None, has_stale: bool) -> bool:
+        """Returns True if the prefix changed. `has_stale` is True if earlier thinking is stale."""
         if self.state.prefix is not None:
-            return self.state.prefix != before
-        return broken or self.follows or (changed is not None and self.paths[0][0] > changed)
+            return self.state.prefix != prefix
+        return has_stale or self.follows_reply or (changed is not None and self.paths[0][0] > changed)
 
 
-def _issued(turns: TracedConversation) -> dict[str, _Issued]:
-    """Returns all thinking of the turns, by its proof."""
-    found: dict[str, _Issued] = {}
-    reply = -1  # the number of the message that the assistant's run of turns begins with
-    for msg, whole in zip(turns.msgs, turns.origins, strict=True):
-        if not msg.features & Feature.ASSISTANT:
-            reply = -1
+def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
+    """Returns the thinking of all turns, by its proof."""
+    issued: dict[str, _IssuedThinking] = {}
+    first = -1  # the index of the first input message of the current assistant turn; -1 outside of such turns
+    for traced in turns:
+        if not traced.msg.features & Feature.ASSISTANT:
+            first = -1
             continue
-        for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
+        for block, origin in traced.traced_blocks:
             if isinstance(origin, str):
                 continue
-            reply = origin[0] if reply < 0 else reply
+            first = origin[0] if first < 0 else first
             if isinstance(block, ThinkingBlock) and block.state:
                 state = block.state
                 proof = state.signature or state.redacted_data or state.encrypted_content or ""
-                found.setdefault(proof, _Issued(state, origin[0] != reply)).paths.append(origin)
-    return found
+                issued.setdefault(proof, _IssuedThinking(state, origin[0] != first)).paths.append(origin)
+    return issued
 
 
-def _proof(part: Any, layout: WireLayout) -> str:
-    """Returns the proof of thinking that a part or a turn carries; an empty string if it carries none."""
+def _get_proof(part: Any, layout: WireLayout) -> str:
+    """Returns the proof in a part or a turn with thinking. Returns an empty string for any other part."""
     fields: dict[str, Any] = as_object(part)
     label: object = fields.get("type")
     return str(fields.get(layout.proofs.get(label, ""), "")) if isinstance(label, str) else ""
 
 
-def _without(turn: dict[str, Any], stale: set[str], layout: WireLayout) -> dict[str, Any]:
-    """Returns the turn without some thinking. Returns an empty turn if nothing else remains."""
-    if _proof(turn, layout) in stale:
+def _without_thinking(turn: dict[str, Any], proofs: set[str], layout: WireLayout) -> dict[str, Any]:
+    """Returns the turn without the thinking of these proofs. Returns an empty turn if nothing remains."""
+    if _get_proof(turn, layout) in proofs:
         return {}
     key = next(key for key in layout.parts if isinstance(turn.get(key), list))
-    parts = [part for part in turn[key] if _proof(part, layout) not in stale]
+    parts = [part for part in turn[key] if _get_proof(part, layout) not in proofs]
     return {**turn, key: parts} if parts else {}

@@ -77,6 +77,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"thinking bound to a prefix that has changed", r"the prefix that this thinking is bound to has changed"),
     (r"a text document, sent as its text", r"text document sent as text"),
     (r"a sound, by the id under which its service keeps it", r"audio sent by its id at the provider"),
+    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that were cut"),
     (r"only (.*) knows it", r"opaque block: only \1 accepts it"),
     (r"a failed result holds text alone", r"tool results with an error accept only text"),
     (r"([^\[].*) has no place for it in (a .*)", r"\1 does not accept this opaque block in \2"),

@@ -103,7 +103,7 @@ async def _needed(budget: Budget, history: MultiAgentHistory | None, msgs: Seque
 async def test_a_size_that_is_not_found_soon_is_that_of_the_whole_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agentkit.formatting.budget_fitting._TRIES", 0)
+    monkeypatch.setattr("agentkit.formatting.budget_fitting._MAX_LIMITS", 0)
     msgs = [TASK, *exchanges(6, "word " * 300), says("Bob", "so?")]
     budget = Budget(1, strategy=[ClearResults(0, 0), DropMedia(0)])
     assert await _needed(budget, None, msgs) == CharacterTokenCounter().measure(
