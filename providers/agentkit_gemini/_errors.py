@@ -37,7 +37,7 @@ ERROR_PATTERNS = ErrorPatterns(
 """Statuses and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
 
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers with the id of a call. The first is that of gateways."""
+"""Response headers with the id of a call. Gateways send the first header."""
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
@@ -94,7 +94,7 @@ def _details(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _find_key_error(inner: Mapping[str, Any]) -> str | None:
-    """Returns `API_KEY_INVALID` if that is a reason of the error. Its status is then only INVALID_ARGUMENT."""
+    """Returns `API_KEY_INVALID` if the details of an error have this reason. Its status is INVALID_ARGUMENT."""
     reasons = (item.get("reason") for item in _details(inner))
     return next((reason for reason in reasons if isinstance(reason, str) and reason == "API_KEY_INVALID"), None)
 

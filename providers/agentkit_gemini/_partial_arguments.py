@@ -23,7 +23,7 @@ _MAX_INDEX_DIGITS = 9
 class PartialArguments:
     """Arguments of one call so far.
 
-    Texts may have lone surrogates, since two pieces may share a character.
+    A character may be split between two pieces, so texts may contain lone surrogates.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class PartialArguments:
     def append_text(self, part: dict[str, Any]) -> bool:
         """Appends the text of a camelCase part that only continues one string. Returns False for any other part.
 
-        Most parts are of this form. The method is fast, since it does not normalize their keys.
+        Most parts only continue a string. This method is fast, since it does not normalize the keys of a part.
         """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):

@@ -64,7 +64,7 @@ _EXTRA_KEYS = (
 """Keys that a part has besides its content and its signature (SDK: Part, FunctionResponsePart)."""
 
 _FREE_KEYS = frozenset({"args", "response", "part_metadata"})
-"""Keys of objects with keys of a tool or of the caller. The objects are sent unchanged."""
+"""Keys of objects whose inner keys belong to a tool or to the caller. These objects are sent unchanged."""
 
 _BYTES_KEYS = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
 
@@ -86,7 +86,7 @@ def _to_camel_case(key: str) -> str:
 
 
 def get_field(fields: Mapping[str, Any], key: str) -> Any:
-    """Returns the value of a key in either spelling, or None if it is missing or null."""
+    """Returns the value of a key, in snake_case or camelCase. Returns None if the value is missing or null."""
     item = fields.get(_to_camel_case(key))
     return fields.get(key) if item is None else item
 
@@ -130,7 +130,7 @@ def _normalize_field(name: str, item: Any) -> Any:
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a part in snake_case besides its content. They are sent back with the part."""
+    """Returns the further fields of a part with snake_case keys. The fields are sent back with the part."""
     return {
         key: part[key] if key in _FREE_KEYS else normalize_value(part[key]) for key in _EXTRA_KEYS if part.get(key)
     }
@@ -147,9 +147,10 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns the key that pairs a part of a server tool with its result, or None for other parts.
+    """Returns the key that pairs a call of a server tool with its result. Returns None for any other part.
 
-    Code and server calls are requests; their results are responses. The key has the id, if there is one.
+    Code and calls of server tools are requests, and their results are responses. The key contains the id of the
+    part, if the part has one.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -160,7 +161,7 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 
 
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns the places that accept a part in snake_case (SDK: Part; ai.google.dev: function-calling).
+    """Returns the places that accept a part with snake_case keys (SDK: Part; ai.google.dev: function-calling).
 
     Args:
         data: Fields of the part.
@@ -171,7 +172,7 @@ def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> fro
     if "function_response" in data:
         return frozenset({"user"})
     if "text" in data:
-        return frozenset({"assistant", "user", "system"})  # "config.system_instruction": text alone
+        return frozenset({"assistant", "user", "system"})  # a system instruction accepts only text
     is_media = "file_data" in data or "inline_data" in data
     return frozenset({"assistant", "user", *(["result"] if in_results and is_media else [])})
 
@@ -180,7 +181,7 @@ _BLOCK_TYPES: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": Audio
 
 
 def parse_media(part: Mapping[str, Any]) -> MediaBlock:
-    """Parses the media item of a part in snake_case.
+    """Parses the media item of a part with snake_case keys.
 
     Raises:
         MessageError: The data is not base64 text, or the URI is invalid.
@@ -205,7 +206,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part in snake_case is a file of the Files API, which no other provider can open."""
+    """Returns True if a part with snake_case keys is a file of the Files API, which no other provider can open."""
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 
@@ -218,10 +219,10 @@ _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)
 
 
 def has_content(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part in snake_case has content or a signature, and not only extra fields."""
+    """Returns True if a part with snake_case keys has content or a signature, and not only further fields."""
     return bool(part.keys() - {"thought", *_EXTRA_KEYS})
 
 
 def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a server's part in snake_case, with its signature, for an OpaqueBlock."""
+    """Returns a copy of a part and its signature, as JSON values with snake_case keys, for an OpaqueBlock."""
     return cast("dict[str, Any]", make_json_safe(normalize_value(dict(part))))

@@ -22,10 +22,10 @@ _CONVERTED_KEYS = frozenset({"system_instruction", "tools", "tool_config"})
 _FREE = frozenset(
     {"args", "response", "part_metadata", "labels", "headers", "parameters_json_schema", "response_json_schema"}
 )
-"""Keys of objects with keys of the caller or of a tool. Their spelling does not change."""
+"""Keys of objects whose inner keys belong to the caller or to a tool. The inner keys are not respelled."""
 
 _SCHEMAS = frozenset({"parameters", "response_schema"})
-"""Keys of objects of the type Schema. Their keys are the API's, but the names of properties are the caller's."""
+"""Keys of objects of the type Schema. The API defines their keys, and the caller the names of properties."""
 
 _SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # SDK: Schema
 
@@ -108,7 +108,7 @@ def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_system(system: Any) -> dict[str, Any]:
-    """Returns a system instruction (text, parts or a content) as a content with the role that the SDK uses."""
+    """Returns a system instruction (text, parts or a content) as a content. Like the SDK, adds the role `user`."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
     parts: list[Any] = [{"text": system}] if isinstance(system, str) else _as_list(system)

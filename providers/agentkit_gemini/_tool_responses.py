@@ -1,4 +1,4 @@
-"""Conversion between function responses and tool results: the API has an object where a result has a text."""
+"""Conversion between tool results and function responses, which have an object in place of text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
     """Returns the text of a function response, and True if it is an error.
 
     The text of `{"output": text}` and `{"error": text}` is `text` (SDK: FunctionResponse.response). The text of
-    any other object is its JSON. The state of the text block has such an object, and further fields of the
-    function response (`scheduling`, `will_continue`).
+    any other object is its JSON. The state of the text block contains such an object, and further fields of
+    the function response (`scheduling`, `will_continue`).
 
     Raises:
-        MessageError: There is no `response` object. The service requires it.
+        MessageError: The object `response`, which the service requires, is missing.
     """
     response = function_response.get("response")
     if not isinstance(response, dict):
@@ -38,10 +38,10 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the `response` object of a result, and the fields beside it.
+    """Returns the `response` object for a result, with the further fields of the function response.
 
     An unchanged result of Gemini gets its original object. Any other result gets `{"output": text}` or
-    `{"error": text}`. The fields beside the object are sent in both cases.
+    `{"error": text}`. The further fields are sent in both cases.
     """
     text_fields = {"response": {"error" if block.is_error else "output": block.listing}}
     if isinstance(block.output, str):

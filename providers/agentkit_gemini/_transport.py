@@ -1,4 +1,4 @@
-"""Sending of a finished body through google-genai's own client, which returns the reply as raw bytes."""
+"""`Sender`: sends a finished body through the client of google-genai, and returns the reply as raw bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Stand-in for the SDK's API client, for one call: it sends a finished body.
+    """Replacement of the SDK's API client for one call. It sends a finished body.
 
     The SDK's `AsyncModels` chooses the path and calls its API client. A `Sender` takes the place of that client.
     The real client still builds, signs, sends and retries the request, but with the finished body. The SDK does
@@ -103,7 +103,7 @@ async def _empty_stream() -> AsyncGenerator[Any]:
 async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """Yields the bytes of an event stream, and each error that is bare JSON as one JSON value.
 
-    The SDK, too, reads errors that are not events. Bare JSON that is too long for an error is yielded as bytes.
+    The SDK also reads errors that are not events. Bare JSON that is too long for an error is yielded as bytes.
     """
     bare: list[bytes] = []
     size = 0

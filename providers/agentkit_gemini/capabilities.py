@@ -48,7 +48,7 @@ LAYOUT = WireLayout(
     result_keys=frozenset({"function_response", "functionResponse"}),
     result_labels=frozenset(),
 )
-"""google-genai: Content, Part, GenerateContentConfig."""
+"""Layout of a request (google-genai: Content, Part, GenerateContentConfig)."""
 
 GENERATE = Capabilities(
     name="Gemini",
@@ -103,8 +103,8 @@ _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "t
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # The only URIs that function responses accept are those of the Files API. Protobuf v1beta has no such
-        # field, and Google's Kotlin SDK calls it unsupported.
+        # Function responses accept files by URI from the Files API only. Protobuf v1beta has no field for a URI
+        # in a function response, and Google's Kotlin SDK calls the field unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),
             "media.result_types": _RESPONSE_TYPES,

@@ -81,7 +81,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 def _part(block: Block) -> dict[str, Any]:
-    """Returns the part of a block, with the signature that it came with (SDK: Part)."""
+    """Returns the part for a block, with the signature of the block (SDK: Part)."""
     match block.type:
         case "text":
             return {"text": block.text, **_state_fields(block.state)}
@@ -101,7 +101,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
-    """Returns the signature of a block, and the extra fields that it came with."""
+    """Returns the signature and the further fields from the state of a block."""
     if state is None:
         return {}
     fields = {key: copy_json(item) for key, item in get_state_fields(state).items() if key != "display_name"}
@@ -109,9 +109,9 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 
 
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
-    """Signs the first call of a step with the placeholder if it has no signature.
+    """Adds the placeholder signature to the first call of a step if that call has no signature.
 
-    The first call must be signed; parallel calls are not (ai.google.dev thought-signatures).
+    The service requires a signature only on the first of parallel calls (ai.google.dev thought-signatures).
     """
     first = next(part for part in parts if "function_call" in part)
     if placeholder and "thought_signature" not in first:
@@ -165,7 +165,7 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _declaration(tool: Tool) -> dict[str, Any]:
-    """Returns a declaration. A function without parameters has no schema (SDK: FunctionDeclaration)."""
+    """Returns the declaration of a tool. A tool without parameters has no schema (SDK: FunctionDeclaration)."""
     return declare_tool(tool, "parameters_json_schema" if tool.takes_arguments else None)
 
 

@@ -23,8 +23,8 @@ class GeminiTokenCounter(RemoteTokenCounter):
     """Counter for `count_tokens` of google-genai: `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`.
 
     The enterprise platform counts the complete request. The Gemini API counts only contents, and its SDK raises
-    ValueError for other arguments. There the system instruction is counted as a turn, and tools and the output
-    schema are estimated.
+    ValueError for other arguments. For the Gemini API, the counter sends the system instruction as a turn, and
+    estimates the tools and the output schema.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT

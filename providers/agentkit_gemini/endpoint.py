@@ -33,7 +33,7 @@ class GeminiEndpoint(EndpointBase):
     sent unchanged, and the reply is returned as bytes (see `Sender`). Test doubles of the SDK's models get the
     body as `http_options.extra_body`, which overrides the SDK's own body. They return their own events.
 
-    `open` uses httpx2, which runs on asyncio and trio. The SDK would prefer aiohttp if it is installed.
+    `open` uses httpx2, which runs on asyncio and trio. By default, the SDK uses aiohttp if that is installed.
 
     A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …), or a dict of fields in
     `config`. `max_tokens` becomes `max_output_tokens`. The SDK retries only with retry options
@@ -144,7 +144,7 @@ class GeminiEndpoint(EndpointBase):
             await sender.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure in an error of the SDK or its HTTP client, or None for any other error."""
+        """Returns the failure in an error of the SDK or of its HTTP client. Returns None for any other error."""
         return parse_sdk_error(error)
 
     async def aclose(self) -> None:
@@ -159,7 +159,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
-    """Returns the config of the SDK's call. It is a dict, since the SDK deep-copies a GenerateContentConfig."""
+    """Returns the config of the SDK's call as a dict. The SDK would deep-copy a GenerateContentConfig."""
     from google.genai import types
 
     return {

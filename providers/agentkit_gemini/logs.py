@@ -1,4 +1,4 @@
-"""Loading of Gemini's contents and requests as messages (SDK: GenerateContentConfig, Content)."""
+"""Loader for contents and requests of Gemini (SDK: GenerateContentConfig, Content)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from agentkit_gemini._tool_responses import parse_tool_response
 __all__ = ["load_native"]
 
 _PLACEHOLDER_SIGNATURES = frozenset(
-    # Signatures of calls that the model did not write (ai.google.dev thought-signatures). REST logs have the
-    # words, SDK logs have their base64 text.
+    # Signatures of calls that the model did not write (ai.google.dev thought-signatures). REST logs contain the
+    # words, and SDK logs contain the words as base64 text.
     spelling
     for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
     for spelling in (normalize_base64(word), base64.b64encode(word.encode()).decode("ascii"))
@@ -89,7 +89,7 @@ def load_native(log: object) -> list[Msg]:
 def _parse_contents(value: object) -> list[dict[str, Any]]:
     """Returns contents from any form that the SDK accepts (SDK: ContentListUnion).
 
-    Adjacent texts and parts outside a content become one content. It is the user's, unless the parts are calls.
+    Adjacent texts and parts outside a content become one content of the user, or of the model if they are calls.
     """
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     contents = [_parse_content(item, f"contents[{index}]") for index, item in enumerate(items)]
@@ -103,7 +103,7 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns the role and the parts of an item. Text or a part without a content has `bare_role` instead."""
+    """Returns the role and the parts of an item. For text or a part outside a content, the key is `bare_role`."""
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
@@ -219,10 +219,11 @@ class _Loader:
         return ToolResultBlock(call[0], name or call[1], output, is_error)
 
     def _find_call(self, id: str, name: str) -> tuple[str, str]:
-        """Returns id and name of the call of a response: by id, else the first open call of its name.
+        """Returns the id and the name of the call that a response answers.
 
-        A response without id and name gets the first open call. If no open call matches, the response has its own
-        id, or a new id.
+        This is the open call with the id of the response, else the first open call with its name. A response
+        without id and name answers the first open call. Without such a call, the response keeps its id or gets a
+        new id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
         same_name = (call for call in matches if call[1] == name)  # calls of one id may differ in their names
@@ -252,7 +253,7 @@ def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlo
 
 
 def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
-    """Parses a media item. A thinking image of the model has `thought` in its state."""
+    """Parses a media item. The state of an image from the model's thinking contains `thought`."""
     block = parse_media(part)
     if model and part.get("thought") is True:
         fields = {**get_state_fields(state), "thought": True}

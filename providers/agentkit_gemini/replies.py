@@ -149,7 +149,7 @@ class GeminiStreamParser(StreamParserBase):
     def _read_notes(self, candidate: dict[str, Any]) -> None:
         """Reads the notes about a candidate, and its finish reason.
 
-        Some servers send a reason in every chunk, so a reason in a chunk with content may not be the last.
+        Some servers send a finish reason in every chunk. The reply therefore does not end at a chunk with content.
         """
         for key in _NOTE_KEYS:
             value = get_field(candidate, key)
@@ -277,9 +277,9 @@ class GeminiStreamParser(StreamParserBase):
             self.reply.end(FinishReason.CONTENT_FILTER, reason)
 
     def _update_usage(self, usage: dict[str, Any]) -> None:
-        """Updates the usage fields so far, since a later chunk may omit fields of an earlier chunk.
+        """Updates the usage so far. A later chunk may omit fields of an earlier chunk.
 
-        Every chunk has usage. The reply gets it with the first chunk and at the end.
+        Every chunk has usage, but the reply gets the usage only with the first chunk and at the end.
         """
         has_null = None in usage.values()
         self._usage.update({key: item for key, item in usage.items() if item is not None} if has_null else usage)

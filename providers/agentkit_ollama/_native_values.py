@@ -1,4 +1,4 @@
-"""Plain values from SDK objects and from the media of messages."""
+"""Conversion of SDK objects, and of the media in messages."""
 
 from __future__ import annotations
 

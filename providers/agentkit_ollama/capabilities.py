@@ -30,7 +30,7 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message"}),
     options=OptionLayout(choices=(), outputs=("format",)),
 )
-"""ollama-python: Message."""
+"""Layout of a request (ollama-python: Message)."""
 
 CHAT = Capabilities(
     name="Ollama",

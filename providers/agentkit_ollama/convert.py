@@ -34,7 +34,7 @@ class OllamaChatFormatter(FormatterBase):
 
     Content is always a string. Images and audio go into `images`, and a mark in the text shows their position.
     The request has call ids and complete schemas, which the server accepts. ollama-python 0.6 omits ids, empty
-    strings and nested schemas when it sends a request.
+    strings and nested schemas from the request that it sends.
     """
 
     base: ClassVar[Capabilities] = CHAT
@@ -105,7 +105,7 @@ def _mark(block: MediaBlock, images: list[str]) -> str:
 
 
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """Returns a tool message. The server matches it by `tool_name` and order, or by `tool_call_id`."""
+    """Returns a tool message. The server finds its call by `tool_name` and order, or by `tool_call_id`."""
     images: list[str] = []
     output = write_output(block, lambda item: _write_item(item, images))
     text = output if isinstance(output, str) else "\n".join(output)

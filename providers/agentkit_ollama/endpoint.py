@@ -46,7 +46,7 @@ ERROR_PATTERNS = ErrorPatterns(
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
-"""The fields of /api/chat beside the conversation (ollama: api/types.go, ChatRequest)."""
+"""Fields of /api/chat besides the conversation (ollama: api/types.go, ChatRequest)."""
 
 
 class OllamaEndpoint(EndpointBase):
@@ -167,7 +167,7 @@ class OllamaEndpoint(EndpointBase):
 
 
 def _refusal(text: str, status: int) -> Exception:
-    """Returns the SDK's error. The SDK fails on a JSON body that is not an object."""
+    """Returns the SDK's error for an error reply. Its constructor fails on JSON text that is not an object."""
     from ollama import ResponseError
 
     try:
@@ -177,7 +177,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """Parses the body of an error. The SDK may have unpacked the text already."""
+    """Parses the body of an error reply. The SDK may have replaced the body by the text in it."""
     if not isinstance(text, str):
         return {"error": text}
     try:

@@ -55,18 +55,23 @@ def load_native(log: object) -> list[Msg]:
         raise MessageError("messages", "expected a list of messages", describe_log_format(request))
     if "messages" in body:
         check_log_request(body, ("messages",))
-    state = _Log()
-    return [state.message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))]
+    loader = _Loader()
+    return [
+        loader.load_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))
+    ]
 
 
-class _Log:
-    """Loader state of one conversation."""
+class _Loader:
+    """Loader of one conversation.
+
+    Attributes:
+        open_calls: Tool calls that have no result so far.
+    """
 
     def __init__(self) -> None:
-        self.open: list[ToolUseBlock] = []
-        """Tool calls without a result so far."""
+        self.open_calls: list[ToolUseBlock] = []
 
-    def message(self, value: Any, place: str) -> Msg:
+    def load_message(self, value: Any, place: str) -> Msg:
         """Returns the message for one native message."""
         if not isinstance(value, dict):
             return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
@@ -85,11 +90,11 @@ class _Log:
     def _calls(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         calls = as_list(message.get("tool_calls"))
         if calls:
-            self.open = []
+            self.open_calls = []
         for index, call in enumerate(calls):
             block = parse_function_call(call, f"{place}.tool_calls[{index}]")
             if isinstance(block, ToolUseBlock):
-                self.open.append(block)
+                self.open_calls.append(block)
             yield block
 
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
@@ -105,13 +110,18 @@ class _Log:
         )
 
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
-        """Returns the call of a result: by id, else the first open call of its name, or of any name."""
+        """Returns the open call that a result answers, or None.
+
+        A result without an id answers the first open call of its tool, and without a tool name the first open call.
+        """
         if id:
-            matches = [call for call in self.open if call.id == id]
+            matches = [call for call in self.open_calls if call.id == id]
         else:
-            matches = [call for call in self.open if call.name == name] or ([] if name else self.open[:1])
+            matches = [call for call in self.open_calls if call.name == name] or (
+                [] if name else self.open_calls[:1]
+            )
         if matches:
-            self.open.remove(matches[0])
+            self.open_calls.remove(matches[0])
         return matches[0] if matches else None
 
 

@@ -26,7 +26,7 @@ from agentkit_ollama.capabilities import LAYOUT
 __all__ = ["OllamaStreamParser"]
 
 _REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-"""ollama: llm/server.go, `DoneReason`. `load` and `unload` answer an empty conversation."""
+"""Finish reasons (ollama: llm/server.go, `DoneReason`). Replies to an empty conversation have others."""
 
 _TIMES: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
@@ -39,10 +39,10 @@ _CALLS: Final = 3
 class OllamaStreamParser(StreamParserBase):
     """Parser for `ChatResponse` objects, their dicts, or stream lines (ollama: api/types.go, `ChatResponse`).
 
-    A tool call arrives complete, with its arguments as an object. Only the JSON has its id. SDK objects drop the
-    id, and the parser derives one from `created_at` and the call. A reply with tool calls gets the finish reason
-    `tool_use`, since the API has none for it. `eval_count` includes thinking tokens. The server reports neither
-    thinking tokens nor cached tokens. `metadata["reply"]["durations"]` has durations in nanoseconds.
+    A tool call arrives complete, with its arguments as an object. SDK objects drop the id of a tool call, and the
+    parser then derives an id from `created_at` and the call. The API has no finish reason for tool calls: a reply
+    with tool calls gets `tool_use`. `eval_count` includes thinking tokens. The server reports neither thinking
+    tokens nor cached tokens. `metadata["reply"]["durations"]` has durations in nanoseconds.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -72,7 +72,7 @@ class OllamaStreamParser(StreamParserBase):
         return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a whole reply, which has the form of a single stream line."""
+        """Reads a whole reply, which has the same fields as a line of a stream."""
         if reply.get("error") is not None:
             raise reported_error(_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
