@@ -112,7 +112,7 @@ class _Loader:
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
         """Returns the open call that a result answers, or None.
 
-        A result without an id answers the first open call of its tool, and without a tool name the first open call.
+        Without an id, this is the first open call of the tool; without id and tool name, the first open call.
         """
         if id:
             matches = [call for call in self.open_calls if call.id == id]
