@@ -1,4 +1,4 @@
-"""DashScope: both native paths and the compatible mode, rule by rule."""
+"""Requests of DashScope: both paths of the native API, and the compatible mode."""
 
 import asyncio
 from pathlib import Path
@@ -79,7 +79,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_the_multimodal_path_is_exactly_this() -> None:
+def test_a_request_on_the_multimodal_path() -> None:
     assert DashScopeChatFormatter().lower(TOOL_TALK, tools=[LOOK]).request == {
         "messages": [
             {"role": "system", "content": [{"text": "You are Friday."}]},
@@ -98,7 +98,7 @@ def test_the_multimodal_path_is_exactly_this() -> None:
     }
 
 
-def test_the_text_path_is_the_same_in_plain_strings() -> None:
+def test_a_request_on_the_text_path_has_strings_as_content() -> None:
     assert _messages(TOOL_TALK, TEXT_MODEL) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please."},
@@ -108,7 +108,7 @@ def test_the_text_path_is_the_same_in_plain_strings() -> None:
     ]
 
 
-def test_the_compatible_mode_is_exactly_this() -> None:
+def test_a_request_in_the_compatible_mode() -> None:
     assert _compatible(TOOL_TALK) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please."},
@@ -118,7 +118,7 @@ def test_the_compatible_mode_is_exactly_this() -> None:
     ]
 
 
-def test_many_speakers_on_the_multimodal_path_are_parts() -> None:
+def test_many_speakers_are_separate_parts_on_the_multimodal_path() -> None:
     request = DashScopeMultiAgentFormatter().lower([user("Hi."), user("See.", picture(), name="Alice")]).request
     assert problems("dashscope", request) == []
     assert request["messages"] == [
@@ -138,12 +138,12 @@ def test_many_speakers_on_the_multimodal_path_are_parts() -> None:
 @pytest.mark.parametrize(
     "formatter", [DashScopeMultiAgentFormatter(TEXT_MODEL), DashScopeCompatibleMultiAgentFormatter()]
 )
-def test_many_speakers_elsewhere_are_one_string(formatter: DashScopeMultiAgentFormatter) -> None:
+def test_many_speakers_are_one_string_on_other_paths(formatter: DashScopeMultiAgentFormatter) -> None:
     messages = formatter.lower([user("Hi."), user("Ho.", name="Alice")]).request["messages"]
     assert messages == [{"role": "user", "content": f"{PREAMBLE}<history>\nBob: Hi.\nAlice: Ho.\n</history>"}]
 
 
-def test_a_viewer_speaks_as_the_assistant() -> None:
+def test_turns_of_the_viewer_have_the_role_assistant() -> None:
     formatter = DashScopeMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     messages = formatter.lower([user("Hi."), assistant("Ho."), user("Ha.")]).request["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
@@ -174,7 +174,7 @@ def test_each_model_is_bound_to_one_path(model: str | None, path: str) -> None:
     assert DashScopeChatFormatter().get_path(model) == path
 
 
-def test_a_static_name_rule_goes_stale_so_the_path_can_be_given() -> None:
+def test_the_path_option_overrides_the_path_of_the_model() -> None:
     formatter = DashScopeChatFormatter("qwen3.9-text", path="text")
     assert formatter.lower([user("Hi.")]).request["messages"] == [{"role": "user", "content": "Hi."}]
     assert DashScopeChatFormatter("qwen-plus", path="multimodal").get_path() == "multimodal"
@@ -191,7 +191,7 @@ def test_a_call_without_text_has_empty_content_in_the_compatible_mode_too() -> N
     assert _compatible([user("Go."), assistant(call("c1")), system(result("c1", "A"))])[1]["content"] == ""
 
 
-def test_the_text_path_describes_pictures() -> None:
+def test_images_are_described_on_the_text_path() -> None:
     content = _messages([user("See.", picture())], TEXT_MODEL)[0]["content"]
     assert content.startswith("See.\n[image left out because")
 
@@ -241,13 +241,13 @@ SENTENCE: Final = "No name of a file is so long as this one sentence is; " * 6
 @pytest.mark.parametrize(
     "text", [SENTENCE, f"{SENTENCE} and/or this", f"~/{SENTENCE}", "x" * 256, "https://x.org"]
 )
-def test_a_text_that_is_no_files_name_is_sent_as_it_is(text: str) -> None:
+def test_a_text_that_is_not_a_path_is_sent_unchanged(text: str) -> None:
     plan = DashScopeChatFormatter().lower([Msg("user", text, "user")])
     assert plan.request["messages"] == [{"role": "user", "content": [{"text": text}]}]
     assert plan.ledger.entries[0].details == ()
 
 
-def test_the_ledger_names_each_text_behind_a_line_break_of_ours() -> None:
+def test_the_ledger_notes_each_text_with_an_added_line_break() -> None:
     msgs = [Msg("user", "hi", "user"), Msg("assistant", "hi", "assistant"), Msg("user", "\nhi", "user")]
     unsaid = ("line break added before the text, because the SDK would upload the file of this path",)
     plan = DashScopeChatFormatter().lower(msgs)
@@ -259,7 +259,7 @@ def test_the_ledger_names_each_text_behind_a_line_break_of_ours() -> None:
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize("url", ["notes", "./notes.txt", "file:///etc/passwd", "~/notes", "/etc/passwd"])
 @pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock])
-def test_media_that_name_a_local_file_are_never_uploaded(
+def test_media_at_the_path_of_a_local_file_are_not_uploaded(
     url: str, kind: type[ImageBlock | AudioBlock | VideoBlock]
 ) -> None:
     request = asyncio.run(DashScopeChatFormatter().format([user("See.", kind(URLSource(url)))]))
@@ -308,14 +308,12 @@ def test_native_media_are_single_key_parts(block: Block, part: dict[str, Any]) -
         ),
     ],
 )
-def test_compatible_media_are_these_parts_and_audio_is_never_raw_base64(
-    block: Block, part: dict[str, Any]
-) -> None:
+def test_media_parts_of_the_compatible_mode_have_urls_or_data_urls(block: Block, part: dict[str, Any]) -> None:
     assert _compatible([user("See.", block)])[0]["content"][1] == part
 
 
 @pytest.mark.parametrize("provider", BOTH)
-def test_a_picture_of_a_result_follows_in_a_user_message_after_all_results(provider: str) -> None:
+def test_an_image_in_a_result_moves_to_a_user_message_after_all_results(provider: str) -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -330,7 +328,7 @@ def test_a_picture_of_a_result_follows_in_a_user_message_after_all_results(provi
 
 
 @pytest.mark.parametrize("provider", BOTH)
-def test_documents_are_text_or_described_since_there_is_no_file_part(provider: str) -> None:
+def test_documents_become_text_or_a_description(provider: str) -> None:
     msgs = [
         user("A.", DocumentBlock(Base64Source("text/plain", TEXT))),
         user("B.", DocumentBlock(Base64Source("application/pdf", PDF))),
@@ -348,14 +346,14 @@ def test_documents_are_text_or_described_since_there_is_no_file_part(provider: s
 @pytest.mark.parametrize(
     "msgs", [[system("A.")], [assistant("Hi.")], [user("")], [system("A."), assistant("Hi.")]]
 )
-def test_there_is_always_a_user_message(provider: str, msgs: list[Msg]) -> None:
+def test_every_request_has_a_user_message(provider: str, msgs: list[Msg]) -> None:
     request = chat(provider).lower(msgs).request
     assert problems(provider, request) == []
     assert "user" in [message["role"] for message in request["messages"]]
 
 
 @pytest.mark.parametrize("provider", BOTH)
-def test_the_reserved_tool_name_is_mapped_in_tools_calls_and_choice(provider: str) -> None:
+def test_the_reserved_tool_name_is_replaced_in_tools_calls_and_choice(provider: str) -> None:
     msgs = [user("Go."), assistant(call("c1", "search")), system(result("c1", "A", name="search"))]
     plan = chat(provider).lower(msgs, tools=[Tool("search", "Find.")])
     assert problems(provider, plan.request) == []
@@ -365,7 +363,7 @@ def test_the_reserved_tool_name_is_mapped_in_tools_calls_and_choice(provider: st
     assert wire != "search"
 
 
-def test_tools_are_sent_again_with_the_results() -> None:
+def test_tools_are_declared_in_a_request_with_results() -> None:
     request = DashScopeChatFormatter().lower(TOOL_TALK).request
     assert problems("dashscope", request) == []
     assert [tool["function"]["name"] for tool in request["tools"]] == ["look"]
@@ -374,14 +372,14 @@ def test_tools_are_sent_again_with_the_results() -> None:
 
 @pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize(("choice", "wire"), [("auto", "auto"), ("none", "none"), ("required", None)])
-def test_required_is_no_choice_of_this_wire(provider: str, choice: str, wire: str | None) -> None:
+def test_tool_choices_that_the_api_refuses_are_replaced(provider: str, choice: str, wire: str | None) -> None:
     plan = chat(provider).lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert plan.request.get("tool_choice") in ([wire] if wire else [None, "auto"])
     assert problems(provider, plan.request) == []
 
 
 @pytest.mark.parametrize("provider", BOTH)
-def test_a_named_tool_is_asked_of_models_that_do_not_think_by_default(provider: str) -> None:
+def test_only_models_without_default_thinking_get_a_named_tool_choice(provider: str) -> None:
     asked = chat(provider, "qwen-plus").lower([user("Go.")], tools=[LOOK], tool_choice="look").request
     assert asked["tool_choice"] == {"type": "function", "function": {"name": "look"}}
     unknown = chat(provider).lower([user("Go.")], tools=[LOOK], tool_choice="look")
@@ -403,7 +401,9 @@ def test_a_schema_becomes_json_object_with_the_schema_in_the_system_prompt(provi
 @pytest.mark.parametrize(
     ("state", "kept"), [(None, True), (OpaqueState("dashscope"), True), (OpaqueState("deepseek"), False)]
 )
-def test_reasoning_goes_back_as_reasoning_content(provider: str, state: OpaqueState | None, kept: bool) -> None:
+def test_thinking_of_the_issuer_is_sent_as_reasoning_content(
+    provider: str, state: OpaqueState | None, kept: bool
+) -> None:
     request = chat(provider).lower([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")]).request
     message = request["messages"][1]
     assert message.get("reasoning_content") == ("Hm." if kept else None)
@@ -411,13 +411,13 @@ def test_reasoning_goes_back_as_reasoning_content(provider: str, state: OpaqueSt
 
 
 @pytest.mark.parametrize("provider", BOTH)
-def test_no_message_has_a_speakers_name(provider: str) -> None:
+def test_no_message_has_a_speaker_name(provider: str) -> None:
     request = chat(provider).lower([user("Hi.", name="Mr Smith 张三"), assistant("Ho.")]).request
     assert all("name" not in message for message in request["messages"])
 
 
 @pytest.mark.parametrize("model", [None, TEXT_MODEL])
-def test_a_blank_text_is_left_out(model: str | None) -> None:
+def test_a_blank_text_is_omitted(model: str | None) -> None:
     messages = _messages([user("Go.", " "), assistant(TextBlock("")), user("On.")], model)
     assert len(messages) == 2
     assert [len(texts_of(message)) for message in messages] == [1, 1]

@@ -1,4 +1,4 @@
-"""Logs of DashScope's own wire, as messages: what our formatter writes comes back as it was."""
+"""Logs of DashScope's native API: loading them, and loading the requests that the formatter writes."""
 
 import json
 from contextlib import suppress
@@ -50,7 +50,7 @@ def _fields(**fields: Any) -> OpaqueState:
     return OpaqueState("dashscope", fields=fields)
 
 
-def test_a_log_is_exactly_these_messages() -> None:
+def test_each_native_message_becomes_one_message() -> None:
     seen = ImageBlock(picture().source, state=_fields(min_pixels=9))
     assert load_native(LOG) == [
         system("You are Friday."),
@@ -68,7 +68,7 @@ def test_a_log_is_exactly_these_messages() -> None:
     ]
 
 
-def test_a_call_a_body_and_objects_of_both_sdks_are_read_as_the_messages() -> None:
+def test_a_request_and_sdk_objects_load_like_their_messages() -> None:
     expected = load_native(LOG)
     assert load_native({"model": "qwen-plus", "messages": LOG, "result_format": "message"}) == expected
     assert load_native({"model": "qwen-plus", "input": {"messages": LOG}, "parameters": {}}) == expected
@@ -76,7 +76,7 @@ def test_a_call_a_body_and_objects_of_both_sdks_are_read_as_the_messages() -> No
     assert load_native(normalize_messages(LOG)) == expected
 
 
-def test_media_are_told_by_key_or_by_type() -> None:
+def test_the_kind_of_media_is_a_key_or_the_type() -> None:
     parts: list[dict[str, Any]] = [
         {"image": "https://example.com/a.png"},
         {"audio": "https://example.com/a.wav"},
@@ -94,20 +94,20 @@ def test_media_are_told_by_key_or_by_type() -> None:
     assert said.blocks[4:] == (OpaqueBlock("dashscope", parts[4]),)
 
 
-def test_the_log_is_left_as_it_was() -> None:
+def test_loading_does_not_change_the_log() -> None:
     before = json.dumps(LOG)
     load_native(LOG)
     assert json.dumps(LOG) == before
 
 
-def test_an_error_of_a_tool_is_one_again() -> None:
+def test_the_error_mark_of_a_result_is_read() -> None:
     msgs = [user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))]
     loaded = load_native(DashScopeChatFormatter().lower(msgs).request)
     assert loaded[0].text == "Go."
     assert loaded[2].tool_results[0] == ToolResultBlock("c1", "look", "No.", True)
 
 
-def test_what_cannot_be_read_is_kept_with_its_place() -> None:
+def test_an_unreadable_part_becomes_an_invalid_block_with_its_place() -> None:
     log = [
         3,
         {"role": "user", "content": 3},
@@ -135,7 +135,7 @@ PARTS: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_a_part_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
+def test_further_keys_of_a_part_are_sent_back(part: dict[str, Any]) -> None:
     log = [{"role": "user", "content": [part, {"text": "\nq"}]}]
     msgs = load_native(log)
     plan = DashScopeChatFormatter(on_loss="raise").lower(msgs)
@@ -146,7 +146,7 @@ def test_what_a_part_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
     assert load_native(marked) == msgs
 
 
-def test_frames_of_the_new_client_are_those_of_the_wire() -> None:
+def test_video_frames_of_the_new_client_are_sent_as_a_list() -> None:
     part = {"type": "video", "frames": _FRAMES, "fps": 2}
     assert load_native([{"role": "user", "content": [part]}])[0].blocks == (
         OpaqueBlock("dashscope", {"video": _FRAMES, "fps": 2}),
@@ -154,19 +154,19 @@ def test_frames_of_the_new_client_are_those_of_the_wire() -> None:
 
 
 @pytest.mark.parametrize("part", [{"video": _FRAMES}, {"hologram": 1}])
-def test_a_part_that_only_this_path_knows_is_a_loss_elsewhere(part: dict[str, Any]) -> None:
+def test_an_opaque_part_is_a_loss_for_another_provider(part: dict[str, Any]) -> None:
     msgs = load_native([{"role": "user", "content": [part, {"text": "q"}]}])
     for formatter in (load_provider("openai").chat_formatter(), DashScopeChatFormatter(path="text")):
         assert len(formatter.lower(msgs).ledger.losses) == 1
 
 
-def test_a_part_that_says_several_things_is_as_many_blocks() -> None:
+def test_a_part_with_several_contents_becomes_several_blocks() -> None:
     (msg,) = load_native([{"role": "user", "content": [{"image": PNG_URL, "text": "q"}]}])
     assert [block.type for block in msg.blocks] == ["text", "image"]
 
 
 @pytest.mark.parametrize("path", ["text", "multimodal"])
-def test_a_text_that_the_model_goes_on_with_says_so_as_long_as_it_is_the_last(path: Any) -> None:
+def test_partial_is_sent_only_with_the_last_message(path: Any) -> None:
     log = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "The", "partial": True}]
     msgs = load_native(log)
     formatter = DashScopeChatFormatter(path=path)
@@ -174,7 +174,7 @@ def test_a_text_that_the_model_goes_on_with_says_so_as_long_as_it_is_the_last(pa
     assert not any("partial" in one for one in formatter.lower([*msgs, user("Go on.")]).request["messages"])
 
 
-def test_the_line_break_before_a_text_is_one_however_often_it_goes_round() -> None:
+def test_loading_and_formatting_again_adds_no_second_line_break() -> None:
     request: Any = [{"role": "user", "content": "hi"}]
     for _ in range(3):
         request = DashScopeChatFormatter().lower(load_native(request)).request
@@ -182,7 +182,7 @@ def test_the_line_break_before_a_text_is_one_however_often_it_goes_round() -> No
 
 
 @pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
-def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
+def test_a_value_that_is_not_a_log_is_refused(found: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(found)
     assert caught.value.place == "messages"
@@ -190,7 +190,9 @@ def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
 
 @examples(150)
 @given(histories(5), st.sampled_from(("text", "multimodal")), st.sampled_from(PARTS))
-def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: Any, part: dict[str, Any]) -> None:
+def test_loading_a_formatted_request_returns_the_same_messages(
+    msgs: list[Msg], path: Any, part: dict[str, Any]
+) -> None:
     formatter = DashScopeChatFormatter(path=path)
     request = formatter.lower([*msgs, *load_native([{"role": "user", "content": [part]}])]).request
     assert formatter.lower(load_native(request)).request == request
@@ -198,7 +200,7 @@ def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: A
 
 @examples(150)
 @given(mangled([{"messages": LOG}]))
-def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
+def test_a_mangled_log_loads_or_raises_a_message_error(found: Any) -> None:
     with suppress(MessageError):
         msgs = load_native(found)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

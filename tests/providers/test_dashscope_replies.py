@@ -1,4 +1,4 @@
-"""Replies of DashScope's own wire: whole and streamed, in increments and cumulative, from both paths and SDKs."""
+"""Replies of DashScope's native API: whole and streamed, with increments and cumulative, of both paths and SDKs."""
 
 import base64
 import copy
@@ -75,7 +75,7 @@ MULTIMODAL: Final = _event(
 
 
 def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
-    """The events of the reply in increments: later deltas of a call have the id "" and no name."""
+    """Returns the events of the reply as increments. Later deltas of a call have the id "" and no name."""
 
     def said(piece: str) -> Any:
         return ([{"text": piece}] if piece else []) if listed else piece
@@ -91,7 +91,7 @@ def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
 
 
 def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
-    """The events of the reply, each with all so far."""
+    """Returns cumulative events of the reply."""
     thinking, said = "", ""
     events: list[dict[str, Any]] = []
     calls: list[Any] = []
@@ -116,7 +116,7 @@ def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
 
 
 def _sse(events: list[dict[str, Any]]) -> bytes:
-    """The bytes that DashScope sends: no blank behind `data:`, and lines of its own."""
+    """Returns the bytes that DashScope sends: no blank after `data:`, and additional lines."""
     lines = [
         f"id:{at}\nevent:result\n:HTTP_STATUS/200\ndata:{json.dumps(event, ensure_ascii=False)}\n\n"
         for at, event in enumerate(events, 1)
@@ -134,7 +134,7 @@ def _streamed(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
 cuts_of_texts = st.lists(st.integers(0, 60), max_size=8)
 
 
-def test_a_whole_reply_is_exactly_this() -> None:
+def test_a_whole_reply_becomes_a_message() -> None:
     msg = parse_response(REPLY)
     assert msg.blocks == (
         ThinkingBlock(THOUGHT, OpaqueState("dashscope")),
@@ -157,7 +157,7 @@ def test_a_whole_reply_is_exactly_this() -> None:
     assert parse_response(json.dumps(REPLY)) == msg
 
 
-def test_the_text_form_is_a_reply_as_well() -> None:
+def test_a_reply_with_result_format_text_is_read() -> None:
     whole = {"output": {"text": "Hello", "finish_reason": "stop", "choices": None}, "request_id": "r"}
     msg = parse_response(whole)
     assert (msg.text, msg.finish_reason) == ("Hello", FinishReason.STOP)
@@ -189,7 +189,7 @@ def test_objects_of_the_new_client_are_read_as_dicts() -> None:
 
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.lists(st.integers(0, 9_000), max_size=6), st.booleans())
-def test_any_chunking_in_increments_gives_the_message_of_the_whole(
+def test_any_chunks_of_increments_give_the_message_of_the_whole_reply(
     cuts: list[int], listed: bool, byte_cuts: list[int], told: bool
 ) -> None:
     request = {"incremental_output": True} if told else None
@@ -201,14 +201,14 @@ def test_any_chunking_in_increments_gives_the_message_of_the_whole(
 
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.booleans())
-def test_any_chunking_with_the_whole_so_far_gives_the_message_of_the_whole(
+def test_any_chunks_of_cumulative_events_give_the_message_of_the_whole_reply(
     cuts: list[int], listed: bool, told: bool
 ) -> None:
     request = {"parameters": {"incremental_output": False}} if told else None
     assert _streamed(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
 
 
-def test_deltas_of_a_cumulative_stream_are_what_is_new() -> None:
+def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
     _, events = _streamed(*_cumulative([4, 9]))
     assert [event.text for event in events if isinstance(event, TextDelta)] == cut(SAID, [4, 9])
     arguments = [event.text for event in events if isinstance(event, ToolUseDelta) and event.index == 2]
@@ -226,25 +226,25 @@ def test_deltas_of_a_cumulative_stream_are_what_is_new() -> None:
         (["Hello", "Hello"], "Hello"),
     ],
 )
-def test_increments_that_look_like_the_whole_are_told_by_what_follows(pieces: list[str], expected: str) -> None:
+def test_later_events_prove_that_events_are_increments(pieces: list[str], expected: str) -> None:
     events = [_event(piece, "stop" if at == len(pieces) - 1 else "null") for at, piece in enumerate(pieces)]
     assert _streamed(*events)[0].text == expected
 
 
-def test_what_the_request_asked_for_settles_it() -> None:
+def test_incremental_output_of_the_request_decides() -> None:
     events = [_event("ha"), _event("ha", "stop")]
     assert _streamed(*events, request={"incremental_output": True})[0].text == "haha"
     assert _streamed(*events, request={"incremental_output": False})[0].text == "ha"
 
 
-def test_a_null_in_quotes_is_no_reason() -> None:
+def test_the_string_null_is_not_a_finish_reason() -> None:
     parser = DashScopeStreamParser()
     parser.feed(_event("x"))
     assert parser.finish_reason is None
     assert parser.feed(_event("", "length"))[-1] == MessageEnd(FinishReason.LENGTH, "length")
 
 
-def test_events_without_choices_or_with_others_are_passed_over() -> None:
+def test_events_without_the_first_choice_are_ignored() -> None:
     second = {"index": 1, "message": {"content": "another"}, "finish_reason": "stop"}
     odd: list[Any] = [
         {"output": {"choices": []}},
@@ -255,13 +255,13 @@ def test_events_without_choices_or_with_others_are_passed_over() -> None:
     assert _streamed(*odd, _event("x", "stop"))[0].text == "x"
 
 
-def test_a_reply_of_the_compatible_mode_is_told_by_its_shape() -> None:
+def test_a_reply_of_the_compatible_mode_is_recognized() -> None:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}
     msg = parse_response({"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [choice]})
     assert (msg.text, (msg.metadata or {})["reply"]["provider"]) == ("Hello", "dashscope-compatible")
 
 
-def test_an_error_within_http_200_is_an_event() -> None:
+def test_an_error_with_http_status_200_is_an_error_event() -> None:
     error = {"code": "InternalError.Algo", "message": "It broke.", "request_id": "req-1"}
     msg, events = _streamed(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
     assert ErrorEvent("It broke.", "InternalError.Algo") in events
@@ -270,12 +270,12 @@ def test_an_error_within_http_200_is_an_event() -> None:
     assert (msg.metadata or {})["reply"]["error"] == error
 
 
-def test_a_filter_in_the_middle_of_a_stream_is_a_reason_of_its_own() -> None:
+def test_a_content_filter_within_a_stream_is_the_finish_reason() -> None:
     msg, _ = _streamed(_event("Half"), {"code": "DataInspectionFailed", "message": "Output data may be …"})
     assert (msg.text, msg.finish_reason) == ("Half", FinishReason.CONTENT_FILTER)
 
 
-def test_an_error_instead_of_a_reply_is_quoted() -> None:
+def test_the_text_of_an_error_reply_is_in_the_exception() -> None:
     returned = GenerationResponse.from_api_response(
         DashScopeAPIResponse(400, "r", "InvalidParameter", "Range of input length should be [1, 6000]")
     )
@@ -284,13 +284,13 @@ def test_an_error_instead_of_a_reply_is_quoted() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"output": {}}, {"output": {"choices": []}}, "[]", "x", 3, {"choices": 3}])
-def test_what_is_no_reply_is_refused_by_name(body: Any) -> None:
+def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
     with pytest.raises(MessageError) as caught:
         parse_response(body)
     assert caught.value.place == "reply"
 
 
-def test_a_stream_that_breaks_off_keeps_the_arguments_that_came() -> None:
+def test_an_interrupted_stream_keeps_its_arguments_so_far() -> None:
     events = [_event(calls=[_call(0, "call_1", "look", "")]), _event(calls=[_call(0, "", "", '{"place": "h')])]
     msg, _ = _streamed(*events)
     assert msg.finish_reason is FinishReason.INTERRUPTED
@@ -300,7 +300,7 @@ def test_a_stream_that_breaks_off_keeps_the_arguments_that_came() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", {}])
-def test_a_last_call_without_arguments_that_the_limit_cut_is_incomplete(arguments: Any) -> None:
+def test_a_truncated_reply_marks_a_last_call_without_arguments_as_incomplete(arguments: Any) -> None:
     calls = [_call(0, *CALLS[0]), _call(1, "call_2", "remove", arguments)]
     event = _event(reason="length", calls=calls)
     found, _ = _streamed(event)
@@ -309,17 +309,17 @@ def test_a_last_call_without_arguments_that_the_limit_cut_is_incomplete(argument
 
 
 @pytest.mark.parametrize("arguments", ["{}", {"a": 1}])
-def test_arguments_that_came_whole_before_the_limit_are_complete(arguments: Any) -> None:
+def test_complete_arguments_of_a_truncated_reply_are_not_marked(arguments: Any) -> None:
     found = parse_response(_event(reason="length", calls=[_call(0, "call_1", "look", arguments)]))
     assert found.tool_uses[0].metadata is None
 
 
-def test_calls_without_an_index_stand_by_their_place() -> None:
+def test_calls_without_an_index_are_assigned_by_position() -> None:
     calls = [{"id": id, "function": {"name": "look", "arguments": "{}"}} for id in ("a", "b")]
     assert [call.id for call in parse_response(_event("", "tool_calls", calls)).tool_uses] == ["a", "b"]
 
 
-def test_several_calls_on_one_index_are_told_apart_by_their_ids() -> None:
+def test_calls_with_one_index_are_distinguished_by_id() -> None:
     events = [_event(calls=[_call(0, id, "look", f'{{"at": "{id}"}}')]) for id in ("a", "b", "c")]
     msg, _ = _streamed(*events, _event("", "tool_calls"))
     assert [(call.id, call.input) for call in msg.tool_uses] == [(id, {"at": id}) for id in ("a", "b", "c")]
@@ -329,7 +329,7 @@ def test_several_calls_on_one_index_are_told_apart_by_their_ids() -> None:
 
 @pytest.mark.parametrize("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
 @pytest.mark.parametrize("arguments", ['{"a":1}', "{}"])
-def test_another_name_behind_whole_arguments_is_another_call(more: dict[str, Any], arguments: str) -> None:
+def test_another_name_after_complete_arguments_begins_another_call(more: dict[str, Any], arguments: str) -> None:
     names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
     calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
     found, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
@@ -339,7 +339,7 @@ def test_another_name_behind_whole_arguments_is_another_call(more: dict[str, Any
     assert len({block.id for block in found.tool_uses}) == len(names)
 
 
-def test_pictures_that_a_model_makes_stand_where_they_came() -> None:
+def test_generated_images_keep_their_position() -> None:
     parts = [{"text": "Here "}, {"text": "it is: "}, {"image": "https://example.com/a.png"}, {"text": "Nice?"}]
     whole = parse_response(_event(parts, "stop"))
     picture = ImageBlock(URLSource("https://example.com/a.png"))
@@ -350,14 +350,14 @@ def test_pictures_that_a_model_makes_stand_where_they_came() -> None:
     assert _streamed(*so_far, _event(parts, "stop"))[0] == whole
 
 
-def test_what_else_a_part_says_is_kept() -> None:
+def test_further_keys_of_parts_become_notes() -> None:
     words = {"words_info": [{"text": "A", "location": [1, 2]}]}
     msg = parse_response(_event([{"text": "A", "ocr_result": words}], "stop"))
     assert msg.text == "A"
     assert (msg.metadata or {})["reply"]["content_extras"] == [{"ocr_result": words}]
 
 
-def test_speech_is_at_its_url_or_put_together() -> None:
+def test_audio_is_a_url_or_joined_pieces() -> None:
     at_url = {"output": {"audio": {"url": "https://example.com/a.wav", "data": ""}, "finish_reason": "stop"}}
     assert parse_response(at_url).blocks == (AudioBlock(URLSource("https://example.com/a.wav")),)
     data = base64.b64decode(WAV)
@@ -367,7 +367,7 @@ def test_speech_is_at_its_url_or_put_together() -> None:
     assert msg.blocks == (AudioBlock(Base64Source("audio/wav", WAV)),)
 
 
-def test_what_a_search_found_are_citations_of_the_text() -> None:
+def test_search_results_become_citations_of_the_text() -> None:
     found = [{"index": 1, "title": "T", "url": "https://example.com", "site_name": "S"}]
     events = [_event("Sun"), _event("ny.", "stop")]
     for event in events:
@@ -385,7 +385,7 @@ def test_mangled_events_never_raise(events: list[Any]) -> None:
 
 @examples(150)
 @given(mangled([REPLY, MULTIMODAL]))
-def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
+def test_a_mangled_reply_is_parsed_or_raises_a_message_error(reply: Any) -> None:
     with suppress(MessageError):
         msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg

@@ -1,4 +1,4 @@
-"""Gemini generateContent: the request side, rule by rule."""
+"""Requests of Gemini generateContent."""
 
 import base64
 from typing import Any, Final
@@ -83,7 +83,7 @@ TOOL_TALK: Final = [
 ]
 
 
-def test_a_chat_with_a_tool_is_exactly_this() -> None:
+def test_a_request_with_a_tool() -> None:
     assert _request([*TOOL_TALK, assistant("A cat is here."), user("Thanks.")]) == {
         "contents": [
             {"role": "user", "parts": [{"text": "Look, please."}]},
@@ -99,7 +99,7 @@ def test_a_chat_with_a_tool_is_exactly_this() -> None:
     }
 
 
-def test_many_speakers_are_exactly_this() -> None:
+def test_many_speakers_are_parts_of_one_content() -> None:
     msgs = [*TOOL_TALK, assistant("A cat is here."), user("Thanks.", name="Alice")]
     request = GeminiMultiAgentFormatter().lower(msgs).request
     assert problems("gemini", request) == []
@@ -129,7 +129,7 @@ def test_many_speakers_are_exactly_this() -> None:
     ]
 
 
-def test_a_viewer_speaks_as_the_model() -> None:
+def test_turns_of_the_viewer_have_the_role_model() -> None:
     formatter = GeminiMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     request = formatter.lower([user("Hi."), assistant("Ho."), user("Ha.", name="Friday")]).request
     assert problems("gemini", request) == []
@@ -140,7 +140,7 @@ def test_a_viewer_speaks_as_the_model() -> None:
 # --- turns and pairing (2.2) ---
 
 
-def test_parallel_results_are_one_content_with_as_many_responses_in_call_order() -> None:
+def test_parallel_results_are_responses_of_one_content_in_call_order() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2"), call("c3")),
@@ -154,7 +154,7 @@ def test_parallel_results_are_one_content_with_as_many_responses_in_call_order()
     assert contents[3] == {"role": "user", "parts": [{"text": "Hurry."}]}
 
 
-def test_a_lost_result_is_answered_so_that_counts_are_equal() -> None:
+def test_a_missing_result_gets_a_response() -> None:
     contents = _contents([user("Go."), assistant(call("c1"), call("c2")), system(result("c2", "B")), user("On.")])
     answers = [part["function_response"] for part in contents[2]["parts"]]
     assert [answer["id"] for answer in answers] == ["c1", "c2"]
@@ -167,11 +167,11 @@ def test_a_history_that_begins_with_a_call_gets_a_user_turn_first() -> None:
     assert text_of(contents[0]).strip()
 
 
-def test_a_conversation_that_ends_on_the_model_gets_a_user_turn_behind_it() -> None:
+def test_a_conversation_that_ends_with_the_model_gets_a_last_user_turn() -> None:
     assert [content["role"] for content in _contents([user("Hi."), assistant("Ho.")])] == ["user", "model", "user"]
 
 
-def test_a_late_system_message_is_a_users_line() -> None:
+def test_a_late_system_message_becomes_a_user_line() -> None:
     request = _request([system("A."), user("Hi."), system("Be brief."), assistant("Ho."), user("X.")])
     assert request["config"] == {"system_instruction": {"parts": [{"text": "A."}]}}
     assert request["contents"][1] == {"role": "user", "parts": [{"text": "system: Be brief."}]}
@@ -183,18 +183,18 @@ def test_a_response_is_always_an_object(output: str) -> None:
     assert contents[2]["parts"] == [_response("c1", output)]
 
 
-def test_a_failed_result_stands_under_error() -> None:
+def test_the_text_of_a_failed_result_is_under_error() -> None:
     contents = _contents([user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))])
     assert contents[2]["parts"] == [_response("c1", "No.", "error")]
 
 
-def test_a_result_without_a_name_gets_its_calls() -> None:
+def test_a_result_without_a_name_gets_the_name_of_its_call() -> None:
     contents = _contents([user("Go."), assistant(call("c1")), system(ToolResultBlock("c1", "", "A"))])
     assert contents[2]["parts"] == [_response("c1", "A")]
 
 
 @pytest.mark.parametrize("name", ["1look", "a.b", "n" * 64, "查找", "-x"])
-def test_a_name_that_the_wire_refuses_is_mapped_on_call_response_and_declaration(name: str) -> None:
+def test_a_refused_tool_name_is_replaced_in_call_response_and_declaration(name: str) -> None:
     plan = GeminiChatFormatter().lower(
         [user("Go."), assistant(call("c1", name)), system(result("c1", "A", name=name))], tools=[Tool(name)]
     )
@@ -207,7 +207,7 @@ def test_a_name_that_the_wire_refuses_is_mapped_on_call_response_and_declaration
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n"])
-def test_a_blank_text_is_no_part(blank: str) -> None:
+def test_a_blank_text_has_no_part(blank: str) -> None:
     contents = _contents([user(blank, "Go."), assistant(blank), user("On.")])
     assert contents == [
         {"role": "user", "parts": [{"text": "Go."}]},
@@ -218,7 +218,7 @@ def test_a_blank_text_is_no_part(blank: str) -> None:
 # --- signatures and thoughts (2.4) ---
 
 
-def test_a_signature_stays_on_the_exact_part_that_it_came_with() -> None:
+def test_a_signature_is_sent_with_its_part() -> None:
     turn = assistant(
         ThinkingBlock("Hm.", OpaqueState("gemini", thought_signature="dGhvdWdodA==")),
         TextBlock("I look.", state=OpaqueState("gemini", thought_signature="dGV4dA==")),
@@ -234,27 +234,27 @@ def test_a_signature_stays_on_the_exact_part_that_it_came_with() -> None:
     ]
 
 
-def test_a_signed_empty_text_is_kept_since_streams_end_on_one() -> None:
+def test_an_empty_text_with_a_signature_is_sent() -> None:
     contents = _contents([user("Go."), assistant("Done.", TextBlock("", state=SIGNED)), user("On.")])
     assert contents[1]["parts"] == [{"text": "Done."}, {"text": "", "thought_signature": "c2ln"}]
 
 
 @pytest.mark.parametrize("state", [OpaqueState("gemini"), OpaqueState("anthropic", signature="x")])
-def test_an_empty_text_without_a_signature_is_left_out(state: OpaqueState) -> None:
+def test_an_empty_text_without_a_signature_is_omitted(state: OpaqueState) -> None:
     contents = _contents([user("Go."), assistant(TextBlock("", state=state), "Done."), user("On.")])
     assert contents[1]["parts"] == [{"text": "Done."}]
 
 
-def test_an_empty_thought_without_a_signature_is_left_out() -> None:
+def test_empty_thinking_without_a_signature_is_omitted() -> None:
     turn = assistant(ThinkingBlock("", OpaqueState("gemini")), "Done.")
     assert _contents([user("Go."), turn, user("On.")])[1]["parts"] == [{"text": "Done."}]
 
 
-def test_no_signature_goes_out_in_a_users_turn() -> None:
+def test_a_user_turn_has_no_signature() -> None:
     assert _contents([user(TextBlock("Hi.", state=SIGNED))]) == [{"role": "user", "parts": [{"text": "Hi."}]}]
 
 
-def test_the_stand_in_is_on_the_first_call_of_each_step_alone() -> None:
+def test_only_the_first_call_of_a_step_gets_the_placeholder_signature() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -266,20 +266,20 @@ def test_the_stand_in_is_on_the_first_call_of_each_step_alone() -> None:
     assert [part.get("thought_signature") for part in calls] == [SKIP, None, SKIP, None]
 
 
-def test_the_stand_in_never_replaces_a_real_signature() -> None:
+def test_the_placeholder_does_not_replace_a_real_signature() -> None:
     turn = assistant(ToolUseBlock("c1", "look", {}, state=SIGNED))
     contents = _contents([user("Go."), turn, system(result("c1", "A"))])
     assert contents[1]["parts"] == [{**_call("c1"), "thought_signature": "c2ln"}]
 
 
-def test_another_vendors_signature_is_taken_off_and_replaced() -> None:
+def test_the_placeholder_replaces_a_signature_of_another_provider() -> None:
     foreign = OpaqueState("vertex-of-another", thought_signature="Zm9yZWlnbg==")
     turn = assistant(ToolUseBlock("c1", "look", {}, state=foreign))
     contents = _contents([user("Go."), turn, system(result("c1", "A"))])
     assert contents[1]["parts"] == [{**_call("c1"), "thought_signature": SKIP}]
 
 
-def test_models_before_gemini_3_need_no_stand_in() -> None:
+def test_models_before_gemini_3_get_no_placeholder_signature() -> None:
     contents = _contents([user("Go."), assistant(call("c1")), system(result("c1", "A"))], OLD)
     assert contents[1]["parts"] == [_call("c1")]
 
@@ -287,12 +287,12 @@ def test_models_before_gemini_3_need_no_stand_in() -> None:
 @pytest.mark.parametrize(
     "state", [None, OpaqueState("anthropic", signature="s"), OpaqueState("openai", encrypted_content="e")]
 )
-def test_foreign_thinking_is_dropped_never_shown_as_text(state: OpaqueState | None) -> None:
+def test_thinking_of_another_provider_is_dropped(state: OpaqueState | None) -> None:
     contents = _contents([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done."), user("On.")])
     assert contents[1]["parts"] == [{"text": "Done."}]
 
 
-def test_signatures_of_frames_are_gone_since_their_parts_are_new() -> None:
+def test_parts_of_a_history_frame_have_no_signature() -> None:
     request = GeminiMultiAgentFormatter().lower([assistant(TextBlock("Hi.", state=SIGNED))]).request
     assert problems("gemini", request) == []
     assert text_of(request["contents"][0]) == f"{PREAMBLE}<history>\nFriday: Hi.\n</history>"
@@ -306,7 +306,7 @@ def _picture_result(model: str | None, block: Block) -> list[dict[str, Any]]:
     return _contents([user("Go."), assistant(call("c1")), system(made)], model)
 
 
-def test_gemini_3_takes_pictures_inside_a_response() -> None:
+def test_a_function_response_for_gemini_3_contains_images() -> None:
     contents = _picture_result(NEW, picture())
     inner = contents[2]["parts"][0]["function_response"]
     assert inner["parts"] == [_inline()]
@@ -315,7 +315,7 @@ def test_gemini_3_takes_pictures_inside_a_response() -> None:
 
 
 @pytest.mark.parametrize("model", [None, OLD])
-def test_older_and_unknown_models_get_the_picture_in_a_content_of_its_own(model: str | None) -> None:
+def test_older_and_unknown_models_get_an_image_in_a_separate_content(model: str | None) -> None:
     contents = _picture_result(model, picture())
     assert "parts" not in contents[2]["parts"][0]["function_response"]
     assert [content["role"] for content in contents[2:]] == ["user", "user"]
@@ -331,13 +331,13 @@ def test_older_and_unknown_models_get_the_picture_in_a_content_of_its_own(model:
         DocumentBlock(Base64Source("text/csv", TEXT)),
     ],
 )
-def test_what_responses_do_not_take_even_gemini_3_gets_behind_them(block: Block) -> None:
+def test_media_that_function_responses_refuse_follow_them(block: Block) -> None:
     contents = _picture_result(NEW, block)
     assert "parts" not in contents[2]["parts"][0]["function_response"]
     assert any("inline_data" in part for part in contents[3]["parts"])
 
 
-def test_promoted_pictures_stand_in_the_order_of_their_responses() -> None:
+def test_moved_images_have_the_order_of_their_responses() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -369,15 +369,15 @@ def test_promoted_pictures_stand_in_the_order_of_their_responses() -> None:
         (ImageBlock(URLSource(f"data:image/png;base64,{PNG}")), _inline()),
     ],
 )
-def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str, Any]) -> None:
+def test_accepted_media_become_parts(block: Block, part: dict[str, Any]) -> None:
     assert _contents([user("See.", block)])[0]["parts"] == [{"text": "See."}, part]
 
 
-def test_a_gif_is_described_since_gemini_takes_none() -> None:
+def test_a_gif_is_described() -> None:
     assert text_of(_contents([user(picture(UNKNOWN, "image/gif"))])[0]).startswith("[image left out because")
 
 
-def test_generated_media_stand_in_the_models_turn_but_files_by_url_do_not() -> None:
+def test_generated_media_stay_in_the_model_turn_unless_they_are_urls() -> None:
     drawn = _contents([user("Draw."), assistant("Here.", picture()), user("Nice.")])
     assert drawn[1]["parts"] == [{"text": "Here."}, _inline()]
     linked = _contents(
@@ -391,7 +391,7 @@ def test_generated_media_stand_in_the_models_turn_but_files_by_url_do_not() -> N
 # --- tools, choice, output (2.3) ---
 
 
-def test_a_tool_is_declared_by_plain_json_schema_and_never_run_by_the_sdk() -> None:
+def test_a_tool_is_declared_with_its_json_schema_and_not_run_by_the_sdk() -> None:
     config = _request([user("Go.")], tools=[LOOK])["config"]
     assert config == {
         "tools": [
@@ -409,7 +409,7 @@ def test_a_tool_is_declared_by_plain_json_schema_and_never_run_by_the_sdk() -> N
     }
 
 
-def test_a_function_without_parameters_has_no_schema_at_all() -> None:
+def test_a_tool_without_parameters_has_no_schema() -> None:
     config = _request([user("Go.")], tools=[Tool("stop", "Stop.")])["config"]
     assert config["tools"][0]["function_declarations"] == [{"name": "stop", "description": "Stop."}]
 
@@ -423,16 +423,16 @@ def test_a_function_without_parameters_has_no_schema_at_all() -> None:
         ("look", {"mode": "ANY", "allowed_function_names": ["look"]}),
     ],
 )
-def test_every_choice_has_its_mode(choice: str, wire: dict[str, Any]) -> None:
+def test_each_tool_choice_has_a_mode(choice: str, wire: dict[str, Any]) -> None:
     config = _request([user("Go.")], tools=[LOOK], tool_choice=choice)["config"]
     assert config["tool_config"] == {"function_calling_config": wire}
 
 
-def test_an_output_schema_goes_with_its_media_type() -> None:
+def test_an_output_schema_is_sent_with_the_json_media_type() -> None:
     schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     config = _request([user("Go.")], response_format=schema)["config"]
     assert config == {"response_mime_type": "application/json", "response_json_schema": schema}
 
 
-def test_nothing_to_configure_means_no_config() -> None:
+def test_a_request_without_options_has_no_config() -> None:
     assert set(_request([user("Go.")])) == {"contents"}

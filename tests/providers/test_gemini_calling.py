@@ -1,4 +1,4 @@
-"""google-genai's client with a finished body: what goes out, and what comes back unread."""
+"""Calls of google-genai with a finished body: the request that is sent, and the bytes of the reply."""
 
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ async def _both(client: Any) -> list[Any]:
 REPLY: Final = _event({"text": "Look."}, NEW, finishReason="STOP")
 
 
-async def test_a_reply_through_a_client_of_ones_own_is_not_read_by_the_sdk() -> None:
+async def test_the_sdk_does_not_parse_a_reply_through_the_callers_client() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
         whole, streamed = await _both(_client(server, aiohttp=False))
     assert whole == streamed
@@ -56,16 +56,16 @@ async def test_a_reply_through_a_client_of_ones_own_is_not_read_by_the_sdk() -> 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # the SDK's own session
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_nor_is_one_through_a_client_on_aiohttp() -> None:
+async def test_the_sdk_does_not_parse_a_reply_through_aiohttp() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
         whole, streamed = await _both(_client(server, aiohttp=True))
     assert whole == streamed
     assert whole.metadata["reply"]["unread_parts"] == UNREAD
 
 
-async def test_models_that_only_look_like_the_sdks_are_called_by_their_methods() -> None:
+async def test_methods_of_a_test_double_of_the_sdk_are_called() -> None:
     class Models:
-        """What an observing library puts around the SDK's models."""
+        """Wrapper of the SDK's models, as observability libraries use it."""
 
         def __init__(self, inner: Any) -> None:
             self.inner = inner
@@ -98,7 +98,7 @@ async def test_models_that_only_look_like_the_sdks_are_called_by_their_methods()
 
 
 @pytest.mark.parametrize("whose", ["client", "call"])
-async def test_an_extra_body_of_the_callers_goes_out_too(whose: str) -> None:
+async def test_an_extra_body_of_the_caller_is_sent(whose: str) -> None:
     extra = {"labels": {"a": "b"}, "generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
     thinking = {"thinking_budget": 7}
     given: dict[str, Any] = {"thinking_config": thinking}
@@ -119,7 +119,7 @@ async def test_an_extra_body_of_the_callers_goes_out_too(whose: str) -> None:
     assert extra == {"labels": {"a": "b"}, "generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
 
 
-async def test_headers_of_a_call_go_out_and_its_retries_are_the_sdks() -> None:
+async def test_headers_of_a_call_are_sent_and_the_sdk_retries() -> None:
     retry = {"attempts": 3, "initial_delay": 0.01, "max_delay": 0.01}
     options = {"headers": {"x-trace": "t1"}, "retry_options": retry}
     with LoopbackServer(
@@ -135,7 +135,7 @@ async def test_headers_of_a_call_go_out_and_its_retries_are_the_sdks() -> None:
     assert len({request.raw for request in server.requests[:2]}) == 1
 
 
-async def test_a_client_of_the_enterprise_platform_signs_and_finds_its_own_path() -> None:
+async def test_an_enterprise_client_adds_its_credentials_and_path() -> None:
     import httpx2
     from google import genai
     from google.genai import types

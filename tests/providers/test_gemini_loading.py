@@ -1,4 +1,4 @@
-"""Logs of Gemini's: what was written comes back the same, and what others wrote is understood."""
+"""Logs of Gemini: loading them, and formatting loaded logs again."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def signed(signature: str, **fields: Any) -> OpaqueState:
     return OpaqueState("gemini", thought_signature=signature, fields=fields or None)
 
 
-def test_a_log_is_exactly_this() -> None:
+def test_a_log_becomes_these_messages() -> None:
     assert load_native(LOG) == [
         Msg("system", [TextBlock("You are Friday.")], "system"),
         Msg("user", [TextBlock("Look."), picture()], "user"),
@@ -141,7 +141,7 @@ def test_a_log_is_exactly_this() -> None:
     ]
 
 
-def test_rest_bodies_snake_case_and_sdk_objects_read_alike() -> None:
+def test_rest_bodies_snake_case_and_sdk_objects_load_alike() -> None:
     from google.genai import types
 
     expected = load_native(LOG)
@@ -163,13 +163,13 @@ def test_a_system_instruction_may_be_text_parts_or_a_content(system: Any) -> Non
     assert load_native({"contents": "Hi.", "systemInstruction": system})[0] == expected
 
 
-def test_texts_and_parts_by_themselves_are_the_users() -> None:
+def test_texts_and_parts_outside_a_content_are_user_messages() -> None:
     call: dict[str, Any] = {"function_call": {"name": "look", "args": {}}}
     loaded = load_native({"contents": ["Hi.", {"text": "Look."}, call]})
     assert [(msg.role, len(msg.blocks)) for msg in loaded] == [("user", 2), ("assistant", 1)]
 
 
-def test_a_log_is_written_again_in_our_spelling() -> None:
+def test_a_loaded_log_is_written_in_snake_case() -> None:
     request = GeminiChatFormatter("gemini-3-pro").lower(load_native(LOG)).request
     assert load_native(request) == load_native(LOG)
     assert request["contents"][3]["parts"][0] == {
@@ -180,7 +180,7 @@ def test_a_log_is_written_again_in_our_spelling() -> None:
 
 
 @pytest.mark.parametrize("word", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
-def test_a_stand_in_for_a_signature_is_no_state(word: str) -> None:
+def test_a_placeholder_signature_does_not_become_state(word: str) -> None:
     spellings: list[Any] = [word, base64.b64encode(word.encode()).decode(), word.encode()]
     for spelling in spellings:
         call: dict[str, Any] = {
@@ -227,13 +227,13 @@ def _loop(calls: list[Any], answers: list[Any]) -> list[Any]:
 
 
 def _paired(contents: list[Any]) -> list[tuple[str, str]]:
-    """What each call was answered, by the ids."""
+    """Returns the text of the result of each call, by id."""
     _, calls, results = load_native(contents)
     outputs = {block.id: block.text for block in results.tool_results}
     return [(call.name, outputs.get(call.id, "")) for call in calls.tool_uses]
 
 
-def test_no_id_is_made_up_that_the_log_has() -> None:
+def test_a_generated_id_differs_from_the_ids_in_the_log() -> None:
     calls = [_asks("look"), _asks("wait", id="call_1"), _asks("look"), _asks("hear", id="call_3")]
     answers = [
         _answers("wait", "w", id="call_1"),
@@ -249,7 +249,7 @@ def test_no_id_is_made_up_that_the_log_has() -> None:
     }  # fmt: skip
 
 
-def test_an_id_that_only_a_response_has_is_made_up_for_no_call() -> None:
+def test_a_generated_id_differs_from_the_ids_of_responses() -> None:
     assert _paired(_loop([_asks("look")], [_answers("wait", "w", id="call_1")])) == [("look", "")]
 
 
@@ -258,13 +258,13 @@ def test_a_response_without_an_id_answers_no_call_of_another_name() -> None:
     assert _paired(_loop([_asks("look")], [_answers("", "l")])) == [("look", "l")]
 
 
-def test_of_calls_with_one_id_a_response_answers_that_of_its_name() -> None:
+def test_a_response_answers_the_call_with_its_id_and_name() -> None:
     calls = [_asks("look", id="a"), _asks("wait", id="a")]
     *_, results = load_native(_loop(calls, [_answers("wait", "w", id="a"), _answers("", "l", id="a")]))
     assert [(block.name, block.text) for block in results.tool_results] == [("wait", "w"), ("look", "l")]
 
 
-def test_a_response_of_other_keys_is_its_json() -> None:
+def test_the_text_of_a_response_with_other_keys_is_its_json() -> None:
     answer = {"functionResponse": {"id": "a", "name": "look", "response": {"cat": True, "output": 1}}}
     (msg,) = load_native([{"role": "user", "parts": [answer]}])
     assert msg.tool_results[0].text == '{"cat":true,"output":1}'
@@ -296,7 +296,7 @@ def _answered(response: dict[str, Any], **more: Any) -> list[Any]:
         {},
     ],
 )
-def test_the_object_of_a_response_comes_back_as_it_was(response: dict[str, Any]) -> None:
+def test_the_object_of_a_response_is_sent_back_unchanged(response: dict[str, Any]) -> None:
     contents = _answered(response)
     msgs = load_native(contents)
     assert GeminiChatFormatter().lower(msgs).request["contents"] == contents
@@ -304,7 +304,7 @@ def test_the_object_of_a_response_comes_back_as_it_was(response: dict[str, Any])
     assert GeminiChatFormatter().lower(stored).request["contents"] == contents
 
 
-def test_what_stands_beside_the_object_of_a_response_comes_back_with_it() -> None:
+def test_further_fields_of_a_function_response_are_sent_back() -> None:
     contents = _answered({"output": "A cat."}, scheduling="SILENT", will_continue=True)
     assert GeminiChatFormatter().lower(load_native(contents)).request["contents"] == contents
 
@@ -312,7 +312,7 @@ def test_what_stands_beside_the_object_of_a_response_comes_back_with_it() -> Non
 _NAMED: Final = {"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "cat.png"}}
 
 
-def test_pictures_in_a_response_stay_in_it_with_their_names_where_the_model_takes_them() -> None:
+def test_images_in_a_response_stay_there_with_their_names_for_gemini_3() -> None:
     pdf = {"inline_data": {"mime_type": "application/pdf", "data": PDF}}
     contents = _answered({"picture": {"$ref": "cat.png"}}, parts=[_NAMED, pdf])
     plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(load_native(contents))
@@ -331,7 +331,7 @@ def test_pictures_in_a_response_stay_in_it_with_their_names_where_the_model_take
         {"text": "Hi.", "part_metadata": {"aB": 1}},
     ],
 )
-def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
+def test_further_fields_of_a_user_part_are_sent_back(part: dict[str, Any]) -> None:
     contents = [{"role": "user", "parts": [part, {"text": "q"}]}]
     msgs = load_native(contents)
     assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
@@ -342,7 +342,7 @@ _FILE: Final = "https://generativelanguage.googleapis.com/v1beta/files/abc"
 
 
 @pytest.mark.parametrize("uri", [_FILE, "files/abc"])
-def test_a_file_of_the_files_api_goes_back_and_to_nobody_else(uri: str) -> None:
+def test_a_file_of_the_files_api_is_sent_only_to_gemini(uri: str) -> None:
     part = {"file_data": {"file_uri": uri, "mime_type": "image/png"}, "media_resolution": {"level": "HIGH"}}
     for contents in (
         [{"role": "user", "parts": [{"text": "Look."}, part]}],
@@ -360,12 +360,12 @@ def test_a_file_of_the_files_api_goes_back_and_to_nobody_else(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["https://example.com/files/abc", "gs://files/abc", "https://youtu.be/files/1"])
-def test_a_file_that_has_an_address_of_its_own_is_a_medium(uri: str) -> None:
+def test_a_file_at_a_public_url_becomes_media(uri: str) -> None:
     (msg,) = load_native([{"role": "user", "parts": [{"fileData": {"fileUri": uri, "mimeType": "image/png"}}]}])
     assert msg.blocks == (ImageBlock(URLSource(uri, "image/png")),)
 
 
-def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
+def test_the_object_of_a_response_is_sent_back_only_if_its_text_is_unchanged() -> None:
     *head, last = load_native(_answered({"temperature": 12}))
     (found,) = last.tool_results
     assert isinstance(found.output[0], TextBlock)
@@ -374,7 +374,7 @@ def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
     assert request["contents"][2]["parts"][0]["function_response"]["response"] == {"output": "cut"}
 
 
-def test_other_wires_take_the_text_of_an_object() -> None:
+def test_other_providers_get_the_text_of_a_response_object() -> None:
     msgs = load_native(_answered({"temperature": 12}))
     assert '"temperature' in json.dumps(load_provider("anthropic").chat_formatter().lower(msgs).request).replace(
         "\\", ""
@@ -387,7 +387,7 @@ def test_other_wires_take_the_text_of_an_object() -> None:
     assert results[0]["content"] == '{"temperature":12}'
 
 
-def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:
+def test_an_unreadable_part_becomes_an_invalid_block_and_affects_no_other() -> None:
     bad: list[Any] = [
         {"hologram": 1},
         {"inlineData": {"mimeType": "image/png", "data": "%%%"}},
@@ -402,7 +402,7 @@ def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:
 
 
 @pytest.mark.parametrize("response", [None, "Sunny.", ["Sunny."], 3])
-def test_a_response_without_its_object_is_kept_with_its_place(response: Any) -> None:
+def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) -> None:
     log = _answered(response, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}])
     if response is None:
         del log[2]["parts"][0]["function_response"]["response"]
@@ -419,12 +419,12 @@ def test_a_response_without_its_object_is_kept_with_its_place(response: Any) -> 
 @pytest.mark.parametrize(
     "found", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
 )
-def test_what_is_no_log_is_refused(found: object) -> None:
+def test_a_value_that_is_not_a_log_is_refused(found: object) -> None:
     with pytest.raises(MessageError, match="contents"):
         load_native(found)
 
 
-def test_the_provider_offers_its_loader() -> None:
+def test_the_provider_has_a_loader() -> None:
     assert PROVIDER.load_native is load_native
 
 
@@ -456,7 +456,7 @@ logs = st.lists(
 
 @examples(100)
 @given(logs, st.sampled_from((None, "gemini-3-pro", "gemini-2.5-flash")))
-def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
+def test_a_formatted_request_is_loaded_and_formatted_unchanged(msgs: list[Msg], model: str | None) -> None:
     formatter = load_provider("gemini").chat_formatter(model)
     request = formatter.lower(msgs).request
     again = load_native(request)
@@ -466,7 +466,7 @@ def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str |
 
 @examples(100)
 @given(st.data())
-def test_no_mangled_log_raises_anything_but_a_message_error(data: st.DataObject) -> None:
+def test_a_mangled_log_raises_only_message_errors(data: st.DataObject) -> None:
     try:
         msgs = load_native(data.draw(mangled(LOG)))
     except MessageError:

@@ -1,4 +1,4 @@
-"""Gemini's replies, whole and streamed: quirk by quirk, and any chunking against the whole."""
+"""Replies of Gemini: whole and streamed, and any chunks against the whole reply."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ RATINGS: Final = [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGL
 
 
 def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: Any) -> dict[str, Any]:
-    """A whole reply with these parts."""
+    """Returns a whole reply with these parts."""
     told = {"finishReason": reason} if reason else {}
     content = {"role": "model", "parts": list(parts)}
     return {
@@ -99,7 +99,7 @@ def as_sdk_object(found: dict[str, Any]) -> Any:
 
 
 def in_snake_case(found: Any) -> Any:
-    """A reply as the SDK's users write it, tools' own arguments left alone."""
+    """Returns a reply with its keys in snake_case, except for the arguments of tools."""
     return as_sdk_object(found).model_dump(exclude_none=True)
 
 
@@ -116,7 +116,7 @@ def signed(signature: str | None = STANDARD, **fields: Any) -> OpaqueState:
 
 
 def next_parts(reply: Msg, *behind: Msg) -> list[dict[str, Any]]:
-    """The parts of a reply as the next request says them; the SDK takes them."""
+    """Returns the parts of a reply in the next request, which the SDK validates."""
     from google.genai import types
 
     request = GeminiChatFormatter(MODEL).lower([user("Look."), reply, *(behind or (user("Go on."),))]).request
@@ -129,7 +129,7 @@ def next_parts(reply: Msg, *behind: Msg) -> list[dict[str, Any]]:
 # -- whole -----------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_reply_is_exactly_this() -> None:
+def test_a_whole_reply_becomes_a_message() -> None:
     assert parse_response(WHOLE) == Msg(
         "assistant",
         [
@@ -166,7 +166,7 @@ def test_a_whole_reply_is_exactly_this() -> None:
     )
 
 
-def test_the_sdks_object_its_dicts_and_json_text_read_alike() -> None:
+def test_an_sdk_object_its_dicts_and_json_text_are_read_alike() -> None:
     made, expected = as_sdk_object(WHOLE), parse_response(WHOLE)
     assert parse_response(made) == expected
     assert parse_response(made.model_dump()) == expected
@@ -176,41 +176,41 @@ def test_the_sdks_object_its_dicts_and_json_text_read_alike() -> None:
     assert parse_response(json.dumps(WHOLE)) == expected
 
 
-def test_signatures_are_standard_base64_whatever_the_alphabet() -> None:
+def test_signatures_of_both_alphabets_become_standard_base64() -> None:
     for spelling in (URL_SAFE, STANDARD, URL_SAFE.rstrip("="), f" {STANDARD}\n"):
         found = parse_response(whole_of({"text": "Hi.", "thoughtSignature": spelling}))
         assert found.blocks == (TextBlock("Hi.", state=signed()),)
 
 
-def test_a_signature_stays_on_the_very_part_it_came_with() -> None:
+def test_a_signature_stays_with_its_part() -> None:
     parts = [{"text": "a"}, {"text": "b", "thoughtSignature": "AAAA"}, {"text": "c"}, {"text": "d"}]
     found = parse_response(whole_of(*parts))
     assert found.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
     assert next_parts(found) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
 
 
-def test_two_signed_texts_are_never_joined() -> None:
+def test_two_texts_with_signatures_are_not_joined() -> None:
     part = {"text": "a", "thoughtSignature": "AAAA"}
     assert len(parse_response(whole_of(part, part)).blocks) == 2
 
 
-def test_a_signature_by_itself_is_an_empty_text_that_keeps_it() -> None:
+def test_a_signature_without_text_becomes_an_empty_text() -> None:
     reply = parse_response(whole_of({"thoughtSignature": STANDARD}))
     assert reply.content == (TextBlock("", state=signed()),)
 
 
-def test_a_signed_thought_keeps_its_signature() -> None:
+def test_thinking_keeps_its_signature() -> None:
     found = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
     assert found.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
     assert next_parts(found)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
 
 
-def test_text_on_both_sides_of_another_part_stays_apart() -> None:
+def test_texts_around_another_part_are_separate_blocks() -> None:
     found = parse_response(whole_of({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
     assert [block.type for block in found.blocks] == ["text", "opaque", "opaque", "text"]
 
 
-def test_a_call_without_an_id_gets_one_that_is_always_the_same() -> None:
+def test_a_call_without_an_id_always_gets_the_same_id() -> None:
     call = {"functionCall": {"name": "look", "args": {"a": 1}}}
     first, second = parse_response(whole_of(call, call)).tool_uses
     assert first.id != second.id
@@ -222,7 +222,7 @@ def test_a_call_without_an_id_gets_one_that_is_always_the_same() -> None:
     ]
 
 
-def test_a_picture_of_the_models_keeps_its_signature_and_goes_back_with_it() -> None:
+def test_a_generated_image_is_sent_back_with_its_signature() -> None:
     blob = {"mimeType": "image/png", "data": PNG.replace("+", "-").replace("/", "_")}
     found = parse_response(whole_of({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
     picture = ImageBlock(Base64Source("image/png", PNG), state=signed())
@@ -232,7 +232,7 @@ def test_a_picture_of_the_models_keeps_its_signature_and_goes_back_with_it() -> 
     assert next_parts(found)[1] == {"inline_data": data, "thought_signature": STANDARD}
 
 
-def test_a_signed_picture_goes_to_another_wire_without_its_signature_and_the_ledger_says_so() -> None:
+def test_another_provider_gets_an_image_without_its_signature_and_a_ledger_entry() -> None:
     found = parse_response(
         whole_of({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
     )
@@ -241,14 +241,14 @@ def test_a_signed_picture_goes_to_another_wire_without_its_signature_and_the_led
     assert PNG in json.dumps(plan.request)
 
 
-def test_a_draft_picture_goes_back_as_a_thought() -> None:
+def test_an_image_from_thinking_is_sent_back_as_a_thought() -> None:
     blob = {"mimeType": "image/png", "data": PNG}
     found = parse_response(whole_of({"inlineData": blob, "thought": True}, {"text": "Done."}))
     assert found.media[0].state == signed(None, thought=True)
     assert next_parts(found)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
 
 
-def test_media_are_what_their_type_says() -> None:
+def test_the_media_type_decides_the_kind_of_media() -> None:
     found = parse_response(
         whole_of(
             {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": WAV}},
@@ -263,14 +263,14 @@ def test_media_are_what_their_type_says() -> None:
     )
 
 
-def test_what_cannot_be_read_or_sent_back_is_told_beside_the_message() -> None:
+def test_unreadable_parts_become_notes() -> None:
     broken = {"inlineData": {"mimeType": "image/png", "data": "%%%"}}
     found = parse_response(whole_of({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
     assert found.blocks == (TextBlock("Hi."),)
     assert [sorted(part) for part in reply_of(found)["unread_parts"]] == [["hologram"], ["inline_data"]]
 
 
-def test_server_side_calls_go_back_with_their_ids_and_a_half_does_not() -> None:
+def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
     args = {"searchQuery": "cats"}
     asked = {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": args}, "thoughtSignature": "AAAA"}
     told = {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}}
@@ -304,18 +304,18 @@ def test_server_side_calls_go_back_with_their_ids_and_a_half_does_not() -> None:
         ("SOMETHING_NEW", "other"),
     ],
 )
-def test_each_finish_reason_has_its_word_and_the_native_one_beside_it(native: str, reason: str) -> None:
+def test_each_finish_reason_is_mapped_and_the_native_reason_kept(native: str, reason: str) -> None:
     found = parse_response(whole_of({"text": "Well."}, reason=native))
     assert found.finish_reason == FinishReason(reason)
     assert reply_of(found)["native_finish_reason"] == native
 
 
-def test_a_stop_with_calls_is_for_the_tools_even_when_it_comes_with_every_chunk() -> None:
+def test_a_reply_with_calls_and_stop_in_each_chunk_ends_for_tool_use() -> None:
     chunks = [whole_of({"text": "I look."}), whole_of({"functionCall": {"id": "a", "name": "look", "args": {}}})]
     assert streamed(chunks)[0].finish_reason is FinishReason.TOOL_USE
 
 
-def test_a_malformed_call_has_no_content_and_says_so() -> None:
+def test_a_malformed_call_is_an_error_without_content() -> None:
     candidate: dict[str, Any] = {
         "finishReason": "MALFORMED_FUNCTION_CALL",
         "finishMessage": "print(look(",
@@ -343,7 +343,7 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
     assert streamed([whole])[0] == parse_response(whole)
 
 
-def test_a_reply_of_several_candidates_is_its_first() -> None:
+def test_only_the_first_of_several_candidates_is_read() -> None:
     other = {"content": {"parts": [{"text": "Ho."}]}, "finishReason": "STOP", "index": 1}
     whole = whole_of({"text": "Hi."})
     found = parse_response({**whole, "candidates": [*whole["candidates"], other]})
@@ -351,14 +351,14 @@ def test_a_reply_of_several_candidates_is_its_first() -> None:
     assert reply_of(found)["other_candidates"] is True
 
 
-def test_an_error_body_is_refused_with_the_providers_words() -> None:
+def test_an_error_body_raises_with_the_text_of_the_provider() -> None:
     body = {"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}
     with pytest.raises(MessageError, match=r"API key not valid. \(INVALID_ARGUMENT\)"):
         parse_response(body)
 
 
 @pytest.mark.parametrize("found", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
-def test_what_is_no_reply_of_geminis_is_refused(found: object) -> None:
+def test_a_value_that_is_not_a_reply_is_refused(found: object) -> None:
     with pytest.raises(MessageError, match="reply"):
         parse_response(found)
 
@@ -376,7 +376,7 @@ def chunk_of(*parts: dict[str, Any], **rest: Any) -> dict[str, Any]:
 
 
 def chunks_of(whole: dict[str, Any], places: list[float], borders: list[int]) -> list[dict[str, Any]]:
-    """A whole reply in chunks: its texts cut at the places, a new chunk behind each border."""
+    """Returns a whole reply in chunks: its texts in pieces, and a new chunk after each border."""
     (candidate,) = whole["candidates"]
     pieces: list[dict[str, Any]] = []
     for part in candidate["content"]["parts"]:
@@ -394,7 +394,7 @@ def chunks_of(whole: dict[str, Any], places: list[float], borders: list[int]) ->
     return [*chunks, {**last, "modelVersion": MODEL, "responseId": "r1"}]
 
 
-def test_a_stream_tells_what_happens_as_it_happens() -> None:
+def test_each_chunk_gives_its_events() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
     call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
     whole = whole_of({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
@@ -416,19 +416,19 @@ def test_an_error_in_an_array_is_the_error_of_the_provider() -> None:
     assert [event.message for event in events if isinstance(event, ErrorEvent)] == ["Too many."]
 
 
-def test_a_figure_that_a_later_chunk_leaves_out_stays() -> None:
+def test_usage_that_a_later_chunk_omits_is_kept() -> None:
     chunks = chunks_of(WHOLE, [], [3])
     assert "cachedContentTokenCount" not in chunks[-1]["usageMetadata"]
     assert streamed(chunks)[0].usage == Usage(105, 27, 60, 0, 7)
 
 
-def test_an_empty_last_chunk_says_nothing() -> None:
+def test_an_empty_last_chunk_changes_nothing() -> None:
     chunks = [chunk_of({"text": "Hi."}), whole_of({"text": ""}), {"usageMetadata": USAGE}]
     assert streamed(chunks)[0] == parse_response(whole_of({"text": "Hi."}))
 
 
-def test_a_citation_with_every_chunk_of_a_long_stream_is_taken_once_each() -> None:
-    """Twenty thousand: whoever compares each with all before it does not come to an end."""
+def test_each_citation_of_a_long_stream_is_taken_once() -> None:
+    """20,000 citations: a comparison of each citation with all earlier ones would not end in time."""
     parser = GeminiStreamParser()
     for at in range(20_000):
         one = {"startIndex": at, "uri": "https://example.com"}
@@ -436,7 +436,7 @@ def test_a_citation_with_every_chunk_of_a_long_stream_is_taken_once_each() -> No
     assert len(reply_of(parser.finish())["citation_metadata"]["citations"]) == 20_000
 
 
-def test_citations_of_several_chunks_are_all_kept() -> None:
+def test_citations_of_several_chunks_add_up() -> None:
     one, two = {"startIndex": 1, "uri": "https://a"}, {"startIndex": 5, "uri": "https://b"}
     chunks = [
         whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [one]}),
@@ -446,7 +446,7 @@ def test_citations_of_several_chunks_are_all_kept() -> None:
     assert told == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
 
 
-def test_an_error_in_the_stream_keeps_what_came() -> None:
+def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
     error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
     found, told = streamed([chunk_of({"text": "Hel"}), error])
     assert (found.text, found.finish_reason) == ("Hel", FinishReason.ERROR)
@@ -455,7 +455,7 @@ def test_an_error_in_the_stream_keeps_what_came() -> None:
     assert streamed([raw])[0] == found
 
 
-def test_a_stream_that_broke_off_keeps_what_came() -> None:
+def test_an_interrupted_stream_keeps_the_blocks_so_far() -> None:
     found = streamed([chunk_of({"text": "Hel"})])[0]
     assert (found.text, found.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
 
@@ -474,14 +474,14 @@ STREAMED_CALL: Final = [
 ]
 
 
-def test_arguments_that_vertex_streams_by_path_are_put_together() -> None:
+def test_arguments_that_vertex_streams_by_path_are_joined() -> None:
     found = streamed([*STREAMED_CALL, chunk_of({"functionCall": {}}), whole_of()])[0]
     (call,) = found.tool_uses
     assert call.input == {"city": "New York", "rooms": [None, {"beds": 2}], "is late": True, "x": None}
     assert (call.id, call.name, call.metadata) == ("a1", "book", None)
 
 
-def test_arguments_that_broke_off_are_incomplete() -> None:
+def test_truncated_arguments_are_incomplete() -> None:
     for end in ([], [whole_of(reason="MAX_TOKENS")]):
         (call,) = streamed([*STREAMED_CALL[:3], *end])[0].tool_uses
         assert (call.input, call.metadata) == ({}, {"incomplete": True})
@@ -489,7 +489,7 @@ def test_arguments_that_broke_off_are_incomplete() -> None:
 
 
 @pytest.mark.parametrize("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
-def test_a_path_that_leads_nowhere_is_passed_over(path: str) -> None:
+def test_an_invalid_path_is_ignored(path: str) -> None:
     found = streamed([*STREAMED_CALL[:3], partial({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
     assert found.tool_uses[0].input["city"] == "New York"
 
@@ -497,7 +497,7 @@ def test_a_path_that_leads_nowhere_is_passed_over(path: str) -> None:
 # -- the round trip --------------------------------------------------------------------------------------------
 
 
-def test_what_was_read_goes_back_part_by_part() -> None:
+def test_a_parsed_reply_is_sent_back_part_by_part() -> None:
     behind = system(result("a1", "A cat."), result("a2", "Done.", name="wait"))
     assert next_parts(parse_response(WHOLE), behind) == [
         {"text": "I think of 漢字.", "thought": True},
@@ -536,7 +536,7 @@ async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
 
 
 @pytest.mark.anyio
-async def test_the_sdks_own_decoding_gives_the_whole() -> None:
+async def test_chunks_decoded_by_the_sdk_give_the_whole_message() -> None:
     with playing(sse(chunks_of(WHOLE, [0.3], [1, 4, 6]), named=False), "text/event-stream") as url:
         chunks = await _through_the_sdk(url, stream=True)
     assert len(chunks) > 2
@@ -546,7 +546,7 @@ async def test_the_sdks_own_decoding_gives_the_whole() -> None:
     assert parse_response(whole) == parse_response(WHOLE)
 
 
-def test_the_provider_offers_its_parser() -> None:
+def test_the_provider_has_a_parser() -> None:
     assert PROVIDER.parser is GeminiStreamParser
 
 
@@ -592,7 +592,7 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
     wholes(), cuts(), st.lists(st.integers(0, 60), max_size=6), cuts(12),
     st.sampled_from(("dicts", "objects", "snake", "bytes")),
 )  # fmt: skip
-def test_any_chunking_gives_the_message_of_the_whole(
+def test_any_chunks_give_the_message_of_the_whole_reply(
     whole: dict[str, Any], places: list[float], starts: list[int], borders: list[float], form: str
 ) -> None:
     chunks: list[Any] = chunks_of(whole, places, starts)
@@ -607,7 +607,7 @@ def test_any_chunking_gives_the_message_of_the_whole(
 
 @examples(200)
 @given(st.data())
-def test_no_mangled_chunk_and_no_mangled_reply_raises_anything_but_a_message_error(data: st.DataObject) -> None:
+def test_mangled_chunks_and_replies_raise_only_message_errors(data: st.DataObject) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"}
     original = whole_of(*PARTS, picture, safetyRatings=RATINGS, citationMetadata={"citations": [{"uri": "x"}]})
     try:

@@ -1,4 +1,4 @@
-"""Gemini: media in function responses, parts of metadata alone, the spelling of the REST body, enums by number."""
+"""Gemini: media in function responses, parts with only metadata, spelling of the REST body, enums by number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STORED: Final = "https://generativelanguage.googleapis.com/v1beta/files/abc-123"
 
 
 def _contents(*items: TextBlock | MediaBlock | OpaqueBlock, role: Any = "system", **options: Any) -> list[Json]:
-    """The contents of a talk in which a tool answers with these items."""
+    """Returns the contents of a conversation in which a tool result has these items."""
     msgs = [
         user("Look."),
         Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant"),
@@ -54,7 +54,7 @@ def _contents(*items: TextBlock | MediaBlock | OpaqueBlock, role: Any = "system"
         ImageBlock(URLSource("https://x.org/files/a.png")),
     ],
 )
-def test_media_by_an_ordinary_url_in_a_result_go_to_the_users_turn(block: MediaBlock) -> None:
+def test_media_at_a_public_url_in_a_result_move_to_a_user_turn(block: MediaBlock) -> None:
     answer, moved = _contents(TextBlock("See."), block, on_loss="raise")[2:4]
     assert "parts" not in answer["parts"][0]["function_response"]
     assert any("file_data" in part for part in moved["parts"])
@@ -68,7 +68,7 @@ def test_a_file_of_the_files_api_stays_in_its_result() -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "user"])
-def test_a_signed_image_in_a_result_has_no_signature_there(role: Any) -> None:
+def test_an_image_in_a_result_has_no_signature(role: Any) -> None:
     state = OpaqueState("gemini", thought_signature="c2ln")
     signed = ImageBlock(picture().source, state=state)
     (part,) = _contents(TextBlock("See."), signed, role=role)[2]["parts"][0]["function_response"]["parts"]
@@ -86,7 +86,7 @@ METADATA: Final[list[Json]] = [
 
 
 @pytest.mark.parametrize("part", METADATA)
-def test_a_part_of_metadata_alone_goes_back_as_it_came(part: Json) -> None:
+def test_a_part_with_only_metadata_is_sent_back_unchanged(part: Json) -> None:
     log = [{"role": "user", "parts": [{"text": "See."}, part]}]
     plan = chat("gemini", on_loss="raise").lower(load_native("gemini", log))
     assert plan.request["contents"] == log
@@ -95,7 +95,7 @@ def test_a_part_of_metadata_alone_goes_back_as_it_came(part: Json) -> None:
 
 
 @pytest.mark.parametrize("part", METADATA)
-def test_a_part_of_metadata_alone_in_a_reply_is_kept(part: Json) -> None:
+def test_a_part_with_only_metadata_in_a_reply_is_kept(part: Json) -> None:
     reply = {"candidates": [{"content": {"parts": [{"text": "Hi."}, part]}, "finishReason": "STOP"}]}
     assert GeminiStreamParser.parse_response(reply).blocks[1] == OpaqueBlock("gemini", part)
 
@@ -107,7 +107,7 @@ FREE: Final = ("args", "response", "parametersJsonSchema", "responseJsonSchema",
 
 
 def _snake_keys(found: Any) -> list[str]:
-    """Keys in snake_case, but for those that are the caller's."""
+    """Returns the keys in snake_case, except for the keys of the caller."""
     if isinstance(found, list):
         return [key for item in cast("list[Any]", found) for key in _snake_keys(item)]
     pairs = list(cast("Json", found).items()) if isinstance(found, dict) else []
@@ -115,7 +115,7 @@ def _snake_keys(found: Any) -> list[str]:
     return [key for key, _ in pairs if "_" in key] + inner
 
 
-def test_the_rest_body_is_in_camel_case_all_through() -> None:
+def test_all_keys_of_the_rest_body_are_in_camel_case() -> None:
     schema = {"type": "object", "properties": {"some_place": {"type": "string"}}}
     msgs = [
         Msg("system", "Be brief.", "system"),

@@ -1,4 +1,4 @@
-"""Ollama chat: the request side, rule by rule."""
+"""Requests of Ollama chat."""
 
 import asyncio
 import base64
@@ -62,7 +62,7 @@ CALLED: Final = {
 ANSWERED: Final = {"role": "tool", "content": "A cat.", "tool_name": "look", "tool_call_id": "call_1"}
 
 
-def test_a_chat_with_a_tool_is_exactly_this() -> None:
+def test_a_request_with_a_tool() -> None:
     assert _messages(TOOL_TALK) == [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please."},
@@ -72,7 +72,7 @@ def test_a_chat_with_a_tool_is_exactly_this() -> None:
     ]
 
 
-def test_many_speakers_are_exactly_this_in_plain_strings() -> None:
+def test_many_speakers_are_one_string() -> None:
     request = OllamaMultiAgentFormatter().lower([*TOOL_TALK, user("Thanks.", name="Alice")]).request
     assert problems("ollama", request) == []
     assert request["messages"] == [
@@ -84,7 +84,7 @@ def test_many_speakers_are_exactly_this_in_plain_strings() -> None:
     ]
 
 
-def test_a_viewer_speaks_as_the_assistant() -> None:
+def test_turns_of_the_viewer_have_the_role_assistant() -> None:
     formatter = OllamaMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     request = formatter.lower([user("Hi."), assistant("Ho."), assistant("Ha.", name="Max")]).request
     assert request["messages"][1:] == [
@@ -93,7 +93,7 @@ def test_a_viewer_speaks_as_the_assistant() -> None:
     ]
 
 
-def test_a_framed_picture_goes_beside_the_text_which_says_where_it_stood() -> None:
+def test_an_image_in_a_frame_has_a_mark_at_its_position() -> None:
     request = OllamaMultiAgentFormatter().lower([user("See.", picture(), "Nice?")]).request
     assert problems("ollama", request) == []
     assert request["messages"] == [
@@ -113,7 +113,7 @@ def test_content_is_never_null() -> None:
     assert [message["content"] for message in messages] == ["Go.", "", "", "[image 1]"]
 
 
-def test_results_stand_in_the_order_of_their_calls_since_the_sdk_loses_ids() -> None:
+def test_results_have_the_order_of_their_calls() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1", "a"), call("c2", "b")),
@@ -122,19 +122,19 @@ def test_results_stand_in_the_order_of_their_calls_since_the_sdk_loses_ids() -> 
     assert [(m["tool_name"], m["content"]) for m in _messages(msgs)[2:]] == [("a", "A"), ("b", "B")]
 
 
-def test_a_result_without_a_name_gets_its_calls() -> None:
+def test_a_result_without_a_name_gets_the_name_of_its_call() -> None:
     messages = _messages([user("Go."), assistant(call("c1")), system(ToolResultBlock("c1", "", "A"))])
     assert messages[2]["tool_name"] == "look"
 
 
-def test_arguments_are_an_object_even_when_the_model_was_cut_off() -> None:
+def test_truncated_arguments_are_sent_as_an_object() -> None:
     stored = {"type": "tool_use", "id": "c1", "name": "look", "input": '{"place": "he'}
     msg = Msg.from_dict({"name": "Friday", "role": "assistant", "content": [stored]})
     messages = _messages([user("Go."), msg, system(result("c1", "A"))])
     assert messages[1]["tool_calls"][0]["function"]["arguments"] == {"raw_input": '{"place": "he'}
 
 
-def test_pictures_of_results_follow_in_a_user_message_in_their_order() -> None:
+def test_images_in_results_move_to_a_user_message_in_order() -> None:
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -149,7 +149,7 @@ def test_pictures_of_results_follow_in_a_user_message_in_their_order() -> None:
     assert messages[4]["images"] == [PNG, OTHER_PNG]
 
 
-def test_a_failed_result_says_so_in_its_text() -> None:
+def test_the_text_of_a_failed_result_has_the_error_mark() -> None:
     messages = _messages([user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))])
     assert messages[2]["content"] == "[error] No."
 
@@ -160,12 +160,12 @@ def test_a_failed_result_says_so_in_its_text() -> None:
 @pytest.mark.parametrize(
     ("state", "kept"), [(None, True), (OpaqueState("ollama"), True), (OpaqueState("deepseek"), False)]
 )
-def test_its_own_or_unmarked_thinking_goes_back_beside_the_text(state: OpaqueState | None, kept: bool) -> None:
+def test_thinking_of_the_issuer_is_sent_beside_the_text(state: OpaqueState | None, kept: bool) -> None:
     messages = _messages([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")])
     assert messages[1] == {"role": "assistant", "content": "Done."} | ({"thinking": "Hm."} if kept else {})
 
 
-def test_there_is_one_system_message_and_a_late_one_is_a_users_line() -> None:
+def test_a_late_system_message_becomes_a_user_line() -> None:
     assert _messages([system("A."), system("B."), user("Hi."), system("Be brief."), assistant("Ho.")]) == [
         {"role": "system", "content": "A.\nB."},
         {"role": "user", "content": "Hi."},
@@ -175,7 +175,7 @@ def test_there_is_one_system_message_and_a_late_one_is_a_users_line() -> None:
 
 
 @pytest.mark.parametrize("msgs", [[user(" ")], [assistant(ThinkingBlock("Hm."))]])
-def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
+def test_no_request_has_an_empty_list_of_messages(msgs: list[Msg]) -> None:
     assert _messages(msgs)
 
 
@@ -192,7 +192,7 @@ def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
         (AudioBlock(Base64Source("audio/mpeg", MP3)), MP3),
     ],
 )
-def test_pictures_and_sounds_go_as_raw_base64(block: Block, data: str) -> None:
+def test_images_and_audio_are_sent_as_base64_text(block: Block, data: str) -> None:
     assert _messages([user("See.", block)])[0]["images"] == [data]
 
 
@@ -200,7 +200,7 @@ PATHS: Final = ("Makefile", "etc/passwd/", "/etc/passwd", "README", "notes123", 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_string_that_looks_like_base64_and_names_a_file_never_goes_out_as_data(
+def test_base64_text_that_is_the_path_of_a_file_is_not_sent(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -223,7 +223,7 @@ def test_a_file_is_not_read_without_a_media_root(url: str) -> None:
     assert "[image left out because" in request["messages"][0]["content"]
 
 
-def test_a_file_within_a_media_root_is_read_and_goes_as_base64(tmp_path: Path) -> None:
+def test_a_file_within_a_media_root_is_sent_as_base64_text(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(base64.b64decode(PNG))
     formatter = OllamaChatFormatter(media_roots=[tmp_path])
@@ -239,7 +239,7 @@ def test_a_file_within_a_media_root_is_read_and_goes_as_base64(tmp_path: Path) -
         picture(base64.b64encode(b"<svg xmlns=''/>").decode(), "image/svg+xml"),
     ],
 )
-def test_what_the_server_cannot_take_is_described(block: Block) -> None:
+def test_media_that_the_server_refuses_are_described(block: Block) -> None:
     message = _messages([user("See.", block)])[0]
     assert "images" not in message
     assert "left out because" in message["content"]
@@ -248,7 +248,7 @@ def test_what_the_server_cannot_take_is_described(block: Block) -> None:
 # --- tools, choice, output (3.2) ---
 
 
-def test_a_tool_is_declared_with_its_whole_schema() -> None:
+def test_a_tool_is_declared_with_its_complete_schema() -> None:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
@@ -262,14 +262,14 @@ def test_a_tool_is_declared_with_its_whole_schema() -> None:
 @pytest.mark.parametrize(
     ("choice", "has_tools"), [("auto", True), ("none", False), ("required", True), ("look", True)]
 )
-def test_there_is_no_choice_so_none_means_no_tools(choice: str, has_tools: bool) -> None:
+def test_tool_choice_none_omits_the_tools(choice: str, has_tools: bool) -> None:
     plan = OllamaChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert "tool_choice" not in plan.request
     assert ("tools" in plan.request) is has_tools
     assert choice == "auto" or "tool choice" in [made.name for made in plan.ledger.syntheses]
 
 
-def test_an_output_schema_is_the_format() -> None:
+def test_an_output_schema_becomes_the_format() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     request = OllamaChatFormatter().lower([user("Go.")], response_format=schema).request
     assert request["format"] == schema

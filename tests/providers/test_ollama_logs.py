@@ -1,4 +1,4 @@
-"""Logs of Ollama's own, as messages: what our formatter writes comes back as it was."""
+"""Logs of Ollama: loading them, and loading the requests that the formatter writes."""
 
 import json
 from contextlib import suppress
@@ -36,7 +36,7 @@ LOG: Final[list[Any]] = [
 ]
 
 
-def test_a_log_is_exactly_these_messages() -> None:
+def test_each_native_message_becomes_one_message() -> None:
     assert load_native(LOG) == [
         system("You are Friday."),
         Msg("user", (picture(), TextBlock("What is this?")), "user"),
@@ -54,7 +54,7 @@ def test_a_log_is_exactly_these_messages() -> None:
     ]
 
 
-def test_a_request_and_objects_of_the_sdk_are_read_as_the_messages() -> None:
+def test_a_request_and_sdk_objects_load_like_their_messages() -> None:
     assert load_native({"model": "qwen3", "messages": LOG, "stream": False}) == load_native(LOG)
     plain = [one for one in LOG if one["role"] != "tool" and "tool_calls" not in one]
     dicts: list[Any] = [{**one, "images": [{"value": PNG}]} if "images" in one else one for one in plain]
@@ -70,13 +70,13 @@ def test_the_path_of_a_file_in_a_log_is_not_opened(tmp_path: Any) -> None:
         assert isinstance(load_native([one])[0].blocks[0], InvalidBlock)
 
 
-def test_the_log_is_left_as_it_was() -> None:
+def test_loading_does_not_change_the_log() -> None:
     before = json.dumps(LOG)
     load_native(LOG)
     assert json.dumps(LOG) == before
 
 
-def test_marks_say_where_pictures_and_sounds_stood() -> None:
+def test_images_and_audio_are_placed_at_their_marks() -> None:
     content = "See:\n[image 1]\nand hear:\n\n[audio 2]\n[image 3]"
     said = load_native([{"role": "user", "content": content, "images": [PNG, WAV, OTHER_PNG]}])[0]
     kinds = [block.text if isinstance(block, TextBlock) else block.type for block in said.blocks]
@@ -85,7 +85,7 @@ def test_marks_say_where_pictures_and_sounds_stood() -> None:
     assert isinstance(said.blocks[4], ImageBlock)
 
 
-def test_results_without_ids_go_with_their_calls_by_name_and_order() -> None:
+def test_results_without_ids_are_matched_by_name_and_order() -> None:
     def calls(*names: str) -> dict[str, Any]:
         return {
             "role": "assistant",
@@ -103,20 +103,20 @@ def test_results_without_ids_go_with_their_calls_by_name_and_order() -> None:
     assert len({first, second, third, msgs[4].tool_uses[0].id}) == 4
 
 
-def test_arguments_may_be_text_and_broken() -> None:
+def test_arguments_may_be_text_that_is_not_json() -> None:
     made = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": 1}', '{"a"')]
     whole, broken = load_native([{"role": "assistant", "tool_calls": made}])[0].tool_uses
     assert (whole.input, whole.raw_input) == ({"a": 1}, '{"a": 1}')
     assert broken.raw_is_broken
 
 
-def test_an_error_of_a_tool_is_one_again() -> None:
+def test_the_error_mark_of_a_result_is_read() -> None:
     msgs = [user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))]
     request = OllamaChatFormatter().lower(msgs).request
     assert load_native(request)[2].tool_results[0] == ToolResultBlock("c1", "look", "No.", True)
 
 
-def test_what_cannot_be_read_is_kept_with_its_place() -> None:
+def test_an_unreadable_part_becomes_an_invalid_block_with_its_place() -> None:
     log = [
         "hello",
         {"role": "user", "content": ["x"], "images": ["%%%"]},
@@ -130,12 +130,12 @@ def test_what_cannot_be_read_is_kept_with_its_place() -> None:
     assert (msgs[2].name, msgs[2].role) == ("critic", "user")
 
 
-def test_what_else_a_message_says_is_metadata() -> None:
+def test_unknown_keys_of_a_message_become_metadata() -> None:
     assert load_native([{"role": "user", "content": "x", "at": 3}])[0].metadata == {"at": 3}
 
 
 @pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
-def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
+def test_a_value_that_is_not_a_log_is_refused(found: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(found)
     assert caught.value.place == "messages"
@@ -143,7 +143,7 @@ def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
 
 @examples(150)
 @given(histories(5))
-def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg]) -> None:
+def test_loading_a_formatted_request_returns_the_same_messages(msgs: list[Msg]) -> None:
     request = OllamaChatFormatter().lower(msgs).request
     loaded = load_native(request)
     assert OllamaChatFormatter().lower(loaded).request == request
@@ -151,7 +151,7 @@ def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg]) -> None
 
 @examples(150)
 @given(mangled([{"messages": LOG}]))
-def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
+def test_a_mangled_log_loads_or_raises_a_message_error(found: Any) -> None:
     with suppress(MessageError):
         msgs = load_native(found)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

@@ -58,7 +58,7 @@ def _line(done: bool = False, **message: Any) -> dict[str, Any]:
 
 
 def _lines(reply: dict[str, Any], *cuts: int) -> list[dict[str, Any]]:
-    """The lines that a server would have sent for a reply, its texts cut into pieces."""
+    """Returns the lines of a stream for a reply, with its texts in pieces."""
     message = reply["message"]
     lines = [_line(content="", thinking=piece) for piece in cut(message.get("thinking", ""), cuts)]
     lines += [_line(content=piece) for piece in cut(message.get("content", ""), cuts)]
@@ -77,7 +77,7 @@ def _streamed(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
     return msg, events + parser.drain()
 
 
-def test_a_whole_reply_is_exactly_this() -> None:
+def test_a_whole_reply_becomes_a_message() -> None:
     msg = parse_response(REPLY)
     thought, said, first, second = msg.blocks
     assert thought == ThinkingBlock("They want me to look.", OpaqueState("ollama", model="qwen3"))
@@ -99,7 +99,7 @@ def test_a_whole_reply_is_exactly_this() -> None:
     }
 
 
-def test_the_same_call_of_another_turn_has_another_id() -> None:
+def test_the_same_call_in_another_turn_gets_another_id() -> None:
     calls = [{"function": {"name": "look", "arguments": {"place": "here"}}}] * 2
     body = {"model": "m", "message": {"role": "assistant", "content": "", "tool_calls": calls}, "done": True}
     turns = [parse_response({**body, "created_at": f"2026-11-20T10:00:0{second}Z"}) for second in range(2)]
@@ -107,7 +107,7 @@ def test_the_same_call_of_another_turn_has_another_id() -> None:
     assert turns[0] == parse_response({**body, "created_at": "2026-11-20T10:00:00Z"})
 
 
-def test_the_sdks_object_is_read_as_its_dict_but_for_the_ids_that_it_lost() -> None:
+def test_an_sdk_object_is_read_like_its_dict_except_for_lost_ids() -> None:
     without = json.loads(json.dumps(REPLY))
     del without["message"]["tool_calls"][0]["id"]
     del without["message"]["tool_calls"][0]["function"]["index"]
@@ -126,7 +126,7 @@ def test_the_path_of_a_file_in_a_reply_is_not_opened(tmp_path: Any) -> None:
 
 @examples(80)
 @given(st.lists(st.integers(0, 400), max_size=8), st.lists(st.integers(0, 4_000), max_size=8))
-def test_any_chunking_gives_the_message_of_the_whole(cuts: list[int], byte_cuts: list[int]) -> None:
+def test_any_chunks_give_the_message_of_the_whole_reply(cuts: list[int], byte_cuts: list[int]) -> None:
     whole = parse_response(REPLY)
     lines = _lines(REPLY, *cuts)
     assert _streamed(*lines)[0] == whole
@@ -135,7 +135,7 @@ def test_any_chunking_gives_the_message_of_the_whole(cuts: list[int], byte_cuts:
     assert _streamed(raw.removesuffix(b"\n"))[0] == whole
 
 
-def test_events_come_as_the_lines_do() -> None:
+def test_events_are_returned_as_soon_as_lines_are_complete() -> None:
     _, events = _streamed(*_lines(REPLY, 6))
     kinds = [event.type for event in events]
     assert events[0] == MessageStart(None, "qwen3")
@@ -145,7 +145,7 @@ def test_events_come_as_the_lines_do() -> None:
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look at the 猫 🙂."
 
 
-def test_several_calls_come_in_one_line_or_in_several() -> None:
+def test_calls_may_share_a_line_or_have_separate_lines() -> None:
     calls: list[dict[str, Any]] = [{"function": {"name": name, "arguments": {}}} for name in ("a", "b", "c")]
     one, _ = _streamed(_line(tool_calls=calls), _line(done=True, content=""))
     several, _ = _streamed(_line(tool_calls=calls[:1]), _line(tool_calls=calls[1:]), _line(done=True, content=""))
@@ -158,13 +158,13 @@ def test_several_calls_come_in_one_line_or_in_several() -> None:
     ("arguments", "expected"),
     [('{"place": "here"}', {"place": "here"}), ("", {}), (None, {}), ([1], {}), ({}, {})],
 )
-def test_arguments_are_an_object_or_its_text(arguments: Any, expected: Any) -> None:
+def test_arguments_are_an_object_or_json_text(arguments: Any, expected: Any) -> None:
     msg, events = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": arguments}}]))
     assert msg.tool_uses[0].input == expected
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
 
 
-def test_argument_text_that_is_cut_off_is_kept() -> None:
+def test_truncated_argument_text_is_kept() -> None:
     msg, _ = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": '{"pla'}}]))
     assert (msg.tool_uses[0].input, msg.tool_uses[0].raw_input) == ({}, '{"pla')
     assert msg.tool_uses[0].metadata == {"incomplete": True}
@@ -174,7 +174,7 @@ def test_argument_text_that_is_cut_off_is_kept() -> None:
     ("native", "expected"),
     [("stop", "stop"), ("length", "length"), ("load", "other"), ("something new", "other"), (None, "stop")],
 )
-def test_the_reason_is_one_of_ours_beside_the_servers_word(native: str | None, expected: str) -> None:
+def test_each_finish_reason_is_mapped_and_the_native_reason_kept(native: str | None, expected: str) -> None:
     done = {"model": "m", "message": {"role": "assistant", "content": "x"}, "done": True}
     msg = parse_response({**done, "done_reason": native} if native else done)
     assert msg.finish_reason == expected
@@ -185,7 +185,7 @@ def test_a_reply_without_counters_has_no_usage() -> None:
     assert parse_response({"message": {"role": "assistant", "content": "x"}, "done": True}).usage is None
 
 
-def test_an_error_in_the_stream_keeps_what_came() -> None:
+def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
     msg, events = _streamed(_line(content="Half an"), b'{"error": "an error was encountered"}\n')
     assert msg.text == "Half an"
     assert msg.finish_reason is FinishReason.ERROR
@@ -193,26 +193,26 @@ def test_an_error_in_the_stream_keeps_what_came() -> None:
     assert (msg.metadata or {})["reply"]["error"] == {"message": "an error was encountered"}
 
 
-def test_a_stream_that_breaks_off_says_so() -> None:
+def test_an_interrupted_stream_has_the_reason_interrupted() -> None:
     msg, events = _streamed(*_lines(REPLY, 5)[:3])
     assert msg.finish_reason is FinishReason.INTERRUPTED
     assert events[-1] == MessageEnd(FinishReason.INTERRUPTED)
 
 
 @pytest.mark.parametrize("body", [{"error": "model 'x' not found"}, '{"error": "model \'x\' not found"}'])
-def test_an_error_instead_of_a_reply_is_quoted(body: Any) -> None:
+def test_the_text_of_an_error_reply_is_in_the_exception(body: Any) -> None:
     with pytest.raises(MessageError, match="model 'x' not found"):
         parse_response(body)
 
 
 @pytest.mark.parametrize("body", [{}, {"response": "x"}, {"message": "x"}, "[]", "nothing", 3, None, []])
-def test_what_is_no_reply_is_refused_by_name(body: Any) -> None:
+def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
     with pytest.raises(MessageError) as caught:
         parse_response(body)
     assert caught.value.place == "reply"
 
 
-def test_pictures_and_sounds_of_a_reply_are_told_by_their_bytes() -> None:
+def test_the_media_type_of_a_reply_is_detected_from_its_bytes() -> None:
     msg = parse_response(_line(done=True, content="See.", images=[PNG, WAV, "%%%", "QUJD", 3]))
     text, picture, sound = msg.blocks
     assert text == TextBlock("See.")
@@ -221,7 +221,7 @@ def test_pictures_and_sounds_of_a_reply_are_told_by_their_bytes() -> None:
     assert (picture.source.media_type, sound.source.media_type) == ("image/png", "audio/wav")
 
 
-def test_log_probabilities_stand_with_their_text() -> None:
+def test_log_probabilities_are_metadata_of_the_text() -> None:
     one, two = {"token": "a", "logprob": -0.1}, {"token": "b", "logprob": float("-inf")}
     lines = [
         {**_line(content="a"), "logprobs": [one]},
@@ -233,7 +233,7 @@ def test_log_probabilities_stand_with_their_text() -> None:
     assert whole.blocks[0].metadata == {"logprobs": [one, {"token": "b", "logprob": None}]}
 
 
-def test_the_speaker_and_the_tools_have_the_names_of_the_conversation() -> None:
+def test_a_reply_has_the_original_names_of_its_speaker_and_tools() -> None:
     msg = parse_response(REPLY, name="Friday", tool_names={"look": "look.at"})
     assert msg.name == "Friday"
     assert {call.name for call in msg.tool_uses} == {"look.at"}
@@ -248,7 +248,7 @@ def test_mangled_lines_never_raise(events: list[Any]) -> None:
 
 @examples(100)
 @given(mangled([REPLY]))
-def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
+def test_a_mangled_reply_is_parsed_or_raises_a_message_error(reply: Any) -> None:
     with suppress(MessageError):
         msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg
