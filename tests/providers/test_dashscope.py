@@ -384,7 +384,7 @@ def test_only_models_without_default_thinking_get_a_named_tool_choice(provider: 
     assert asked["tool_choice"] == {"type": "function", "function": {"name": "look"}}
     unknown = chat(provider).lower([user("Go.")], tools=[LOOK], tool_choice="look")
     assert unknown.request.get("tool_choice", "auto") == "auto"
-    assert [made.name for made in unknown.ledger.syntheses] == ["tool choice"]
+    assert [synthesis.name for synthesis in unknown.ledger.syntheses] == ["tool choice"]
 
 
 @pytest.mark.parametrize("provider", BOTH)
@@ -399,14 +399,14 @@ def test_a_schema_becomes_json_object_with_the_schema_in_the_system_prompt(provi
 
 @pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize(
-    ("state", "kept"), [(None, True), (OpaqueState("dashscope"), True), (OpaqueState("deepseek"), False)]
+    ("state", "is_kept"), [(None, True), (OpaqueState("dashscope"), True), (OpaqueState("deepseek"), False)]
 )
 def test_thinking_of_the_issuer_is_sent_as_reasoning_content(
-    provider: str, state: OpaqueState | None, kept: bool
+    provider: str, state: OpaqueState | None, is_kept: bool
 ) -> None:
     request = chat(provider).lower([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")]).request
     message = request["messages"][1]
-    assert message.get("reasoning_content") == ("Hm." if kept else None)
+    assert message.get("reasoning_content") == ("Hm." if is_kept else None)
     assert texts_of(message) == ["Done."]
 
 

@@ -84,14 +84,14 @@ def test_the_kind_of_media_is_a_key_or_the_type() -> None:
         {"type": "audio", "data": WAV, "format": "wav"},
         {"video": ["https://example.com/1.png", "https://example.com/2.png"], "fps": 1},
     ]
-    said = load_native([{"role": "user", "content": parts}])[0]
-    assert said.blocks[:3] == (
+    msg = load_native([{"role": "user", "content": parts}])[0]
+    assert msg.blocks[:3] == (
         ImageBlock(URLSource("https://example.com/a.png")),
         AudioBlock(URLSource("https://example.com/a.wav")),
         VideoBlock(URLSource("oss://bucket/a.mp4"), state=_fields(fps=2)),
     )
-    assert isinstance(said.blocks[3], AudioBlock)
-    assert said.blocks[4:] == (OpaqueBlock("dashscope", parts[4]),)
+    assert isinstance(msg.blocks[3], AudioBlock)
+    assert msg.blocks[4:] == (OpaqueBlock("dashscope", parts[4]),)
 
 
 def test_loading_does_not_change_the_log() -> None:
@@ -181,10 +181,10 @@ def test_loading_and_formatting_again_adds_no_second_line_break() -> None:
         assert request["messages"] == [{"role": "user", "content": [{"text": "\nhi"}]}]
 
 
-@pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
-def test_a_value_that_is_not_a_log_is_refused(found: Any) -> None:
+@pytest.mark.parametrize("log", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
+def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
-        load_native(found)
+        load_native(log)
     assert caught.value.place == "messages"
 
 
@@ -200,7 +200,7 @@ def test_loading_a_formatted_request_returns_the_same_messages(
 
 @examples(150)
 @given(mangled([{"messages": LOG}]))
-def test_a_mangled_log_loads_or_raises_a_message_error(found: Any) -> None:
+def test_a_mangled_log_loads_or_raises_a_message_error(value: Any) -> None:
     with suppress(MessageError):
-        msgs = load_native(found)
+        msgs = load_native(value)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

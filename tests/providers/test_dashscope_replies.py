@@ -1,4 +1,4 @@
-"""Replies of DashScope's native API: whole and streamed, with increments and cumulative, of both paths and SDKs."""
+"""Replies of DashScope's native API: whole and streamed, as increments and cumulative, of both paths and SDKs."""
 
 import base64
 import copy
@@ -173,10 +173,10 @@ def test_objects_of_the_classic_sdk_are_read_as_dicts(kind: Any) -> None:
             DashScopeAPIResponse(200, body["request_id"], "", "", body["output"], body["usage"], {})
         )
 
-    found = answer(REPLY)
+    response = answer(REPLY)
     with pytest.raises(AttributeError):
-        _ = found.output.choices[0].nothing
-    assert parse_response(found) == parse_response(REPLY)
+        _ = response.output.choices[0].nothing
+    assert parse_response(response) == parse_response(REPLY)
     events = _increments([3, 5])
     assert _streamed(*map(answer, events))[0] == parse_response(REPLY)
 
@@ -190,9 +190,9 @@ def test_objects_of_the_new_client_are_read_as_dicts() -> None:
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.lists(st.integers(0, 9_000), max_size=6), st.booleans())
 def test_any_chunks_of_increments_give_the_message_of_the_whole_reply(
-    cuts: list[int], listed: bool, byte_cuts: list[int], told: bool
+    cuts: list[int], listed: bool, byte_cuts: list[int], has_request: bool
 ) -> None:
-    request = {"incremental_output": True} if told else None
+    request = {"incremental_output": True} if has_request else None
     events = _increments(cuts, listed)
     whole = parse_response(REPLY, request=request)
     assert _streamed(*events, request=request)[0] == whole
@@ -202,9 +202,9 @@ def test_any_chunks_of_increments_give_the_message_of_the_whole_reply(
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.booleans())
 def test_any_chunks_of_cumulative_events_give_the_message_of_the_whole_reply(
-    cuts: list[int], listed: bool, told: bool
+    cuts: list[int], listed: bool, has_request: bool
 ) -> None:
-    request = {"parameters": {"incremental_output": False}} if told else None
+    request = {"parameters": {"incremental_output": False}} if has_request else None
     assert _streamed(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
 
 
@@ -303,15 +303,15 @@ def test_an_interrupted_stream_keeps_its_arguments_so_far() -> None:
 def test_a_truncated_reply_marks_a_last_call_without_arguments_as_incomplete(arguments: Any) -> None:
     calls = [_call(0, *CALLS[0]), _call(1, "call_2", "remove", arguments)]
     event = _event(reason="length", calls=calls)
-    found, _ = _streamed(event)
-    assert found == parse_response(event)
-    assert [block.metadata for block in found.tool_uses] == [None, {"incomplete": True}]
+    msg, _ = _streamed(event)
+    assert msg == parse_response(event)
+    assert [block.metadata for block in msg.tool_uses] == [None, {"incomplete": True}]
 
 
 @pytest.mark.parametrize("arguments", ["{}", {"a": 1}])
 def test_complete_arguments_of_a_truncated_reply_are_not_marked(arguments: Any) -> None:
-    found = parse_response(_event(reason="length", calls=[_call(0, "call_1", "look", arguments)]))
-    assert found.tool_uses[0].metadata is None
+    msg = parse_response(_event(reason="length", calls=[_call(0, "call_1", "look", arguments)]))
+    assert msg.tool_uses[0].metadata is None
 
 
 def test_calls_without_an_index_are_assigned_by_position() -> None:
@@ -332,11 +332,11 @@ def test_calls_with_one_index_are_distinguished_by_id() -> None:
 def test_another_name_after_complete_arguments_begins_another_call(more: dict[str, Any], arguments: str) -> None:
     names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
     calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
-    found, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
-    assert [(block.name, block.input) for block in found.tool_uses] == [
+    msg, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
+    assert [(block.name, block.input) for block in msg.tool_uses] == [
         (name, json.loads(arguments)) for name in names
     ]
-    assert len({block.id for block in found.tool_uses}) == len(names)
+    assert len({block.id for block in msg.tool_uses}) == len(names)
 
 
 def test_generated_images_keep_their_position() -> None:
@@ -368,12 +368,12 @@ def test_audio_is_a_url_or_joined_pieces() -> None:
 
 
 def test_search_results_become_citations_of_the_text() -> None:
-    found = [{"index": 1, "title": "T", "url": "https://example.com", "site_name": "S"}]
+    results = [{"index": 1, "title": "T", "url": "https://example.com", "site_name": "S"}]
     events = [_event("Sun"), _event("ny.", "stop")]
     for event in events:
-        event["output"]["search_info"] = {"search_results": found}
+        event["output"]["search_info"] = {"search_results": results}
     msg, _ = _streamed(*events)
-    assert msg.blocks == (TextBlock("Sunny.", metadata={"citations": found}),)
+    assert msg.blocks == (TextBlock("Sunny.", metadata={"citations": results}),)
 
 
 @examples(200)

@@ -53,9 +53,9 @@ SIGNED: Final = OpaqueState("gemini", thought_signature="c2ln")
 
 def _request(msgs: list[Msg], model: str | None = None, **asked: Any) -> dict[str, Any]:
     request = GeminiChatFormatter(model).lower(msgs, **asked).request
-    found = problems("gemini", request)
+    violations = problems("gemini", request)
     # Signatures are optional before Gemini 3 (2.4); the checker knows the current models' rule alone.
-    assert [one for one in found if model != OLD or "thought_signature" not in one] == []
+    assert [text for text in violations if model != OLD or "thought_signature" not in text] == []
     return request
 
 
@@ -302,8 +302,8 @@ def test_parts_of_a_history_frame_have_no_signature() -> None:
 
 
 def _picture_result(model: str | None, block: Block) -> list[dict[str, Any]]:
-    made = ToolResultBlock("c1", "look", (TextBlock("See."), block))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    return _contents([user("Go."), assistant(call("c1")), system(made)], model)
+    result = ToolResultBlock("c1", "look", (TextBlock("See."), block))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return _contents([user("Go."), assistant(call("c1")), system(result)], model)
 
 
 def test_a_function_response_for_gemini_3_contains_images() -> None:

@@ -25,8 +25,8 @@ def _client(server: LoopbackServer, aiohttp: bool, **more: Any) -> Any:
     from google.genai import types
 
     own = {} if aiohttp else {"async_client_args": {"transport": httpx2.AsyncHTTPTransport()}}
-    found: dict[str, Any] = {"base_url": server.url("gemini"), **own, **more}
-    return genai.Client(api_key="k", http_options=types.HttpOptions(**found))
+    http_options: dict[str, Any] = {"base_url": server.url("gemini"), **own, **more}
+    return genai.Client(api_key="k", http_options=types.HttpOptions(**http_options))
 
 
 async def _close(client: Any) -> None:

@@ -243,8 +243,8 @@ def test_a_generated_id_differs_from_the_ids_in_the_log() -> None:
     ]
     assert _paired(_loop(calls, answers)) == [("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h")]
     request = GeminiChatFormatter().lower(load_native(_loop(calls, answers))).request
-    told = [part["function_response"] for part in request["contents"][2]["parts"]]
-    assert {(one["name"], one["response"]["output"]) for one in told} == {
+    responses = [part["function_response"] for part in request["contents"][2]["parts"]]
+    assert {(one["name"], one["response"]["output"]) for one in responses} == {
         ("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h"),
     }  # fmt: skip
 
@@ -367,10 +367,10 @@ def test_a_file_at_a_public_url_becomes_media(uri: str) -> None:
 
 def test_the_object_of_a_response_is_sent_back_only_if_its_text_is_unchanged() -> None:
     *head, last = load_native(_answered({"temperature": 12}))
-    (found,) = last.tool_results
-    assert isinstance(found.output[0], TextBlock)
-    told = replace(found, output=(replace(found.output[0], text="cut"),))
-    request = GeminiChatFormatter().lower([*head, replace(last, content=(told,))]).request
+    (result,) = last.tool_results
+    assert isinstance(result.output[0], TextBlock)
+    changed = replace(result, output=(replace(result.output[0], text="cut"),))
+    request = GeminiChatFormatter().lower([*head, replace(last, content=(changed,))]).request
     assert request["contents"][2]["parts"][0]["function_response"]["response"] == {"output": "cut"}
 
 
@@ -419,9 +419,9 @@ def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) ->
 @pytest.mark.parametrize(
     "found", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
 )
-def test_a_value_that_is_not_a_log_is_refused(found: object) -> None:
+def test_a_value_that_is_not_a_log_is_refused(value: object) -> None:
     with pytest.raises(MessageError, match="contents"):
-        load_native(found)
+        load_native(value)
 
 
 def test_the_provider_has_a_loader() -> None:
@@ -451,7 +451,7 @@ logs = st.lists(
     ),
     min_size=1,
     max_size=4,
-).map(lambda found: [msg for piece in found for msg in piece])
+).map(lambda value: [msg for piece in value for msg in piece])
 
 
 @examples(100)

@@ -79,10 +79,10 @@ RATINGS: Final = [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGL
 
 def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: Any) -> dict[str, Any]:
     """Returns a whole reply with these parts."""
-    told = {"finishReason": reason} if reason else {}
+    finish = {"finishReason": reason} if reason else {}
     content = {"role": "model", "parts": list(parts)}
     return {
-        "candidates": [{"content": content, **told, "index": 0, **candidate}],
+        "candidates": [{"content": content, **finish, "index": 0, **candidate}],
         "usageMetadata": USAGE,
         "modelVersion": MODEL,
         "responseId": "r1",
@@ -92,15 +92,15 @@ def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: A
 WHOLE: Final = whole_of(*PARTS, safetyRatings=RATINGS, groundingMetadata={"webSearchQueries": ["cats"]})
 
 
-def as_sdk_object(found: dict[str, Any]) -> Any:
+def as_sdk_object(value: dict[str, Any]) -> Any:
     from google.genai import types
 
-    return types.GenerateContentResponse.model_validate(json.loads(json.dumps(found)))
+    return types.GenerateContentResponse.model_validate(json.loads(json.dumps(value)))
 
 
-def in_snake_case(found: Any) -> Any:
+def in_snake_case(value: Any) -> Any:
     """Returns a reply with its keys in snake_case, except for the arguments of tools."""
-    return as_sdk_object(found).model_dump(exclude_none=True)
+    return as_sdk_object(value).model_dump(exclude_none=True)
 
 
 def streamed(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
@@ -167,26 +167,26 @@ def test_a_whole_reply_becomes_a_message() -> None:
 
 
 def test_an_sdk_object_its_dicts_and_json_text_are_read_alike() -> None:
-    made, expected = as_sdk_object(WHOLE), parse_response(WHOLE)
-    assert parse_response(made) == expected
-    assert parse_response(made.model_dump()) == expected
+    sdk_object, expected = as_sdk_object(WHOLE), parse_response(WHOLE)
+    assert parse_response(sdk_object) == expected
+    assert parse_response(sdk_object.model_dump()) == expected
     assert parse_response(in_snake_case(WHOLE)) == expected
-    assert parse_response(made.model_dump(mode="json", by_alias=True)) == expected
-    assert parse_response(made.model_dump_json()) == expected
+    assert parse_response(sdk_object.model_dump(mode="json", by_alias=True)) == expected
+    assert parse_response(sdk_object.model_dump_json()) == expected
     assert parse_response(json.dumps(WHOLE)) == expected
 
 
 def test_signatures_of_both_alphabets_become_standard_base64() -> None:
     for spelling in (URL_SAFE, STANDARD, URL_SAFE.rstrip("="), f" {STANDARD}\n"):
-        found = parse_response(whole_of({"text": "Hi.", "thoughtSignature": spelling}))
-        assert found.blocks == (TextBlock("Hi.", state=signed()),)
+        msg = parse_response(whole_of({"text": "Hi.", "thoughtSignature": spelling}))
+        assert msg.blocks == (TextBlock("Hi.", state=signed()),)
 
 
 def test_a_signature_stays_with_its_part() -> None:
     parts = [{"text": "a"}, {"text": "b", "thoughtSignature": "AAAA"}, {"text": "c"}, {"text": "d"}]
-    found = parse_response(whole_of(*parts))
-    assert found.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
-    assert next_parts(found) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
+    msg = parse_response(whole_of(*parts))
+    assert msg.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
+    assert next_parts(msg) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
 
 
 def test_two_texts_with_signatures_are_not_joined() -> None:
@@ -200,14 +200,14 @@ def test_a_signature_without_text_becomes_an_empty_text() -> None:
 
 
 def test_thinking_keeps_its_signature() -> None:
-    found = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
-    assert found.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
-    assert next_parts(found)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
+    msg = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
+    assert msg.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
+    assert next_parts(msg)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
 
 
 def test_texts_around_another_part_are_separate_blocks() -> None:
-    found = parse_response(whole_of({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
-    assert [block.type for block in found.blocks] == ["text", "opaque", "opaque", "text"]
+    msg = parse_response(whole_of({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
+    assert [block.type for block in msg.blocks] == ["text", "opaque", "opaque", "text"]
 
 
 def test_a_call_without_an_id_always_gets_the_same_id() -> None:
@@ -224,39 +224,39 @@ def test_a_call_without_an_id_always_gets_the_same_id() -> None:
 
 def test_a_generated_image_is_sent_back_with_its_signature() -> None:
     blob = {"mimeType": "image/png", "data": PNG.replace("+", "-").replace("/", "_")}
-    found = parse_response(whole_of({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
+    msg = parse_response(whole_of({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
     picture = ImageBlock(Base64Source("image/png", PNG), state=signed())
-    assert found.blocks == (TextBlock("Here."), picture)
-    assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert msg.blocks == (TextBlock("Here."), picture)
+    assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
     data = {"mime_type": "image/png", "data": PNG}
-    assert next_parts(found)[1] == {"inline_data": data, "thought_signature": STANDARD}
+    assert next_parts(msg)[1] == {"inline_data": data, "thought_signature": STANDARD}
 
 
 def test_another_provider_gets_an_image_without_its_signature_and_a_ledger_entry() -> None:
-    found = parse_response(
+    msg = parse_response(
         whole_of({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
     )
-    plan = load_provider("openai-responses").chat_formatter().lower([user("Draw."), found, user("Nice.")])
+    plan = load_provider("openai-responses").chat_formatter().lower([user("Draw."), msg, user("Nice.")])
     assert "AAAA" not in json.dumps(plan.request)
     assert PNG in json.dumps(plan.request)
 
 
 def test_an_image_from_thinking_is_sent_back_as_a_thought() -> None:
     blob = {"mimeType": "image/png", "data": PNG}
-    found = parse_response(whole_of({"inlineData": blob, "thought": True}, {"text": "Done."}))
-    assert found.media[0].state == signed(None, thought=True)
-    assert next_parts(found)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
+    msg = parse_response(whole_of({"inlineData": blob, "thought": True}, {"text": "Done."}))
+    assert msg.media[0].state == signed(None, thought=True)
+    assert next_parts(msg)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
 
 
 def test_the_media_type_decides_the_kind_of_media() -> None:
-    found = parse_response(
+    msg = parse_response(
         whole_of(
             {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": WAV}},
             {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/a"}},
             {"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}},
         )
     )
-    assert found.blocks == (
+    assert msg.blocks == (
         AudioBlock(Base64Source("audio/L16;codec=pcm;rate=24000", WAV)),
         VideoBlock(URLSource("https://example.com/a", "video/mp4")),
         DocumentBlock(Base64Source("application/pdf", WAV), title="a.pdf"),
@@ -265,24 +265,24 @@ def test_the_media_type_decides_the_kind_of_media() -> None:
 
 def test_unreadable_parts_become_notes() -> None:
     broken = {"inlineData": {"mimeType": "image/png", "data": "%%%"}}
-    found = parse_response(whole_of({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
-    assert found.blocks == (TextBlock("Hi."),)
-    assert [sorted(part) for part in reply_of(found)["unread_parts"]] == [["hologram"], ["inline_data"]]
+    msg = parse_response(whole_of({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
+    assert msg.blocks == (TextBlock("Hi."),)
+    assert [sorted(part) for part in reply_of(msg)["unread_parts"]] == [["hologram"], ["inline_data"]]
 
 
 def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
     args = {"searchQuery": "cats"}
     asked = {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": args}, "thoughtSignature": "AAAA"}
-    told = {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}}
+    tool_response = {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}}
     call = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "args": args}
     answer = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}
-    assert next_parts(parse_response(whole_of(asked, told, {"text": "Cats."}))) == [
+    assert next_parts(parse_response(whole_of(asked, tool_response, {"text": "Cats."}))) == [
         {"tool_call": call, "thought_signature": "AAAA"},
         {"tool_response": answer},
         {"text": "Cats."},
     ]
     assert next_parts(parse_response(whole_of(asked, {"text": "Cats."}))) == [{"text": "Cats."}]
-    assert next_parts(parse_response(whole_of(told, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(whole_of(tool_response, {"text": "Cats."}))) == [{"text": "Cats."}]
     assert next_parts(parse_response(whole_of(CODE, {"text": "Cats."}))) == [{"text": "Cats."}]
 
 
@@ -305,9 +305,9 @@ def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
     ],
 )
 def test_each_finish_reason_is_mapped_and_the_native_reason_kept(native: str, reason: str) -> None:
-    found = parse_response(whole_of({"text": "Well."}, reason=native))
-    assert found.finish_reason == FinishReason(reason)
-    assert reply_of(found)["native_finish_reason"] == native
+    msg = parse_response(whole_of({"text": "Well."}, reason=native))
+    assert msg.finish_reason == FinishReason(reason)
+    assert reply_of(msg)["native_finish_reason"] == native
 
 
 def test_a_reply_with_calls_and_stop_in_each_chunk_ends_for_tool_use() -> None:
@@ -328,27 +328,27 @@ def test_a_malformed_call_is_an_error_without_content() -> None:
         {"content": {"role": "model"}},
     ]
     for content in contents:
-        found = parse_response({"candidates": [{**candidate, **content}]})
-        assert (found.finish_reason, found.blocks) == (FinishReason.ERROR, ())
-        assert reply_of(found)["finish_message"] == "print(look("
+        msg = parse_response({"candidates": [{**candidate, **content}]})
+        assert (msg.finish_reason, msg.blocks) == (FinishReason.ERROR, ())
+        assert reply_of(msg)["finish_message"] == "print(look("
 
 
 def test_a_blocked_prompt_has_no_candidates() -> None:
     whole = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
     for form in (whole, as_sdk_object(whole), json.dumps(whole)):
-        found = parse_response(form)
-        assert (found.finish_reason, found.blocks) == (FinishReason.CONTENT_FILTER, ())
-        assert reply_of(found)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
-        assert found.usage == Usage(4)
+        msg = parse_response(form)
+        assert (msg.finish_reason, msg.blocks) == (FinishReason.CONTENT_FILTER, ())
+        assert reply_of(msg)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
+        assert msg.usage == Usage(4)
     assert streamed([whole])[0] == parse_response(whole)
 
 
 def test_only_the_first_of_several_candidates_is_read() -> None:
     other = {"content": {"parts": [{"text": "Ho."}]}, "finishReason": "STOP", "index": 1}
     whole = whole_of({"text": "Hi."})
-    found = parse_response({**whole, "candidates": [*whole["candidates"], other]})
-    assert found.text == "Hi."
-    assert reply_of(found)["other_candidates"] is True
+    msg = parse_response({**whole, "candidates": [*whole["candidates"], other]})
+    assert msg.text == "Hi."
+    assert reply_of(msg)["other_candidates"] is True
 
 
 def test_an_error_body_raises_with_the_text_of_the_provider() -> None:
@@ -357,10 +357,10 @@ def test_an_error_body_raises_with_the_text_of_the_provider() -> None:
         parse_response(body)
 
 
-@pytest.mark.parametrize("found", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
-def test_a_value_that_is_not_a_reply_is_refused(found: object) -> None:
+@pytest.mark.parametrize("value", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
+def test_a_value_that_is_not_a_reply_is_refused(value: object) -> None:
     with pytest.raises(MessageError, match="reply"):
-        parse_response(found)
+        parse_response(value)
 
 
 # -- streams ---------------------------------------------------------------------------------------------------
@@ -442,22 +442,22 @@ def test_citations_of_several_chunks_add_up() -> None:
         whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [one]}),
         whole_of({"text": "b"}, citationMetadata={"citations": [one, two]}),
     ]
-    told = reply_of(streamed(chunks)[0])["citation_metadata"]["citations"]
-    assert told == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
+    citations = reply_of(streamed(chunks)[0])["citation_metadata"]["citations"]
+    assert citations == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
 
 
 def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
     error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
-    found, told = streamed([chunk_of({"text": "Hel"}), error])
-    assert (found.text, found.finish_reason) == ("Hel", FinishReason.ERROR)
-    assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in told
+    msg, events = streamed([chunk_of({"text": "Hel"}), error])
+    assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.ERROR)
+    assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in events
     raw = sse([chunk_of({"text": "Hel"}), error], named=False)
-    assert streamed([raw])[0] == found
+    assert streamed([raw])[0] == msg
 
 
 def test_an_interrupted_stream_keeps_the_blocks_so_far() -> None:
-    found = streamed([chunk_of({"text": "Hel"})])[0]
-    assert (found.text, found.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
+    msg = streamed([chunk_of({"text": "Hel"})])[0]
+    assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
 
 
 def partial(*pieces: dict[str, Any], goes_on: bool, **call: Any) -> dict[str, Any]:
@@ -475,8 +475,8 @@ STREAMED_CALL: Final = [
 
 
 def test_arguments_that_vertex_streams_by_path_are_joined() -> None:
-    found = streamed([*STREAMED_CALL, chunk_of({"functionCall": {}}), whole_of()])[0]
-    (call,) = found.tool_uses
+    msg = streamed([*STREAMED_CALL, chunk_of({"functionCall": {}}), whole_of()])[0]
+    (call,) = msg.tool_uses
     assert call.input == {"city": "New York", "rooms": [None, {"beds": 2}], "is late": True, "x": None}
     assert (call.id, call.name, call.metadata) == ("a1", "book", None)
 
@@ -490,8 +490,8 @@ def test_truncated_arguments_are_incomplete() -> None:
 
 @pytest.mark.parametrize("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
 def test_an_invalid_path_is_ignored(path: str) -> None:
-    found = streamed([*STREAMED_CALL[:3], partial({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
-    assert found.tool_uses[0].input["city"] == "New York"
+    msg = streamed([*STREAMED_CALL[:3], partial({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
+    assert msg.tool_uses[0].input["city"] == "New York"
 
 
 # -- the round trip --------------------------------------------------------------------------------------------
@@ -611,17 +611,17 @@ def test_mangled_chunks_and_replies_raise_only_message_errors(data: st.DataObjec
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"}
     original = whole_of(*PARTS, picture, safetyRatings=RATINGS, citationMetadata={"citations": [{"uri": "x"}]})
     try:
-        found = parse_response(data.draw(mangled(original)))
+        msg = parse_response(data.draw(mangled(original)))
     except MessageError:
         pass
     else:
-        GeminiChatFormatter().lower([user("Hi."), found, user("Go on.")])
+        GeminiChatFormatter().lower([user("Hi."), msg, user("Go on.")])
     chunks = [*chunks_of(original, [0.5], [1, 3, 5]), *STREAMED_CALL]
     broken = [data.draw(mangled(chunk)) if data.draw(st.integers(0, 3)) == 0 else chunk for chunk in chunks]
     parser = GeminiStreamParser()
     for chunk in broken:
         if isinstance(chunk, dict):
             parser.feed(cast("dict[str, Any]", chunk))
-    found = parser.finish()
-    assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    GeminiChatFormatter().lower([user("Hi."), found, user("Go on.")])
+    msg = parser.finish()
+    assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
+    GeminiChatFormatter().lower([user("Hi."), msg, user("Go on.")])

@@ -106,11 +106,11 @@ def test_a_part_with_only_metadata_in_a_reply_is_kept(part: Json) -> None:
 FREE: Final = ("args", "response", "parametersJsonSchema", "responseJsonSchema", "labels", "properties")
 
 
-def _snake_keys(found: Any) -> list[str]:
+def _snake_keys(value: Any) -> list[str]:
     """Returns the keys in snake_case, except for the keys of the caller."""
-    if isinstance(found, list):
-        return [key for item in cast("list[Any]", found) for key in _snake_keys(item)]
-    pairs = list(cast("Json", found).items()) if isinstance(found, dict) else []
+    if isinstance(value, list):
+        return [key for item in cast("list[Any]", value) for key in _snake_keys(item)]
+    pairs = list(cast("Json", value).items()) if isinstance(value, dict) else []
     inner = [key for name, item in pairs if name not in FREE for key in _snake_keys(item)]
     return [key for key, _ in pairs if "_" in key] + inner
 

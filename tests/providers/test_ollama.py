@@ -158,11 +158,11 @@ def test_the_text_of_a_failed_result_has_the_error_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "kept"), [(None, True), (OpaqueState("ollama"), True), (OpaqueState("deepseek"), False)]
+    ("state", "is_kept"), [(None, True), (OpaqueState("ollama"), True), (OpaqueState("deepseek"), False)]
 )
-def test_thinking_of_the_issuer_is_sent_beside_the_text(state: OpaqueState | None, kept: bool) -> None:
+def test_thinking_of_the_issuer_is_sent_beside_the_text(state: OpaqueState | None, is_kept: bool) -> None:
     messages = _messages([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")])
-    assert messages[1] == {"role": "assistant", "content": "Done."} | ({"thinking": "Hm."} if kept else {})
+    assert messages[1] == {"role": "assistant", "content": "Done."} | ({"thinking": "Hm."} if is_kept else {})
 
 
 def test_a_late_system_message_becomes_a_user_line() -> None:
@@ -266,7 +266,7 @@ def test_tool_choice_none_omits_the_tools(choice: str, has_tools: bool) -> None:
     plan = OllamaChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert "tool_choice" not in plan.request
     assert ("tools" in plan.request) is has_tools
-    assert choice == "auto" or "tool choice" in [made.name for made in plan.ledger.syntheses]
+    assert choice == "auto" or "tool choice" in [synthesis.name for synthesis in plan.ledger.syntheses]
 
 
 def test_an_output_schema_becomes_the_format() -> None:

@@ -104,8 +104,8 @@ def test_results_without_ids_are_matched_by_name_and_order() -> None:
 
 
 def test_arguments_may_be_text_that_is_not_json() -> None:
-    made = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": 1}', '{"a"')]
-    whole, broken = load_native([{"role": "assistant", "tool_calls": made}])[0].tool_uses
+    calls = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": 1}', '{"a"')]
+    whole, broken = load_native([{"role": "assistant", "tool_calls": calls}])[0].tool_uses
     assert (whole.input, whole.raw_input) == ({"a": 1}, '{"a": 1}')
     assert broken.raw_is_broken
 
@@ -134,10 +134,10 @@ def test_unknown_keys_of_a_message_become_metadata() -> None:
     assert load_native([{"role": "user", "content": "x", "at": 3}])[0].metadata == {"at": 3}
 
 
-@pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
-def test_a_value_that_is_not_a_log_is_refused(found: Any) -> None:
+@pytest.mark.parametrize("log", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
+def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
-        load_native(found)
+        load_native(log)
     assert caught.value.place == "messages"
 
 
@@ -151,7 +151,7 @@ def test_loading_a_formatted_request_returns_the_same_messages(msgs: list[Msg]) 
 
 @examples(150)
 @given(mangled([{"messages": LOG}]))
-def test_a_mangled_log_loads_or_raises_a_message_error(found: Any) -> None:
+def test_a_mangled_log_loads_or_raises_a_message_error(value: Any) -> None:
     with suppress(MessageError):
-        msgs = load_native(found)
+        msgs = load_native(value)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

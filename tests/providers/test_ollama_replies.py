@@ -79,9 +79,9 @@ def _streamed(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
 
 def test_a_whole_reply_becomes_a_message() -> None:
     msg = parse_response(REPLY)
-    thought, said, first, second = msg.blocks
+    thought, text, first, second = msg.blocks
     assert thought == ThinkingBlock("They want me to look.", OpaqueState("ollama", model="qwen3"))
-    assert said == TextBlock("I look at the 猫 🙂.")
+    assert text == TextBlock("I look at the 猫 🙂.")
     assert first == ToolUseBlock("call_a1b2c3d4", "look", {"place": "here"})
     assert isinstance(second, ToolUseBlock)
     assert (second.name, second.input, second.raw_input) == ("look", {"place": "there"}, None)
