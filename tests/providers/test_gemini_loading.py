@@ -417,7 +417,7 @@ def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) ->
 
 
 @pytest.mark.parametrize(
-    "found", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
+    "value", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
 )
 def test_a_value_that_is_not_a_log_is_refused(value: object) -> None:
     with pytest.raises(MessageError, match="contents"):
