@@ -181,7 +181,9 @@ class _Comparison:
         except Exception as error:  # a missing SDK or key: nothing was sent
             return replace(result, error=_as_agentkit_error(provider, error))
         outcome = {field.name: getattr(call, field.name) for field in fields(call)}
-        result = replace(result, **outcome, price=self._price(label, model, call), replayed=record is not None)
+        result = replace(
+            result, **outcome, price=self._find_price(label, model, call), replayed=record is not None
+        )
         if self.target is not None and (record is None or self.target is not self.source):
             try:
                 await self.target.add(key, label, provider, model.model, call)
@@ -191,7 +193,7 @@ class _Comparison:
                 return replace(result, error=result.error or failure)
         return result
 
-    def _price(self, label: str, model: ChatModel, call: RecordedCall) -> float | None:
+    def _find_price(self, label: str, model: ChatModel, call: RecordedCall) -> float | None:
         price = self.prices.get(label) or self.prices.get(model.model)
         usage = call.reply.usage if call.reply else None
         return price.cost(usage) if price and usage else None

@@ -20,7 +20,7 @@ from agentkit.errors import MissingExtraError, OptionError
 from agentkit.loggers import get_logger
 from agentkit.media.cache import MediaCache
 from agentkit.media.downloading import DownloadRefusedError, download
-from agentkit.media.resolution import in_utf8, true_type, warm
+from agentkit.media.resolution import convert_to_utf8, detect_type, fill_caches
 from agentkit.messages.media_types import canonical_media_type, is_media_type, is_text_type
 from agentkit.messages.sources import (
     Base64Source,
@@ -111,7 +111,7 @@ def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
 async def _fetch_logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
     result = await _fetch(source, fetch)
     if _log.isEnabledFor(logging.DEBUG):
-        host = _host(source.url)
+        host = _find_host(source.url)
         if isinstance(result, str):
             _log.debug("not fetched from %s: %s", host, result)
         else:
@@ -119,7 +119,7 @@ async def _fetch_logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
     return result
 
 
-def _host(url: str) -> str:
+def _find_host(url: str) -> str:
     """Returns the host of a URL. The other parts may contain a key."""
     try:
         return urlsplit(url).hostname or "an unknown host"
@@ -154,14 +154,14 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
     if not data:
         return "a remote URL with nothing at it"
     declared = _declared_type(source, content_type)
-    media_type = true_type(data, declared)
+    media_type = detect_type(data, declared)
     if media_type is None:
         problem = f"is no {declared}" if declared else "has no known media type"
         return f"a remote URL whose content {problem}"
     if is_text_type(media_type):
-        data = in_utf8(data, source.media_type or content_type)
+        data = convert_to_utf8(data, source.media_type or content_type)
     result = Base64Source(media_type, data)
-    warm(result)
+    fill_caches(result)
     return result
 
 

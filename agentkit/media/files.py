@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias, cast
 
-from agentkit.media.resolution import as_source, placeholder_source, warm
+from agentkit.media.resolution import as_source, fill_caches, placeholder_source
 from agentkit.messages.sources import (
     MAX_FILE_BYTES,
     Base64Source,
@@ -56,7 +56,7 @@ def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_
         if not status.st_size:
             return _EMPTY
         placeholder = placeholder_source(source.guessed_type or "", status.st_size)
-        warm(placeholder)
+        fill_caches(placeholder)
         return placeholder
 
     return _open_checked(source, roots, max_bytes, measure)
@@ -94,7 +94,7 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
         return _EMPTY
     result = as_source(data, media_type, "a local file whose content")
     if isinstance(result, Base64Source):
-        warm(result)
+        fill_caches(result)
     return result
 
 

@@ -23,7 +23,7 @@ from agentkit.media.fetching import Fetch, fetch_media, update_cache_sizes
 from agentkit.media.files import MAX_BYTES, OUTSIDE, measure_file, read_file
 from agentkit.media.message_media import MessageMedia, get_all_media, is_fresh
 from agentkit.media.resizing import can_resize, get_fit, needs_fitting, resize_to_fit
-from agentkit.media.resolution import ResolvedMedia, needs_fetching, warm
+from agentkit.media.resolution import ResolvedMedia, fill_caches, needs_fetching
 from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.media_types import is_text_type
 from agentkit.messages.message import Msg
@@ -147,14 +147,14 @@ def needs_loading(msgs: Sequence[Msg], capabilities: Capabilities, fetch: Fetch 
         if work.files or work.urls:
             return True
     limits = capabilities.media.image.limits if capabilities.media.image is not None else None
-    return limits is not None and not _all_fit(media, _box(media, limits))
+    return limits is not None and not _all_fit(media, _compute_box(media, limits))
 
 
 def _are_ready(media: Sequence[MessageMedia]) -> bool:
     return not [item for item in media if not item.ready]
 
 
-def _box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
+def _compute_box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
     """Returns the limits of each image if one request contains all of them."""
     return limits.box(sum([item.image_count for item in media]))
 
@@ -217,7 +217,7 @@ def _check_in_turn(sources: Sequence[Source]) -> None:
     for source in sources:
         content = ResolvedMedia().resolve(source)
         if isinstance(content, Base64Source):
-            warm(content)
+            fill_caches(content)
         sleep(0)  # lets waiting threads run now rather than at the next switch interval
 
 
@@ -241,7 +241,7 @@ async def _resize_images(
     media: Sequence[MessageMedia], capabilities: Capabilities, limits: MediaLimits, resolved: ResolvedMedia
 ) -> None:
     """Adds smaller copies of images that are too large for a request with all images."""
-    box = _box(media, limits)
+    box = _compute_box(media, limits)
     if not [item for item in media if not (item.closed and item.fits(box))]:
         return
     images = _list_accepted(media, capabilities, resolved)

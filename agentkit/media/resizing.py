@@ -85,7 +85,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
         if opened.mode[0] in "IF":
             return None  # 16 and 32 bits per pixel: Pillow clips the values instead of scaling them
         image = _convert_mode(ImageOps.exif_transpose(opened))
-    scale = _scale(image.size, box)
+    scale = _compute_scale(image.size, box)
     for _ in range(_TRIES):
         width, height = (max(1, int(side * scale)) for side in image.size)
         # Pillow's annotation names numpy, which need not be installed.
@@ -110,7 +110,7 @@ def _convert_mode(image: Image) -> Image:
     return image.convert("RGBA" if is_transparent else "RGB")
 
 
-def _scale(size: tuple[int, int], box: Box) -> float:
+def _compute_scale(size: tuple[int, int], box: Box) -> float:
     """Returns the factor for both sides that makes the pixels fit in a box."""
     width, height = size
     scale = 1.0

@@ -1,4 +1,4 @@
-"""`ResolvedMedia`: what each media source becomes in one request: data, a URL, or the reason for its omission."""
+"""`ResolvedMedia`: each media source of a request as data, as a URL, or as the reason for its omission."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
     "NO_TYPE",
     "ResolvedMedia",
     "as_source",
-    "in_utf8",
+    "convert_to_utf8",
+    "detect_type",
+    "fill_caches",
     "is_base64",
     "needs_fetching",
     "placeholder_source",
-    "true_type",
-    "warm",
 ]
 
 
@@ -170,13 +170,13 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
         subject: Start of the reason for data without the signature of the declared type, which no target can open.
 
     """
-    media_type = true_type(data, canonical_media_type(declared))
+    media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
         return f"{subject} is no {canonical_media_type(declared)}" if declared else NO_TYPE
-    return _checked_source(media_type, in_utf8(data, declared) if is_text_type(media_type) else data)
+    return _checked_source(media_type, convert_to_utf8(data, declared) if is_text_type(media_type) else data)
 
 
-def true_type(data: str, declared: str | None) -> str | None:
+def detect_type(data: str, declared: str | None) -> str | None:
     """Returns the media type of base64 text.
 
     This is the type that the first bytes indicate, else the declared type. Returns None if the declared type has a
@@ -196,7 +196,7 @@ def _checked_source(media_type: str, data: str) -> Base64Source:
     return source
 
 
-def warm(source: Base64Source) -> None:
+def fill_caches(source: Base64Source) -> None:
     """Fills the caches of a source in this thread, so that the event loop need not compute them."""
     _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
@@ -253,7 +253,7 @@ def _decode_body(body: str, parameters: str) -> str:
     return data if is_base64(data) else ""
 
 
-def in_utf8(data: str, media_type: str) -> str:
+def convert_to_utf8(data: str, media_type: str) -> str:
     """Returns the base64 text of a text, converted to UTF-8 from the charset of its media type.
 
     The data is unchanged if the charset is missing or unknown, or if the bytes are not valid in it.

@@ -34,11 +34,12 @@ _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each
 
 
 class HuggingFaceTokenCounter(LocalTokenCounter):
-    """Counts the text that the chat template of a local model writes for a request.
+    """Counter with the tokenizer file and the chat template of a local model.
 
-    The request must have the wire format of OpenAI Chat Completions (`messages`, `tools`). A request of another
-    wire format, or with roles that the template refuses, is counted text by text; `TokenCount.estimated` then
-    gives the reason. Media have the price of the model's image rule.
+    It counts the text that the template writes for a request. The request must have the wire format of OpenAI Chat
+    Completions (`messages`, `tools`). A request of another wire format, or with roles that the template refuses,
+    is counted text by text; `TokenCount.estimated` then gives the reason. Media have the price of the model's
+    image rule.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -195,7 +196,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
             return None, "the request does not have the wire format of the chat template: estimated text by text"
         names = {
-            key: _token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
+            key: _read_token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
         tools = request.get("tools") or None
         reason = ""
@@ -228,7 +229,7 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
     return any(part.get("type") in ("tool_use", "tool_result") for part in parts)
 
 
-def _token(token: Any) -> str:
+def _read_token(token: Any) -> str:
     """Returns a special token of the configuration, which is a string or an object."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 

@@ -112,15 +112,15 @@ class RequestParts:
                     if key in texts:
                         add(item)
                     elif key not in uncounted:
-                        self._string(fields, key, item, waiting)
+                        self._add_string(fields, key, item, waiting)
                 elif key in holders:
-                    self._special(fields, key, item, waiting)
+                    self._add_special(fields, key, item, waiting)
                 elif kind is list:
                     extend(item)
                 elif kind is dict and key not in uncounted:
                     push(item)
 
-    def _string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
+    def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
         """Adds a string that is neither always text nor a label."""
         layout = self.layout
         if key not in layout.special:
@@ -132,7 +132,7 @@ class RequestParts:
             else:
                 self.calls += 1
         else:
-            self._special(part, key, item, waiting)
+            self._add_special(part, key, item, waiting)
 
     def _add_leaf(self, part: Any) -> None:
         if isinstance(part, str):
@@ -140,16 +140,16 @@ class RequestParts:
         elif part is not None:
             self.texts.append(compact_json(part))
 
-    def _special(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
+    def _add_special(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
         layout = self.layout
         if key in layout.json:
-            self._json(item)
+            self._add_json(item)
         elif key in layout.sealed or part.get("type") in layout.sealed_types:
             self.sealed.append(str(item))
         elif item:
-            self._media(part, key, item, waiting)
+            self._add_media(part, key, item, waiting)
 
-    def _media(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
+    def _add_media(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
         kind = self.layout.media[key]
         if isinstance(item, list):  # images of a turn, or the frames of a video
             for inner in cast("list[Any]", item):
@@ -158,9 +158,11 @@ class RequestParts:
             detail = str(_first(part, self.layout.media_details) or "")
             self.media.append(MediaPart(kind, item if isinstance(item, str) else "", detail))
         else:
-            self._media_object(part, kind, cast("dict[str, Any]", item), waiting)
+            self._add_media_object(part, kind, cast("dict[str, Any]", item), waiting)
 
-    def _media_object(self, part: dict[str, Any], kind: str, fields: dict[str, Any], waiting: list[Any]) -> None:
+    def _add_media_object(
+        self, part: dict[str, Any], kind: str, fields: dict[str, Any], waiting: list[Any]
+    ) -> None:
         """Adds a media item that is an object, or the text that such an object holds instead."""
         layout = self.layout
         text_key = layout.media_texts.get(str(fields.get("type")))
@@ -179,7 +181,7 @@ class RequestParts:
         kind = named if named in ("image", "audio", "video") else kind
         self.media.append(MediaPart(kind, data if isinstance(data, str) else "", str(detail or "")))
 
-    def _json(self, item: Any) -> None:
+    def _add_json(self, item: Any) -> None:
         """Adds JSON of the caller as one text. Long strings of an object are separate texts, each counted once."""
         if item.__class__ is str:
             self.texts.append(item)
@@ -188,15 +190,15 @@ class RequestParts:
             fields: dict[str, Any] = item
             for inner in fields.values():
                 if type(inner) is str and len(inner) > _LONG:
-                    self._long_json(fields)
+                    self._add_long_json(fields)
                     return
         self.texts.append(compact_json(item))
 
-    def _long_json(self, fields: dict[str, Any]) -> None:
+    def _add_long_json(self, fields: dict[str, Any]) -> None:
         self.fields += len(fields)
         self.texts.extend(fields)
         for inner in fields.values():
-            self._json(inner)
+            self._add_json(inner)
 
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

@@ -41,7 +41,7 @@ _MANY: Final = 200_000  # in characters; counting a longer text takes more than 
 
 
 class TiktokenCounter(TextTokenCounter):
-    """Counts requests of any provider with the ranks of the model's encoding.
+    """Counter with the ranks of the model's encoding, for requests of any provider.
 
     Texts are exact, and so are images whose size is in the request. `TokenCount.estimated` names the parts that
     are estimates. tiktoken counts if its ranks are already in its cache folder, else splintr. Nothing is
@@ -132,7 +132,7 @@ class TiktokenCounter(TextTokenCounter):
         total += sum(map(count, map(compact_json, parts.settings)))
         reasons = list(self._note)
         if parts.tools:
-            total += _TOOLS + sum(count(tool_text(tool, parts.layout)) for tool in parts.tools)
+            total += _TOOLS + sum(count(write_tool(tool, parts.layout)) for tool in parts.tools)
         if parts.tools or parts.calls or parts.settings:
             reasons.append(_CALLS)
         media_tokens, media_reasons = self._prices.total(parts.media)
@@ -153,7 +153,7 @@ class TiktokenCounter(TextTokenCounter):
         return self._prices.price(MediaPart(block.type, data))[0]
 
 
-def tool_text(tool: Any, layout: WireLayout) -> str:
+def write_tool(tool: Any, layout: WireLayout) -> str:
     """Returns a tool as the model reads it: a comment and a TypeScript type (OpenAI's cookbook).
 
     A hosted tool has no name for such a type, and is returned as JSON.
@@ -163,20 +163,20 @@ def tool_text(tool: Any, layout: WireLayout) -> str:
     fields = cast("dict[str, Any]", tool)
     for key in layout.tool_lists:
         if isinstance(fields.get(key), list):
-            return "\n".join(tool_text(inner, layout) for inner in fields[key])
+            return "\n".join(write_tool(inner, layout) for inner in fields[key])
     function: dict[str, Any] = as_object(fields.get(layout.tool_wrapper)) or fields
     if not isinstance(function.get("name"), str):
         return compact_json(fields)
     schema_key = next((key for key in layout.tool_schemas if isinstance(function.get(key), dict)), "")
-    description, schema = _comment(function.get("description")), _type(function.get(schema_key))
+    description, schema = _write_comment(function.get("description")), _write_type(function.get(schema_key))
     return f"{description}type {function['name']} = (_: {schema}) => any;\n"
 
 
-def _comment(text: object) -> str:
+def _write_comment(text: object) -> str:
     return f"// {text}\n" if text else ""
 
 
-def _type(schema: Any) -> str:
+def _write_type(schema: Any) -> str:
     """Returns a JSON schema as a TypeScript type."""
     if not isinstance(schema, dict):
         return "any"
@@ -184,12 +184,12 @@ def _type(schema: Any) -> str:
     if isinstance(rules.get("properties"), dict):
         required = rules.get("required") or ()
         fields = cast("dict[str, Any]", rules["properties"]).items()
-        lines = [_field(name, inner, name in required) for name, inner in fields]
+        lines = [_write_field(name, inner, name in required) for name, inner in fields]
         return "{\n" + "".join(lines) + "}" + (f" {compact_json(rules['$defs'])}" if "$defs" in rules else "")
     if isinstance(rules.get("enum"), list):
         return " | ".join(map(compact_json, rules["enum"]))
     if rules.get("type") == "array":
-        return f"{_type(rules.get('items'))}[]"
+        return f"{_write_type(rules.get('items'))}[]"
     return _TYPES.get(str(rules.get("type"))) or compact_json(rules)
 
 
@@ -198,6 +198,6 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-def _field(name: str, schema: Any, required: bool) -> str:
-    description = _comment(cast("dict[str, Any]", schema).get("description")) if isinstance(schema, dict) else ""
-    return f"{description}{name}{'' if required else '?'}: {_type(schema)},\n"
+def _write_field(name: str, schema: Any, required: bool) -> str:
+    description = _write_comment(as_object(schema).get("description"))
+    return f"{description}{name}{'' if required else '?'}: {_write_type(schema)},\n"
