@@ -62,7 +62,7 @@ class ToolUseBlock(_ComputedArguments):
         except ValueError as error:
             raise MessageError("input", f"cannot be written as JSON: {error}", _ENCODABLE) from None
         raw = self.raw_input
-        is_sent_raw = raw is not None and _is_json_of(raw, self.input, encoded)
+        is_sent_raw = raw is not None and _is_json_for(raw, self.input, encoded)
         _set_arguments(self, raw if is_sent_raw else encoded.decode())
         _set_is_flat(self, _SCALARS.issuperset(map(type, self.input.values())))
 
@@ -87,7 +87,7 @@ _set_arguments = slot_setter(_ComputedArguments, "_arguments")
 _set_is_flat = slot_setter(_ComputedArguments, "_is_flat")
 
 
-def _is_json_of(text: str, value: dict[str, Any], encoded: bytes) -> bool:
+def _is_json_for(text: str, value: dict[str, Any], encoded: bytes) -> bool:
     """Returns True if a text is JSON for an object. `encoded` is the compact JSON of the object."""
     try:
         parsed = from_json(text)

@@ -183,8 +183,8 @@ def _declared_signature(declared: Callable[..., None]) -> Signature:
 
 def _field_signature(cls: type[Any]) -> Signature:
     """Returns the signature of the generated constructor: positional fields, then keyword-only fields."""
-    known: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
-    initial = [field for field in known.values() if field.init]
+    declared: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
+    initial = [field for field in declared.values() if field.init]
     return Signature([_parameter(field) for field in sorted(initial, key=lambda field: field.kw_only is True)])
 
 
