@@ -60,7 +60,7 @@ async def _awaited(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]
     ]
 
 
-async def test_what_no_type_checker_accepts_is_an_option_error_when_it_runs() -> None:
+async def test_a_call_that_type_checkers_refuse_raises_an_option_error() -> None:
     model = ScriptedModel(["Hello."])
     for call in await _typed(model):
         with pytest.raises(OptionError):
@@ -149,7 +149,7 @@ def test_options_of_agentscopes_models_get_the_new_name(name: str, advice: str) 
     assert advice in str(caught.value)
 
 
-async def test_so_does_the_option_for_structured_output() -> None:
+async def test_the_option_for_structured_output_gets_the_new_name() -> None:
     given: dict[str, Any] = {"structured_model": dict}
     with pytest.raises(OptionError, match="response_format"):
         await ScriptedModel(["Hello."]).generate(HELLO, **given)
@@ -193,7 +193,7 @@ async def test_a_parameter_with_a_similar_name_is_sent(name: str) -> None:
         ("qwen3-max", "dashscope:qwen3-max"),
     ],
 )
-def test_a_model_without_its_provider_is_told_what_to_write(name: str, meant: str) -> None:
+def test_the_error_for_a_model_name_without_a_provider_shows_the_full_name(name: str, meant: str) -> None:
     for make in (load_provider, ChatModel):
         with pytest.raises(ProviderError, match="no such provider") as caught:
             make(name)
@@ -204,7 +204,7 @@ def test_a_model_without_its_provider_is_told_what_to_write(name: str, meant: st
     ("name", "meant"),
     [("opnai", "openai"), ("OpenAI", "openai"), ("antropic", "anthropic"), ("Gemini", "gemini")],
 )
-def test_a_misspelled_provider_is_told_what_it_means(name: str, meant: str) -> None:
+def test_the_error_for_a_misspelled_provider_suggests_the_right_name(name: str, meant: str) -> None:
     with pytest.raises(ProviderError, match=f"no such provider. Did you mean {meant!r}"):
         ChatModel(f"{name}:m")
 
@@ -215,7 +215,7 @@ async def test_an_option_of_the_formatter_can_be_passed_by_name() -> None:
     assert (model.formatter.spoken_replies, model.formatter.cache_breakpoints) == ("transcript", "auto")
 
 
-async def test_a_known_option_with_a_wrong_value_names_the_values_there_are() -> None:
+async def test_the_error_for_an_invalid_value_lists_the_valid_values() -> None:
     wrong: dict[str, Any] = {"on_loss": "rasie"}
     sentence = r"^on_loss: 'rasie' is unknown\. Use describe, drop or raise"
     with pytest.raises(OptionError, match=sentence):

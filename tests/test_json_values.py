@@ -30,7 +30,7 @@ def events(pieces: list[bytes]) -> list[bytes]:
     return [*found, *reader.finish()]
 
 
-def test_an_sdk_object_is_read_as_its_fields_and_nothing_that_was_not_sent() -> None:
+def test_an_sdk_object_is_read_without_unset_fields() -> None:
     found = SDKObject.model_validate({"id": "x", "more": {"a": [1]}})
     assert native_to_json(found) == {"id": "x", "more": {"a": [1]}}
 
@@ -50,18 +50,18 @@ def test_json_text_is_parsed(text: Any) -> None:
     assert native_to_json(text) == {"a": 1}
 
 
-def test_half_a_surrogate_pair_in_json_is_read_and_mended_where_it_is_used() -> None:
+def test_a_lone_surrogate_in_json_is_read_and_replaced_at_its_use() -> None:
     assert as_text(native_to_json('{"a": "x\\ud83d"}')["a"]) == "x\N{REPLACEMENT CHARACTER}"
     assert as_text("\ud83d\ude00") == "\N{GRINNING FACE}"
 
 
 @pytest.mark.parametrize("found", [object(), 3, None, "{", "[" * 100_000])
-def test_what_is_no_reply_is_refused_by_name(found: Any) -> None:
+def test_a_value_other_than_a_reply_is_refused_by_its_type(found: Any) -> None:
     with pytest.raises(MessageError):
         native_to_json(found)
 
 
-def test_server_sent_events_are_found_among_comments_names_and_blank_lines() -> None:
+def test_comments_names_and_blank_lines_between_events_are_ignored() -> None:
     stream = b': keep-alive\n\nevent: x\nid: 1\ndata: {"a": 1}\n\ndata:{}\n\nretry: 3\n\ndata: [DONE]\n\n'
     assert events([stream]) == [b'{"a": 1}', b"{}", b"[DONE]"]
 
@@ -109,7 +109,7 @@ def test_a_long_line_in_many_pieces_costs_no_more_than_its_length() -> None:
     assert events(pieces) == [text]
 
 
-def test_a_mapping_that_is_no_dict_is_read() -> None:
+def test_a_mapping_other_than_a_dict_is_read() -> None:
     class Fields(Mapping[str, int]):
         def __getitem__(self, key: str) -> int:
             return 1

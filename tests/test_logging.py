@@ -57,7 +57,7 @@ async def test_a_cut_is_logged_once_with_its_places(caplog: pytest.LogCaptureFix
     assert SECRET not in caplog.text
 
 
-async def test_so_is_what_a_cut_altered(caplog: pytest.LogCaptureFixture) -> None:
+async def test_blocks_that_a_cut_altered_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
     msgs = [call("a"), result("a", output=SECRET * 100), call("b"), result("b"), says("Bob", "so?")]
     await EchoFormatter(budget=Budget(150, strategy=ClearResults(0, 0, 0))).plan(msgs)
@@ -66,7 +66,7 @@ async def test_so_is_what_a_cut_altered(caplog: pytest.LogCaptureFixture) -> Non
     assert SECRET not in caplog.text
 
 
-async def test_what_fits_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_request_within_its_budget_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
     await EchoFormatter(budget=Budget(1_000)).plan([says("Bob", "hi")])
     assert caplog.records == []
@@ -152,7 +152,7 @@ async def test_a_download_is_logged_with_its_host_alone(caplog: pytest.LogCaptur
     assert SECRET not in caplog.text
 
 
-async def test_a_key_is_in_no_record(caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_record_has_a_key(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
     with LoopbackServer("Yes.") as server:
         options = {**server.client_options("openai"), "api_key": SECRET}

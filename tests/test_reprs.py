@@ -78,7 +78,7 @@ def _filled(kind: type[Any], content: object) -> Any:
     return made
 
 
-def test_the_public_dataclasses_are_looked_at() -> None:
+def test_the_public_dataclasses_are_checked() -> None:
     names = {kind.__name__ for kind in _public_dataclasses()}
     assert {
         "Msg",
@@ -95,7 +95,7 @@ def test_the_public_dataclasses_are_looked_at() -> None:
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("kind", _public_dataclasses(), ids=lambda kind: kind.__name__)
-def test_a_representation_is_short_whatever_the_fields_hold(kind: type[Any], content: str) -> None:
+def test_a_representation_is_short_for_any_fields(kind: type[Any], content: str) -> None:
     if kind is agentkit.Ledger:
         return  # made by a formatter alone: see below
     shown = repr(_filled(kind, CONTENTS[content]))
@@ -112,13 +112,13 @@ json = st.recursive(
 
 @examples(50)
 @given(json, st.integers(0, 1_000))
-def test_any_value_is_shown_in_about_its_room(found: object, room: int) -> None:
+def test_any_value_is_represented_within_about_its_limit(found: object, room: int) -> None:
     shown = shorten_repr(found, room)
     assert len(shown) <= 2 * room + 60
     assert len(repr(found)) > 30 or shorten_repr(found) == repr(found)
 
 
-def test_a_nested_value_is_shown_though_it_refers_to_itself() -> None:
+def test_a_value_that_contains_itself_has_a_representation() -> None:
     found: list[Any] = []
     found.append(found)
     assert len(shorten_repr(found)) < 100
@@ -136,7 +136,7 @@ def test_a_value_without_a_repr_is_named() -> None:
     assert shorten_repr([Mute()]) == "[<Mute: RuntimeError>]"
 
 
-def test_short_values_are_shown_whole_without_what_is_the_default() -> None:
+def test_short_values_are_represented_completely_without_defaults() -> None:
     assert repr(Msg("Bob", "hi", "user")) == "Msg(name='Bob', content='hi', role='user')"
     assert repr(Msg("Bob", [TextBlock("hi")], "user", pinned=True)) == (
         "Msg(name='Bob', content=(TextBlock(text='hi'),), role='user', pinned=True)"
@@ -150,7 +150,7 @@ def test_short_values_are_shown_whole_without_what_is_the_default() -> None:
     assert eval(repr(Msg("Bob", [TextBlock("hi")], "user"))) == Msg("Bob", [TextBlock("hi")], "user")
 
 
-def test_a_long_value_says_how_long_it_is() -> None:
+def test_a_shortened_value_states_its_length() -> None:
     shown = repr(Msg("Bob", [IMAGE, TextBlock(LARGE)], "user"))
     assert "media_type='image/png'" in shown
     assert "(1,000,000 characters)" in shown
@@ -158,7 +158,7 @@ def test_a_long_value_says_how_long_it_is() -> None:
     assert re.search(r"… 99\d more\]$", shorten_repr([LARGE] * 1_000))
 
 
-def test_what_is_private_is_not_shown() -> None:
+def test_private_fields_are_not_represented() -> None:
     assert "secret" not in repr(TextBlock("hi", metadata={"secret": 1}))
     delta = ToolUseDelta(0, "{", ArgumentBuffer(), 1)
     assert repr(delta) == "ToolUseDelta(index=0, text='{', length=1)"
@@ -197,21 +197,21 @@ ERRORS: Final[dict[str, Callable[[], AgentkitError]]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_the_sentence_of_an_error_is_short_and_ends_with_the_advice(name: str) -> None:
+def test_the_text_of_an_error_is_short_and_ends_with_the_advice(name: str) -> None:
     error = ERRORS[name]()
     assert len(str(error)) < LIMIT
     assert len(repr(error)) < LIMIT
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_the_facts_of_an_error_are_not_cut() -> None:
+def test_the_attributes_of_an_error_are_complete() -> None:
     error = ModelError("openai", LARGE)
     assert error.provider_message == LARGE
     assert str(error).endswith(error.advice)
     assert str(ModelError("openai", "No.")) == "openai: No. Check the text of the provider."
 
 
-def test_a_model_shows_its_provider_its_model_and_its_viewer_and_no_key() -> None:
+def test_the_representation_of_a_model_has_no_key() -> None:
     model = ChatModel(
         "anthropic:claude-opus-5",
         history=MultiAgentHistory(viewer="Friday"),
@@ -224,7 +224,7 @@ def test_a_model_shows_its_provider_its_model_and_its_viewer_and_no_key() -> Non
     assert len(repr(ChatModel("openai", LARGE, history=MultiAgentHistory(viewer=LARGE)))) < LIMIT
 
 
-def test_a_medium_of_a_request_is_short() -> None:
+def test_the_representation_of_a_media_part_is_short() -> None:
     assert len(repr(MediaPart("image", LARGE, LARGE))) < LIMIT
 
 
@@ -251,20 +251,20 @@ def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() 
     assert [line for line in lines if "synthesis" in line]
 
 
-def test_a_ledger_marks_what_is_lost() -> None:
+def test_a_ledger_marks_lost_content() -> None:
     plan = lower([Msg("Bob", [IMAGE], "user")], media__image=None)
     assert "described, content lost" in str(plan.ledger)
     assert repr(plan.ledger) == "<Ledger of 1 messages: 1 described, 1 lost>"
 
 
-def test_an_addition_that_was_made_several_times_is_one_row() -> None:
+def test_repeated_syntheses_are_one_row() -> None:
     ledger = agentkit.Ledger([])
     ledger.add_synthesis("filler turn", "the API wants turns to alternate")
     ledger.add_synthesis("filler turn", "the API wants turns to alternate")
     assert str(ledger).splitlines()[1].endswith("the API wants turns to alternate (×2)")
 
 
-def test_a_row_of_a_ledger_is_one_line_that_commands_no_terminal() -> None:
+def test_a_row_of_a_ledger_is_one_line_without_control_characters() -> None:
     ledger = agentkit.Ledger([])
     ledger.add_synthesis("frame", "named \x1b[31mEve\nand \u202e" + LARGE)
     (_, row) = str(ledger).splitlines()

@@ -16,6 +16,6 @@ def test_docstring_examples_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-def test_there_are_some() -> None:
+def test_the_table_is_not_empty() -> None:
     found = [test for name in MODULES for test in doctest.DocTestFinder().find(importlib.import_module(name))]
     assert sum(bool(test.examples) for test in found) >= 3

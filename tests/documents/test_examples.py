@@ -47,7 +47,7 @@ def test_a_conversation_formats(file: Path, name: str) -> None:
 
 @pytest.mark.parametrize("file", LOGS, ids=lambda path: path.name)
 @pytest.mark.parametrize("name", available_providers())
-def test_a_log_is_carried_to_every_wire(file: Path, name: str) -> None:
+def test_a_log_is_formatted_for_every_api(file: Path, name: str) -> None:
     plan = load_provider(name).chat_formatter().lower(load_native(file.stem, json.loads(file.read_bytes())))
     assert "12 degrees" in json.dumps(plan.request, allow_nan=False)
 
@@ -69,7 +69,7 @@ def called(server: LoopbackServer, provider: str, **options: Any) -> ChatModel:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("provider", available_providers())
-async def test_the_react_agent_solves_its_task_on_every_wire(provider: str) -> None:
+async def test_the_react_agent_solves_its_task_with_every_api(provider: str) -> None:
     react = example("react_agent")
     with LoopbackServer(agent=True) as server:
         async with called(server, provider) as model:
@@ -92,7 +92,7 @@ PARALLEL: Final = {
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["parallel", "multi_tool_use.parallel"])
 @pytest.mark.parametrize("provider", available_providers())
-async def test_the_react_agent_goes_on_when_a_model_wraps_its_calls_in_one(provider: str, name: str) -> None:
+async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: str, name: str) -> None:
     react = example("react_agent")
     wrapped = Msg("m", [ToolUseBlock("c1", name, PARALLEL)], "assistant")
     both = [
@@ -158,7 +158,7 @@ async def test_each_debater_sees_its_own_turns_as_its_own_and_no_notes_of_others
 
 
 @pytest.mark.anyio
-async def test_thinking_goes_back_to_its_issuer_alone_when_the_provider_changes() -> None:
+async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
     swap = example("swap_mid_conversation")
     proven = ThinkingBlock("I need the weather.", OpaqueState("anthropic", signature="c2lnbmVk"))
     said = swap.scripted()
@@ -173,7 +173,7 @@ async def test_thinking_goes_back_to_its_issuer_alone_when_the_provider_changes(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_user_who_goes_away_leaves_a_conversation_that_goes_on(anyio_backend: str) -> None:
+async def test_a_conversation_continues_after_its_user_has_disconnected(anyio_backend: str) -> None:
     """Through the very server and connection: the first reply is cut short by the user, the second is whole."""
     backend = example("sse_backend")
     slow = Reply(Msg("x", "word " * 200, "assistant"), piece_size=5, delay=0.02)

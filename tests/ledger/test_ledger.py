@@ -29,13 +29,13 @@ IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
 SHOT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
 
 
-def test_the_dispositions_stand_in_the_order_of_the_design() -> None:
+def test_the_dispositions_have_their_documented_order() -> None:
     words = [disposition.word for disposition in Disposition]
     assert words == ["dropped", "described", "shrunk", "repaired", "moved", "merged", "carried"]
     assert sorted(Disposition) == list(Disposition)
 
 
-def test_a_block_to_which_nothing_happened_is_carried() -> None:
+def test_an_unchanged_block_is_carried() -> None:
     (entry,) = Ledger([says("Bob", "hi")]).entries
     assert entry.to_dict() == {
         "place": "msgs[0].content[0]",
@@ -47,7 +47,7 @@ def test_a_block_to_which_nothing_happened_is_carried() -> None:
     }
 
 
-def test_there_is_one_entry_a_block_and_one_an_item_in_input_order() -> None:
+def test_each_block_and_each_item_has_one_entry_in_input_order() -> None:
     msgs = [speech("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
     assert [(entry.place, entry.kind) for entry in Ledger(msgs).entries] == [
         ("msgs[0].content[0]", "text"),
@@ -59,7 +59,7 @@ def test_there_is_one_entry_a_block_and_one_an_item_in_input_order() -> None:
     ]
 
 
-def test_the_first_disposition_that_holds_is_primary_and_the_rest_are_details() -> None:
+def test_the_first_disposition_that_applies_is_primary() -> None:
     ledger = Ledger([says("Bob", "hi")])
     ledger.note_messages([0], Note(Disposition.MERGED, "joined"))
     ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
@@ -70,7 +70,7 @@ def test_the_first_disposition_that_holds_is_primary_and_the_rest_are_details() 
     assert entry.details == ("moved", "joined")
 
 
-def test_an_item_shares_what_happened_to_its_result() -> None:
+def test_an_item_shares_the_notes_of_its_result() -> None:
     ledger = Ledger([SHOT])
     ledger.note((0, 0), Note(Disposition.DROPPED, "an orphan"))
     assert [entry.disposition.word for entry in ledger.entries] == ["dropped"] * 3
@@ -91,7 +91,7 @@ def test_losses_are_places_and_reasons_in_input_order() -> None:
     assert [entry.place for entry in ledger.entries if entry.lost] == [place for place, _ in ledger.losses]
 
 
-def test_what_a_cut_or_a_policy_leaves_out_is_no_loss() -> None:
+def test_content_that_a_cut_or_a_policy_omits_is_no_loss() -> None:
     ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho")])
     for path in ((0, 0), (1, 0), (1, 0, 1)):
         ledger.note(path, Note(Disposition.DESCRIBED, "no image", lost=True))
@@ -102,7 +102,7 @@ def test_what_a_cut_or_a_policy_leaves_out_is_no_loss() -> None:
     assert [entry.lost for entry in ledger.entries] == [False, False, False, False, True]
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_does_not_change_the_original() -> None:
     ledger = Ledger([says("Bob", "hi")])
     ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
     other = ledger.copy()
@@ -148,7 +148,9 @@ FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
 @pytest.mark.parametrize(
     ("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES]
 )
-def test_what_became_of_a_block(msgs: list[Msg], form: dict[str, Any], word: str, lost: bool) -> None:
+def test_each_change_of_a_block_has_its_disposition(
+    msgs: list[Msg], form: dict[str, Any], word: str, lost: bool
+) -> None:
     plan = lower(msgs, **form)
     assert word in fates(plan).values()
     assert bool(plan.ledger.losses) is lost
@@ -167,7 +169,7 @@ def test_a_plan_without_a_budget_has_neither_count_nor_cut() -> None:
     assert plan.request == {"messages": [{"role": "user", "name": "Bob", "content": "hi"}]}
 
 
-def test_a_plan_maps_the_wires_spelling_back_to_the_messages() -> None:
+def test_a_plan_maps_rewritten_ids_and_names_to_the_original_ones() -> None:
     from agentkit.provider_kit import NameRule
 
     msgs = [call("an id", tool="a tool"), result("an id")]
@@ -179,7 +181,7 @@ def test_a_plan_maps_the_wires_spelling_back_to_the_messages() -> None:
     assert fates(plan)["msgs[0].content[0]"] == "carried"
 
 
-def test_a_plans_request_is_the_callers_own() -> None:
+def test_the_caller_may_change_the_request_of_a_plan() -> None:
     formatter = EchoFormatter()
     msgs = [speech("Bob", "a"), call("c"), result("c")]
     first = formatter.lower(msgs).request
@@ -199,12 +201,12 @@ def _details(msg: Msg, **form: Any) -> tuple[str, ...]:
     return entry.details
 
 
-def test_citations_that_no_request_says_again_are_named() -> None:
+def test_details_name_citations_that_are_not_sent() -> None:
     cited = TextBlock("Cats.", metadata={"citations": [{"url": "https://example.com"}]})
     assert _details(Msg("Friday", [cited], "assistant")) == ("citations omitted: the API has no field for it",)
 
 
-def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
+def test_details_name_a_title_that_the_api_has_no_field_for() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
     takes = MediaRule(schemes=frozenset({"https"}))
     unsaid = _details(Msg("Bob", [document], "user"), media__document=takes)
@@ -213,7 +215,7 @@ def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
     assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
 
 
-def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
+def test_details_name_further_keys_that_are_not_sent() -> None:
     state = OpaqueState("echo", fields={"phase": "final", "new": 1})
     said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
     assert _details(said, issuer="echo", opaque__passthrough_keys={"text": frozenset({"phase"})}) == (
@@ -230,7 +232,7 @@ def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
     )
 
 
-def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
+def test_a_frame_line_and_a_late_system_line_name_the_speaker() -> None:
     msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
     framed = lower(msgs, MultiAgentHistory(viewer="Friday"), turns__speaker_names=False)
     assert [entry.details for entry in framed.ledger.entries] == [
@@ -242,7 +244,7 @@ def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> No
     assert lined.ledger.entries[1].details == ()
 
 
-def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
+def test_a_dropped_block_has_no_further_details() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
     (entry,) = lower(
         [Msg("Bob", [document], "user")], media__document=None, turns__speaker_names=False
@@ -250,7 +252,7 @@ def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
     assert (entry.disposition, entry.details) == (Disposition.DESCRIBED, ())
 
 
-def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
+def test_a_pickled_plan_keeps_its_ledger() -> None:
     policy = MultiAgentHistory(visible=lambda msg: True)
     plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, turns__speaker_names=False)
     told = [entry.to_dict() for entry in plan.ledger.entries]

@@ -28,7 +28,7 @@ def taken(pieces: list[str]) -> tuple[ArgumentBuffer, list[int]]:
     return arguments, lengths
 
 
-def test_short_arguments_are_read_anew_at_every_piece() -> None:
+def test_short_arguments_are_parsed_again_at_every_piece() -> None:
     arguments, lengths = taken(['{"pla', 'ce": "Ber', 'lin", "days": 1', "2}"])
     assert [arguments.partial(length) for length in lengths] == [
         {},
@@ -39,9 +39,7 @@ def test_short_arguments_are_read_anew_at_every_piece() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.integers(1, 5))
-def test_the_last_piece_gives_the_whole_object_or_nearly_and_late_reading_changes_nothing(
-    found: dict[str, Any], size: int
-) -> None:
+def test_late_parsing_gives_the_same_object(found: dict[str, Any], size: int) -> None:
     text = json.dumps(found)
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     live, at_once = ArgumentBuffer(), list[dict[str, Any]]()
@@ -58,7 +56,7 @@ def test_the_last_piece_gives_the_whole_object_or_nearly_and_late_reading_change
         assert at_once[-1] in nearly
 
 
-def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_do(
+def test_the_number_of_parses_grows_slower_than_the_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = list[int]()
@@ -80,12 +78,12 @@ def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_d
 
 
 @pytest.mark.parametrize("text", ["[1]", "nonsense", '"x"', "{'a': 1}", ""])
-def test_what_begins_no_object_reads_as_an_empty_one(text: str) -> None:
+def test_a_text_that_begins_no_object_is_parsed_as_an_empty_object(text: str) -> None:
     arguments, _ = taken([text])
     assert arguments.partial(arguments.length) == {}
 
 
-def test_objects_one_behind_the_other_are_told_apart() -> None:
+def test_concatenated_objects_are_split() -> None:
     assert split_objects(' {"a": 1}\n{"b": {"c": "}{"}} {}') == [
         ({"a": 1}, '{"a": 1}'),
         ({"b": {"c": "}{"}}, '{"b": {"c": "}{"}}'),
@@ -94,5 +92,5 @@ def test_objects_one_behind_the_other_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
-def test_anything_else_behind_an_object_makes_it_none(text: str) -> None:
+def test_text_after_an_object_makes_the_split_fail(text: str) -> None:
     assert split_objects(text) == []

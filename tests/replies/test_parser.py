@@ -61,7 +61,7 @@ def read(*given: dict[str, Any], **options: Any) -> tuple[Plain, list[StreamEven
     return parser, found
 
 
-def test_a_text_comes_as_start_deltas_and_end_and_stands_in_the_message() -> None:
+def test_a_text_has_start_delta_and_end_events_and_is_in_the_message() -> None:
     parser, found = read(
         {"begin": ["r1", "m1"]},
         {"add_text": [(0,), "Hel"]},
@@ -95,7 +95,7 @@ def test_a_text_comes_as_start_deltas_and_end_and_stands_in_the_message() -> Non
     assert load_messages(dump_messages([reply])) == [reply]
 
 
-def test_blocks_stand_in_the_order_of_their_keys_whenever_they_came() -> None:
+def test_blocks_have_the_order_of_their_keys_in_any_order_of_arrival() -> None:
     parser, _ = read(
         {"add_tool_call": [(2, 1), "b", "look", "{}"]},
         {"add_text": [(1,), "Hm."]},
@@ -110,7 +110,7 @@ def test_blocks_stand_in_the_order_of_their_keys_whenever_they_came() -> None:
     assert parser.finish_reason is FinishReason.TOOL_USE
 
 
-def test_a_call_comes_with_what_can_be_read_of_its_arguments_so_far() -> None:
+def test_a_call_event_has_the_arguments_that_can_be_parsed_so_far() -> None:
     parser, found = read(
         {"add_tool_call": [(0,), "c1", "look", '{"place": "Ber']},
         {"add_tool_call": [(0,), "c1", "look", 'lin"}']},
@@ -124,7 +124,7 @@ def test_a_call_comes_with_what_can_be_read_of_its_arguments_so_far() -> None:
     assert parser.finish().blocks == (block,)
 
 
-def test_a_call_without_arguments_has_none_and_one_without_an_id_gets_one_that_is_always_the_same() -> None:
+def test_a_call_without_an_id_always_gets_the_same_id() -> None:
     ids = set[str]()
     for _ in range(2):
         parser, _ = read({"add_tool_call": [(0,), None, "look"]}, {"end": [FinishReason.STOP]})
@@ -135,7 +135,7 @@ def test_a_call_without_arguments_has_none_and_one_without_an_id_gets_one_that_i
     assert next(iter(ids)).startswith("call_")
 
 
-def test_an_id_and_a_name_that_come_late_are_taken_and_repeated_ones_passed_over() -> None:
+def test_a_late_id_and_name_count_and_repeated_ones_are_ignored() -> None:
     parser, found = read(
         {"add_tool_call": [(0,), None, None, "{"]},
         {"add_tool_call": [(0,), "c1", None, ""]},
@@ -155,7 +155,7 @@ def test_an_id_and_a_name_that_come_late_are_taken_and_repeated_ones_passed_over
         ("{}{}", [dict[str, int]()]),
     ],
 )
-def test_objects_one_behind_the_other_are_calls_of_their_own(text: str, inputs: list[Any]) -> None:
+def test_concatenated_objects_are_separate_calls(text: str, inputs: list[Any]) -> None:
     parser, found = read({"add_tool_call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
     blocks = parser.finish().tool_uses
     assert [block.input for block in blocks] == inputs
@@ -164,7 +164,7 @@ def test_objects_one_behind_the_other_are_calls_of_their_own(text: str, inputs: 
     assert [event.block for event in found if isinstance(event, ToolUseEnd)] == [*blocks]
 
 
-def test_a_stream_that_breaks_off_keeps_what_came_and_says_so() -> None:
+def test_an_interrupted_stream_keeps_its_content_and_its_finish_reason_states_it() -> None:
     parser, _ = read({"add_text": [(0,), "I look"]}, {"add_tool_call": [(1,), "c1", "look", '{"place": "Ber']})
     reply = parser.finish()
     assert reply.text == "I look"
@@ -176,7 +176,7 @@ def test_a_stream_that_breaks_off_keeps_what_came_and_says_so() -> None:
     assert parser.drain() == []
 
 
-def test_a_stream_in_which_nothing_came_is_an_empty_message() -> None:
+def test_an_empty_stream_is_an_empty_message() -> None:
     reply = Plain().finish()
     assert reply.content == ()
     assert reply.finish_reason is FinishReason.INTERRUPTED
@@ -191,7 +191,7 @@ def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
     assert reply.metadata["reply"]["error"] == {"message": "overloaded", "code": "529"}
 
 
-def test_a_character_that_is_cut_in_two_is_put_together() -> None:
+def test_a_character_that_is_split_over_two_pieces_is_joined() -> None:
     parser, found = read(
         {"add_text": [(0,), "a\ud83d"]}, {"add_text": [(0,), "\ude00b\ud83d"]}, {"add_text": [(0,), "c"]}
     )
@@ -200,7 +200,7 @@ def test_a_character_that_is_cut_in_two_is_put_together() -> None:
         json.dumps(getattr(event, "text", ""), ensure_ascii=False).encode()
 
 
-def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> None:
+def test_thinking_with_a_proof_keeps_the_digest_of_its_request() -> None:
     request = {"messages": [{"role": "user", "content": "Hi"}]}
     parser = Plain(request=request)
     parser.feed({"add_thinking": [(0,), "Hm."]})
@@ -212,7 +212,7 @@ def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> N
     assert bare == ThinkingBlock("Well.", OpaqueState("plainly"))
 
 
-def test_what_is_noted_of_a_block_is_its_metadata_and_lists_grow() -> None:
+def test_metadata_of_a_block_is_merged_and_lists_grow() -> None:
     parser, _ = read({"add_text": [(0,), "Hi."]})
     parser.reply.add_metadata((0,), citations=[{"url": "a"}])
     parser.reply.add_metadata((0,), citations=[{"url": "b"}])
@@ -221,18 +221,18 @@ def test_what_is_noted_of_a_block_is_its_metadata_and_lists_grow() -> None:
     assert block.metadata == {"citations": [{"url": "a"}, {"url": "b"}]}
 
 
-def test_the_whole_of_a_text_counts_over_its_pieces() -> None:
+def test_a_complete_text_replaces_its_pieces() -> None:
     parser, found = read({"add_text": [(0,), "Hel"]}, {"replace_text": [(0,), "Hello."]})
     assert TextDelta(0, "lo.") in found
     assert parser.finish().text == "Hello."
 
 
-def test_tools_get_the_names_back_that_they_have_in_the_conversation() -> None:
+def test_calls_get_the_original_names_of_the_tools() -> None:
     parser, _ = read({"add_tool_call": [(0,), "c", "a_b", "{}"]}, tool_names={"a_b": "a.b"})
     assert parser.finish().tool_uses[0].name == "a.b"
 
 
-def test_raw_bytes_are_events_however_they_are_cut() -> None:
+def test_raw_bytes_give_the_same_events_in_any_chunking() -> None:
     stream = b'data: {"add_text": [[0], "Hel"]}\n\ndata: {"add_text": [[0], "lo."]}\n\ndata: [DONE]\n\n'
     for size in (1, 7, 1_000):
         parser = _Lists()
@@ -246,14 +246,14 @@ class _Lists(Plain):
         super().read_event({name: [tuple(key), *rest] for name, (key, *rest) in event.items()})
 
 
-def test_bytes_that_are_no_json_are_an_error_in_the_stream() -> None:
+def test_bytes_other_than_json_are_an_error_in_the_stream() -> None:
     parser = Plain()
     (start, error) = parser.feed(b"data: <html>\n\n")
     assert (start.type, error.type) == ("message-start", "error")
     assert parser.finish().finish_reason is FinishReason.ERROR
 
 
-def test_a_finished_reply_takes_nothing_more() -> None:
+def test_a_finished_reply_refuses_further_chunks() -> None:
     parser = Plain()
     assert parser.finish() is parser.finish()
     with pytest.raises(MessageError, match="finished"):
@@ -261,12 +261,12 @@ def test_a_finished_reply_takes_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("chunk", [[], 3, None, object()])
-def test_what_is_no_chunk_is_refused(chunk: Any) -> None:
+def test_a_value_other_than_a_chunk_is_refused(chunk: Any) -> None:
     with pytest.raises(MessageError):
         Plain().feed(chunk)
 
 
-def test_options_are_checked_at_the_door() -> None:
+def test_options_are_checked_on_creation() -> None:
     with pytest.raises(OptionError, match="request"):
         Plain(request=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(OptionError, match="name"):
@@ -275,20 +275,20 @@ def test_options_are_checked_at_the_door() -> None:
         Plain(nam="x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
-def test_a_part_that_only_its_wire_knows_is_kept_in_its_place() -> None:
+def test_an_opaque_block_stays_at_its_position() -> None:
     searched = OpaqueBlock("plain", {"type": "search"})
     parser, found = read({"add_block": [(0,), searched]}, {"add_text": [(1,), "Found."]})
     assert found[1].type == "opaque"
     assert parser.finish().blocks == (searched, TextBlock("Found."))
 
 
-def test_an_event_that_the_end_of_the_stream_cuts_in_two_is_an_interruption_and_no_error() -> None:
+def test_an_incomplete_last_event_is_an_interruption_and_not_an_error() -> None:
     parser = _Lists()
     parser.feed(b'data: {"add_text": [[0], "Hel"]}\n\ndata: {"add_text": [[0], "l')
     assert parser.finish().text == "Hel"
     assert parser.finish_reason is FinishReason.INTERRUPTED
 
 
-def test_tool_names_that_are_no_mapping_are_refused_at_the_door() -> None:
+def test_tool_names_other_than_a_mapping_are_refused_on_creation() -> None:
     with pytest.raises(OptionError, match="tool_names"):
         Plain(tool_names=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

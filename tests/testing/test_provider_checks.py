@@ -83,7 +83,7 @@ def samples(provider: str) -> list[Sample]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_every_provider_of_ours_conforms(provider: str) -> None:
+def test_every_built_in_provider_conforms(provider: str) -> None:
     check_provider(provider, samples=samples(provider))
 
 
@@ -124,11 +124,11 @@ def faults(provider: Provider, found: list[Sample] | None = None) -> str:
     return "\n".join(caught.value.faults)
 
 
-def test_the_target_of_our_own_tests_conforms() -> None:
+def test_the_echo_target_of_the_tests_conforms() -> None:
     check_provider(echo())
 
 
-def test_a_request_that_loses_a_message_is_seen() -> None:
+def test_a_request_that_loses_a_message_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": whole["messages"][:1]}
@@ -136,7 +136,7 @@ def test_a_request_that_loses_a_message_is_seen() -> None:
     assert "markAnswer' of msgs[2].content[0] is not sent" in faults(echo(convert=convert))
 
 
-def test_a_request_that_says_things_twice_is_seen() -> None:
+def test_a_request_that_repeats_content_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": [*whole["messages"], *whole["messages"]]}
@@ -146,7 +146,7 @@ def test_a_request_that_says_things_twice_is_seen() -> None:
     assert "the call with 'callOne' is sent 2 times" in said
 
 
-def test_a_request_in_another_order_is_seen() -> None:
+def test_a_request_in_another_order_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": whole["messages"][::-1]}
@@ -156,7 +156,7 @@ def test_a_request_in_another_order_is_seen() -> None:
     assert "is not that of the conversation" in said
 
 
-def test_a_request_that_is_kept_and_shared_is_seen() -> None:
+def test_a_request_that_is_stored_and_shared_is_reported() -> None:
     kept: dict[int, Request] = {}
 
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
@@ -165,7 +165,7 @@ def test_a_request_that_is_kept_and_shared_is_seen() -> None:
     assert "shares its containers with the next" in faults(echo(convert=convert))
 
 
-def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
+def test_a_request_that_depends_on_an_earlier_request_is_reported() -> None:
     count = iter(range(10_000))
 
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
@@ -174,13 +174,13 @@ def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
     assert "another request the second time" in faults(echo(convert=convert))
 
 
-def test_a_formatter_that_raises_is_seen() -> None:
+def test_a_formatter_that_raises_is_reported() -> None:
     assert "raises" in faults(
         echo(base=ECHO.override({"media.image": None}), default_on_loss="x", convert=_refuses)
     )
 
 
-def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
+def test_a_formatter_that_raises_an_error_of_another_package_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         raise KeyError("x")
 
@@ -217,18 +217,18 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
 GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}])
 
 
-def test_a_parser_that_reads_a_stream_as_the_whole_conforms() -> None:
+def test_a_parser_that_reads_streams_and_whole_replies_alike_conforms() -> None:
     check_provider(
         parsing(Parser), samples=[GOOD, ({"said": "ab", "end": True}, b'{"said":"ab"}\n{"end":true}\n')]
     )
 
 
-def test_a_stream_that_is_not_the_whole_is_seen() -> None:
+def test_a_stream_that_differs_from_the_whole_reply_is_reported() -> None:
     found = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
     assert "Parser, samples[0]: the stream in pieces of 1 is read as another message" in found
 
 
-def test_a_parser_that_an_unknown_event_breaks_is_seen() -> None:
+def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:
     class Fragile(Parser):
         def read_event(self, event: dict[str, Any]) -> None:
             super().read_event({"said": event["said"]} | event)
@@ -236,11 +236,11 @@ def test_a_parser_that_an_unknown_event_breaks_is_seen() -> None:
     assert "an unknown event raises KeyError" in faults(parsing(Fragile), [GOOD])
 
 
-def test_samples_without_a_parser_are_seen() -> None:
+def test_samples_without_a_parser_are_reported() -> None:
     assert "has no parser" in faults(echo(), [GOOD])
 
 
-def test_a_log_that_loads_as_something_else_is_seen() -> None:
+def test_a_log_that_loads_as_other_messages_is_reported() -> None:
     def load(found: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 

@@ -716,14 +716,14 @@ def test_the_sound_provider_conforms() -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_each_way_to_break_it_is_found(name: str) -> None:
+def test_each_broken_provider_is_reported(name: str) -> None:
     provider, told = MUTANTS[name]
     with pytest.raises(ConformanceError) as caught:
         check_provider(provider, samples=SAMPLES)
     assert [fault for fault in caught.value.faults if told in fault], caught.value.faults
 
 
-def test_there_are_enough_of_them() -> None:
+def test_the_table_has_more_than_80_broken_providers() -> None:
     assert len(MUTANTS) > 80
 
 
@@ -731,13 +731,13 @@ SAMPLE: Final[Sample] = (sound_provider.WHOLE, sound_provider.EVENTS)
 
 
 @pytest.mark.parametrize("name", ["loses usage", "loses thinking", "loses arguments", "loses arguments in pieces"])
-def test_much_is_found_without_being_told_what_a_sample_says(name: str) -> None:
+def test_faults_are_reported_for_samples_without_an_expected_message(name: str) -> None:
     provider, _ = REPLIES[name]
     with pytest.raises(ConformanceError):
         check_provider(provider, samples=[SAMPLE])
 
 
-def test_it_runs_within_an_event_loop_too() -> None:
+def test_the_check_runs_inside_an_event_loop() -> None:
     import anyio
 
     async def main() -> None:

@@ -145,7 +145,7 @@ async def test_bad_arguments_are_refused(found: Any, options: Any, told: str) ->
         await run_tool_calls(found, [], **options)
 
 
-async def test_the_contexts_of_calls_are_their_own() -> None:
+async def test_each_call_has_its_own_context() -> None:
     async def work(number: int) -> str:
         return str(anyio.get_current_task().id)
 
@@ -182,7 +182,7 @@ async def test_a_native_cancellation_cancels_all_calls() -> None:
         await task
 
 
-async def test_tools_that_hang_in_threads_hold_up_no_result_of_an_async_tool(stuck: threading.Event) -> None:
+async def test_tools_that_hang_in_threads_do_not_delay_an_async_tool(stuck: threading.Event) -> None:
     def block(number: int) -> None:
         stuck.wait()
 
@@ -198,7 +198,7 @@ async def test_tools_that_hang_in_threads_hold_up_no_result_of_an_async_tool(stu
             group.cancel_scope.cancel()
 
 
-async def test_a_hundred_calls_of_a_tool_that_is_not_async() -> None:
+async def test_a_synchronous_tool_takes_a_hundred_calls() -> None:
     def work(number: int) -> int:
         time.sleep(0.001)
         return number

@@ -112,7 +112,7 @@ class Point(BaseModel):
     x: int
 
 
-def test_a_description_at_the_annotation_wins() -> None:
+def test_a_description_in_the_annotation_has_priority() -> None:
     def go(
         to: Annotated[str, Field(description="From the field.")],
         at: Point,
@@ -132,7 +132,7 @@ def test_a_description_at_the_annotation_wins() -> None:
     assert properties["means"]["description"] == "Bus or train."
 
 
-def test_a_description_of_the_callers_wins() -> None:
+def test_a_description_of_the_caller_has_priority() -> None:
     tool = Tool.from_function(documented(GOOGLE), description="Mine.", parse_docstring=True)
     assert tool.description == "Mine."
     assert descriptions(tool)["keyword"]
@@ -164,7 +164,7 @@ def test_objects_and_partials_have_the_docstring_of_what_they_call() -> None:
     assert Tool.from_function(functools.partial(documented(REST), "x"), name="half").description == REST.strip()
 
 
-def test_without_the_extra_it_is_an_error_and_never_another_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docstring_parser", None)
     for docstring in (GOOGLE, "", "Just text."):
         with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tools\]"):

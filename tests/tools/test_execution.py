@@ -55,7 +55,7 @@ class Point(BaseModel):
     y: int = 0
 
 
-async def test_arguments_come_as_the_functions_types_say() -> None:
+async def test_arguments_are_converted_to_the_types_of_the_function() -> None:
     seen: list[Any] = []
 
     def paint(at: Point, colour: Colour, when: date, times: Annotated[int, Field(ge=1)] = 1) -> str:
@@ -77,7 +77,7 @@ async def test_arguments_come_as_the_functions_types_say() -> None:
         ({}, "at: Missing required argument"),
     ],
 )
-async def test_arguments_that_do_not_fit_are_told_to_the_model(arguments: dict[str, Any], told: str) -> None:
+async def test_the_result_of_invalid_arguments_lists_the_faults(arguments: dict[str, Any], told: str) -> None:
     def paint(at: Point, times: Annotated[int, Field(ge=1)] = 1) -> str:
         raise AssertionError("it must not run")
 
@@ -122,7 +122,7 @@ class Adder:
         return a
 
 
-async def test_anything_that_is_called_is_a_function() -> None:
+async def test_any_callable_is_a_function() -> None:
     tool = Tool("add", function=Adder())
     assert (await tool.run(_call(tool, a=1, b=2))).output == "3"
     assert (await _run(Adder().plain, a=1)).output == "1"
@@ -184,7 +184,7 @@ async def test_a_result_that_is_a_block_already_gets_the_calls_name() -> None:
     assert await _run(give) == ToolResultBlock("call_1", "give", "no luck", is_error=True)
 
 
-async def test_a_result_that_is_no_json_is_an_error() -> None:
+async def test_a_result_that_json_cannot_express_is_an_error() -> None:
     def give() -> object:
         return object()
 
@@ -239,7 +239,7 @@ async def test_a_call_that_cannot_be_run_is_a_result_too(block: ToolUseBlock, to
     assert told in result.text
 
 
-async def test_an_error_of_validation_within_the_function_is_the_functions_own() -> None:
+async def test_a_validation_error_inside_the_function_is_an_error_of_the_function() -> None:
     def read(text: str) -> int:
         return Point.model_validate_json(text).x
 
@@ -248,14 +248,14 @@ async def test_an_error_of_validation_within_the_function_is_the_functions_own()
     assert result.text.startswith("ValidationError: 1 validation error for Point")
 
 
-async def test_a_tool_without_a_function_says_so() -> None:
+async def test_the_result_of_a_tool_without_a_function_states_the_reason() -> None:
     tool = Tool("look")
     result = await tool.run(_call(tool))
     assert result.is_error
     assert "no function" in result.text
 
 
-async def test_what_is_no_call_is_refused() -> None:
+async def test_a_value_other_than_a_call_is_refused() -> None:
     with pytest.raises(OptionError, match="block"):
         await Tool("look", function=_some).run(Msg("Bob", "hi", "user"))  # type: ignore[arg-type]  # pyright: ignore
 
@@ -283,7 +283,7 @@ async def test_a_cancellation_passes_through(stuck: threading.Event) -> None:
         assert scope.cancelled_caught
 
 
-async def test_the_input_stays_the_calls_own() -> None:
+async def test_the_input_of_a_call_does_not_change() -> None:
     def change(places: list[str]) -> str:
         places.append("more")
         return "changed"
@@ -294,7 +294,7 @@ async def test_the_input_stays_the_calls_own() -> None:
     assert block.input == {"places": ["sea"]}
 
 
-async def test_many_calls_run_side_by_side() -> None:
+async def test_many_calls_run_concurrently() -> None:
     waiting = threading.Barrier(3, timeout=10)
 
     def meet(number: int) -> int:
@@ -349,7 +349,7 @@ async def test_texts_among_blocks_are_texts_and_a_block_within_json_is_refused()
         assert "iVBOR" not in result.text
 
 
-async def test_what_json_cannot_say_goes_out_as_the_nearest_that_it_can() -> None:
+async def test_values_that_json_cannot_express_are_sent_as_similar_values() -> None:
     def odd() -> list[Any]:
         return [float("nan"), float("inf")]
 
@@ -364,7 +364,7 @@ async def test_what_json_cannot_say_goes_out_as_the_nearest_that_it_can() -> Non
     }
 
 
-async def test_an_error_without_a_sentence_and_an_exit_are_results() -> None:
+async def test_an_error_without_a_text_and_a_system_exit_are_results() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -424,7 +424,7 @@ async def test_a_call_is_run_by_the_tool_of_its_name() -> None:
     assert (await run_tool_call(ToolUseBlock("2", "count", {"to": "3"}), tools)).output == "3"
 
 
-async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
+async def test_a_call_of_an_unknown_tool_returns_the_names_of_the_tools() -> None:
     uses = [
         {"recipient_name": "functions.look", "parameters": {"place": "the sea"}},
         {"recipient_name": "functions.count", "parameters": {"to": 3}},
@@ -444,7 +444,7 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
     ).text == "There is no tool 'multi_tool_use.parallel'. There are no tools."
 
 
-async def test_what_is_no_call_is_refused_before_any_tool_is_looked_for() -> None:
+async def test_a_value_other_than_a_call_is_refused_before_tools_are_checked() -> None:
     with pytest.raises(OptionError, match="block"):
         await run_tool_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -485,7 +485,7 @@ async def test_a_traceback_never_reaches_a_provider(provider: str) -> None:
     assert "raceback" not in json.dumps(request)
 
 
-async def test_what_goes_well_or_is_the_models_fault_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_successful_calls_and_mistakes_of_the_model_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
     await _run(_some, place="the sea")
     assert (await _run(_some)).is_error
@@ -522,7 +522,7 @@ async def test_an_error_text_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_group_says_what_is_in_it(is_async: bool) -> None:
+async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> None:
     inner = ExceptionGroup("inner", [ValueError("one"), KeyError("two")])
     group = BaseExceptionGroup("outer", [inner, NastyError("three")])
 
@@ -554,7 +554,7 @@ async def test_errors_that_are_no_exceptions_are_results(error: BaseException, i
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("g", [KeyboardInterrupt()])])
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_interrupt_of_the_users_passes_through(error: BaseException, is_async: bool) -> None:
+async def test_a_keyboard_interrupt_is_raised(error: BaseException, is_async: bool) -> None:
     def fail() -> str:
         raise error
 
@@ -582,7 +582,7 @@ async def test_the_cancellation_of_another_task_is_an_error_of_the_tools() -> No
         assert (result.is_error, result.text) == (True, "CancelledError")
 
 
-async def test_an_error_whose_sentence_exits_is_a_result() -> None:
+async def test_an_error_whose_text_raises_system_exit_is_a_result() -> None:
     class WorstError(Exception):
         def __str__(self) -> str:
             raise SystemExit

@@ -41,19 +41,19 @@ def find(
 # -- Tool ----------------------------------------------------------------------------------------
 
 
-def test_a_tool_is_made_by_position_or_by_keyword() -> None:
+def test_a_tool_takes_positional_and_keyword_arguments() -> None:
     assert Tool(name="search", description="Search the web.", parameters=SCHEMA, strict=True) == STRICT
     assert Tool("ping").parameters == {"type": "object", "properties": {}}
     assert Tool("ping").parameters is not Tool("ping").parameters
 
 
 @pytest.mark.parametrize("name", ["name", "description", "parameters", "strict"])
-def test_a_tool_never_changes(name: str) -> None:
+def test_a_tool_is_immutable(name: str) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(SEARCH, name, None)
 
 
-def test_a_tools_schema_is_copied_at_the_door() -> None:
+def test_the_schema_of_a_tool_is_copied_on_creation() -> None:
     given = copy.deepcopy(SCHEMA)
     tool = Tool("search", "", given)
     given["properties"]["q"]["type"] = "integer"
@@ -90,7 +90,7 @@ TAKES: list[tuple[dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("schema", "takes"), TAKES)
-def test_a_tool_knows_whether_it_takes_arguments(schema: dict[str, Any], takes: bool) -> None:
+def test_a_tool_with_arguments_is_recognized(schema: dict[str, Any], takes: bool) -> None:
     assert Tool("a", "", schema).takes_arguments is takes
 
 
@@ -119,7 +119,7 @@ def lend(book: Book, title: str) -> None:
     """Lend."""
 
 
-def test_a_property_called_title_stays_and_made_up_titles_go() -> None:
+def test_a_property_named_title_stays_and_generated_titles_are_removed() -> None:
     parameters: dict[str, Any] = Tool.from_function(lend).parameters
     assert set(parameters["properties"]) == {"book", "title"}
     book = parameters["$defs"]["Book"]
@@ -130,7 +130,7 @@ def test_a_property_called_title_stays_and_made_up_titles_go() -> None:
     }
 
 
-def test_name_and_description_may_be_given() -> None:
+def test_the_caller_may_pass_name_and_description() -> None:
     tool = Tool.from_function(find, "look_up", "Look it up.")
     assert (tool.name, tool.description) == ("look_up", "Look it up.")
     assert Tool.from_function(find, description="").description == ""
@@ -154,7 +154,7 @@ class _Desk:
         (lambda: None, "<lambda>", []),
     ],
 )
-def test_any_function_whose_parameters_have_names_will_do(
+def test_any_function_with_named_parameters_becomes_a_tool(
     function: Callable[..., Any], name: str, properties: list[str]
 ) -> None:
     tool = Tool.from_function(function)
@@ -223,12 +223,12 @@ def test_a_tool_is_read_from_every_form(data: dict[str, Any]) -> None:
     assert data == before
 
 
-def test_strict_is_read_where_it_stands() -> None:
+def test_strict_is_read_from_every_form() -> None:
     strict = {"name": "search", "description": "Search the web.", "parameters": SCHEMA, "strict": True}
     assert Tool.from_dict({"type": "function", "function": strict}) == STRICT
 
 
-def test_null_fields_are_absent_ones() -> None:
+def test_null_fields_count_as_absent() -> None:
     assert Tool.from_dict({"name": "a", "description": None, "parameters": None}) == Tool("a")
     empty: dict[str, Any] = {
         "type": "object",
@@ -267,7 +267,7 @@ def test_bad_tools_are_refused_by_place(given: Any, place: str) -> None:
 
 
 @pytest.mark.parametrize("given", [5, None, "search", [1]])
-def test_what_is_no_object_is_no_tool(given: Any) -> None:
+def test_a_value_other_than_an_object_is_not_a_tool(given: Any) -> None:
     with pytest.raises(MessageError):
         Tool.from_dict(given)
 
@@ -320,7 +320,7 @@ def test_a_choice_that_cannot_be_met_is_refused(given: Any, tools: list[Tool], r
 
 
 @pytest.mark.parametrize("given", ["auto", "none"])
-def test_without_tools_there_is_nothing_to_choose(given: str) -> None:
+def test_a_choice_without_tools_is_none(given: str) -> None:
     assert as_tool_choice(given, []) is None
 
 
@@ -376,7 +376,7 @@ def test_a_models_schema_is_closed() -> None:
 
 
 @pytest.mark.parametrize(("given", "name"), [(_Point, "_Point"), (_Size, "_Size")])
-def test_any_type_that_pydantic_knows_will_do(given: type[Any], name: str) -> None:
+def test_any_type_that_pydantic_supports_is_accepted(given: type[Any], name: str) -> None:
     found = as_output_schema(given)
     assert found is not None
     assert (found.name, found.closed) == (name, True)
@@ -417,19 +417,19 @@ def test_a_schema_is_read_from_every_form(given: Any, expected: OutputSchema | N
         ({"type": "string"}, False),
     ],
 )
-def test_a_schema_knows_whether_it_is_closed(schema: dict[str, Any], closed: bool) -> None:
+def test_a_closed_schema_is_recognized(schema: dict[str, Any], closed: bool) -> None:
     assert OutputSchema(schema).closed is closed
 
 
 @pytest.mark.parametrize("given", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
-def test_what_is_no_schema_is_refused(given: Any) -> None:
+def test_a_value_other_than_a_schema_is_refused(given: Any) -> None:
     with pytest.raises(OptionError) as caught:
         as_output_schema(given)
     assert caught.value.place == "response_format"
     assert caught.value.advice
 
 
-def test_a_dicts_schema_is_sent_as_it_is_and_copied() -> None:
+def test_the_schema_of_a_dict_is_copied_and_sent_unchanged() -> None:
     given = copy.deepcopy(SCHEMA)
     found = as_output_schema(given)
     given["properties"].clear()
