@@ -1,7 +1,7 @@
 """`ToolCallIndex`: finds the tool call that each entry of a streamed list of tool calls belongs to.
 
-An entry begins a tool call or continues one. Servers mark entries with an index, with the id of
-the tool call, with both, or with neither.
+An entry begins or continues a tool call. Servers mark entries with an index, with the id of the tool call, with
+both, or with neither.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ToolCallIndex:
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
     - A repeated id continues its tool call.
     - The name of another tool begins a tool call if the arguments so far are complete.
-    - Two entries of one event with the same index and a name each are two tool calls.
+    - Two entries of one event are two tool calls if they have the same index and each has a name.
 
     Args:
         reply: Builder of the reply.

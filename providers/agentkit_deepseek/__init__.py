@@ -21,8 +21,8 @@ __all__ = [
     "parse_response",
 ]
 
-_SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
-_MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/vision)
+_VISION = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
+_MEDIA_TOTAL = 46_000_000  # below the limit of 48 MiB for a request (guides/vision)
 
 _LAST = frozenset({"prefix"})  # guides/chat_prefix_completion
 
@@ -35,11 +35,11 @@ DEEPSEEK = CHAT.override(
         "issuer": "deepseek",
         "wire": "deepseek",
         "thinking.mode": "text",
-        "media.image": None,  # text-only models take strings alone (api-docs.deepseek.com)
+        "media.image": None,  # models without vision accept only strings (api-docs.deepseek.com)
         "media.document": None,
         "media.total": _MEDIA_TOTAL,
         "turns.text_joining": "string",
-        "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
+        "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable characters: DeepSeek documents no rule
         "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
@@ -53,14 +53,14 @@ DEEPSEEK = CHAT.override(
 _FACTS = (
     ModelFact(
         r"deepseek-(flash|v4-flash)",
-        {"media.image": _SIGHT},
+        {"media.image": _VISION},
         "api-docs.deepseek.com/guides/vision",
         "2026-11-20",
     ),
     ModelFact(
         r"deepseek-chat",
         {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
-        "api-docs.deepseek.com: thinking is off, and only thinking refuses a forced tool",
+        "api-docs.deepseek.com: thinking is off, and only thinking mode refuses a forced tool",
         "2026-11-20",
     ),
 )
@@ -84,9 +84,9 @@ ROW = OpenAICompatible(
 class DeepSeekChatFormatter(OpenAIChatFormatter):
     """Formatter for `chat.completions.create(model=…, **request)`, with `base_url="https://api.deepseek.com"`.
 
-    In thinking mode, the default, every assistant message of a conversation with tools must carry
-    `reasoning_content`, with an empty text if need be; without tools the API ignores it. So all messages carry it.
-    Reasoning that another system issued is omitted.
+    In thinking mode, the default, each assistant message of a conversation with tools must have
+    `reasoning_content`, even with an empty text. Without tools, the API ignores this key. So the formatter writes
+    the key for all assistant messages. Reasoning of other issuers is omitted.
     """
 
     vendor = ROW

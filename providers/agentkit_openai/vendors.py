@@ -38,7 +38,7 @@ __all__ = [
 
 _WEB = frozenset({"http", "https"})
 _PDF = frozenset({"application/pdf"})
-_SOUNDS = frozenset(AUDIO_FORMATS)
+_AUDIO_TYPES = frozenset(AUDIO_FORMATS)
 _TESTING = "agentkit_openai.testing"
 
 _NINE = NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)
@@ -56,32 +56,32 @@ OPENROUTER = OpenAICompatible(
             "name": "OpenRouter",
             "issuer": "openrouter",
             "wire": "openrouter",
-            "thinking.mode": "text",  # docs: reasoning-tokens; sent back as text, or as details unchanged
-            "turns.speaker_names": True,  # docs: api-reference/overview
-            "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable set: the docs name none
-            "tools.call_ids": None,  # no rule is documented; ids are opaque
-            # docs: multimodal/image-understanding, audio, videos, pdfs; limits are those of each model
+            "thinking.mode": "text",  # docs: reasoning-tokens; requests accept text or unchanged details
+            "turns.speaker_names": True,  # docs: api-reference/overview has the field `name`
+            "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable characters: the docs have no rule
+            "tools.call_ids": None,  # the docs have no rule for ids
+            # docs: multimodal (image-understanding, audio, videos, pdfs); limits differ between models
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-            "media.audio": MediaRule(types=_SOUNDS),
+            "media.audio": MediaRule(types=_AUDIO_TYPES),
             "media.video": MediaRule(types=media_types("video", "mp4 mpeg quicktime webm"), schemes=_WEB),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            "cache_breakpoints": True,  # docs: prompt-caching; at most 4 for Anthropic's models
+            "cache_breakpoints": True,  # docs: prompt-caching; models of Anthropic accept at most 4 markers
         }
     ),
     facts=(
         ModelFact(
             _MISTRAL_MODELS,
             {"tools.call_ids": _NINE},
-            "gptel#1203 (2026-01-07), ironclaw#1241 (2026-03-16): error 3280 for other ids",
+            "error 3280 for other call ids: gptel#1203 (2026-01-07), ironclaw#1241 (2026-03-16)",
             "2026-11-22",
         ),
     ),
     address="https://openrouter.ai/api/v1",
     key="OPENROUTER_API_KEY",
-    max_tokens="max_completion_tokens",  # SDK: max_tokens is deprecated
+    max_tokens="max_completion_tokens",  # SDK: `max_tokens` is deprecated
     reasoning_field="reasoning",
     reasoning_fields=("reasoning", "reasoning_content"),
-    reasoning_details=True,  # docs: "unchanged and in the same sequence", required with tools on some models
+    reasoning_details=True,  # docs: "unchanged and in the same sequence"; some models require it with tools
     mark_breakpoints=mark_cache_control,
     testing=_TESTING,
 )
@@ -97,9 +97,9 @@ AZURE = OpenAICompatible(
             "name": "Azure OpenAI",
             "issuer": "azure",
             "wire": "azure",
-            "turns.speaker_names": True,  # the chat schema is OpenAI's (latest)
-            "tools.call_ids": NameRule(limit=40, prefix="call_"),  # litellm#11392 (2025-06-04)
-            # openai-python#2826 (2026-01-19): "This model does not support file content types", so no documents
+            "turns.speaker_names": True,  # Azure uses OpenAI's schema of chat messages
+            "tools.call_ids": NameRule(limit=40, prefix="call_"),  # error text in litellm#11392 (2025-06-04)
+            # No documents: "This model does not support file content types" (openai-python#2826, 2026-01-19).
         }
     ),
     # The model in a request is the name of a deployment. Users choose it freely, so it does not show the model.
@@ -138,24 +138,26 @@ MISTRAL = OpenAICompatible(
             "name": "Mistral",
             "issuer": "mistral",
             "wire": "mistral",
-            "turns.text_joining": "apart",  # SDK: content parts
-            # Turns alternate: "Unexpected role 'user' after role 'tool'" (datapizza#98, 2025-12-04). The system
-            # message is first: none may follow an assistant's message or a result (mistral_common 1.13.1).
+            "turns.text_joining": "apart",  # SDK: messages with content parts
+            # Turns alternate: "Unexpected role 'user' after role 'tool'" (datapizza#98, 2025-12-04). System
+            # messages may not follow an assistant message or a tool result (mistral_common 1.13.1).
             "thinking.mode": "text",
             "media.image": MediaRule(  # docs: capabilities/vision
                 types=media_types("image", "png jpeg webp gif"),
                 schemes=_WEB,
-                limits=MediaLimits(count=8, side=10_000, data=13_900_000),  # 10 MB each, in base64 text
+                limits=MediaLimits(
+                    count=8, side=10_000, data=13_900_000
+                ),  # 10 MB for each image, here as base64 text
             ),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            # 422 `extra_forbidden` for unknown keys: autogen#2457, openfox#220 (2026-08-07)
+            # Unknown keys lead to status 422, `extra_forbidden`: autogen#2457, openfox#220 (2026-08-07).
             "opaque.passthrough_keys": CLOSED_KEYS,
         }
     ),
     facts=(
         ModelFact(
             r"voxtral",
-            {"media.audio": MediaRule(types=_SOUNDS, schemes=_WEB)},
+            {"media.audio": MediaRule(types=_AUDIO_TYPES, schemes=_WEB)},
             "SDK: AudioChunk; only Voxtral models take audio",
             "2026-11-22",
         ),
@@ -163,11 +165,14 @@ MISTRAL = OpenAICompatible(
     models=_MISTRAL_MODELS,
     address="https://api.mistral.ai/v1",
     key="MISTRAL_API_KEY",
-    max_tokens="max_tokens",  # 422 for max_completion_tokens: eca#231 (2025-12-12)
-    stream_usage=False,  # 422 for stream_options: litellm#8978 (2025-03-04), llxprt#114 (2025-08-07); always sent
-    reasoning_parts=True,  # docs: reasoning; mistral_common 1.13.1: thinking precedes other parts
+    max_tokens="max_tokens",  # `max_completion_tokens` leads to status 422: eca#231 (2025-12-12)
+    # Streams always have usage. `stream_options` leads to status 422: litellm#8978 (2025-03-04), llxprt#114
+    # (2025-08-07).
+    stream_usage=False,
+    reasoning_parts=True,  # docs: reasoning; thinking precedes other parts (mistral_common 1.13.1)
     reasoning_fields=(),
-    prefill={"prefix": True},  # "Expected last role User or Tool (or Assistant with prefix True)" (smolagents#757)
+    # Error text: "Expected last role User or Tool (or Assistant with prefix True)" (smolagents#757).
+    prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,
 )
@@ -183,16 +188,16 @@ LLAMA_CPP = OpenAICompatible(
             "name": "llama.cpp",
             "issuer": "llamacpp",
             "wire": "llamacpp",
-            "thinking.mode": "text",  # PR 18994 (2026-01): read back where the template supports it, else ignored
-            # an object is treated as "auto" without an error: #26535 (2026-08-03)
+            "thinking.mode": "text",  # some chat templates use it, others ignore it: PR 18994 (2026-01)
+            # The server silently treats an object as "auto": #26535 (2026-08-03).
             "tools.choices": frozenset({"auto", "none", "required"}),
             "media.image": MediaRule(types=media_types("image", "png jpeg gif bmp"), schemes=_WEB),
-            "media.audio": MediaRule(types=_SOUNDS),
+            "media.audio": MediaRule(types=_AUDIO_TYPES),
         }
     ),
     address="http://localhost:8080/v1",
-    keyless="sk-no-key-required",  # a server has a key only if it was started with `--api-key`
-    max_tokens="max_tokens",  # max_completion_tokens was ignored before PR 19831 (2026-02-23)
+    keyless="sk-no-key-required",  # servers require a key only with `--api-key`
+    max_tokens="max_tokens",  # before PR 19831 (2026-02-23), the server ignored `max_completion_tokens`
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
     testing=_TESTING,
@@ -210,12 +215,12 @@ COMPATIBLE = OpenAICompatible(
             "issuer": "compatible",
             "wire": "compatible",
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-            "opaque.passthrough_keys": CLOSED_KEYS,  # closed schemas refuse further keys
+            "opaque.passthrough_keys": CLOSED_KEYS,  # some servers refuse unknown keys
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # never OPENAI_API_KEY: the server is not OpenAI's
-    reasoning_parts=True,  # read only: the capabilities send no thinking back
+    keyless="EMPTY",  # the variable OPENAI_API_KEY is not used: the server is not OpenAI's
+    reasoning_parts=True,  # only for replies: these capabilities omit thinking from requests
     testing=_TESTING,
 )
 """Row for any other server. Its requests satisfy the strictest servers.

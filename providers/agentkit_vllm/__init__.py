@@ -31,7 +31,7 @@ VLLM = TEMPLATE_CHAT.override(
         "issuer": "vllm",
         "wire": "vllm",
         "thinking.mode": "text",
-        # what the server's PIL opens; how many is a setting of the server: --limit-mm-per-prompt
+        # types that the server's image library (PIL) opens; --limit-mm-per-prompt of the server limits the count
         "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
         "media.audio": _ANY,
         "media.video": _ANY,
@@ -42,7 +42,7 @@ _FACTS = (
     ModelFact(
         r".*kimi",
         {"tools.call_ids": None},
-        "Kimi K2's template wants its `functions.name:0` back unchanged (Kimi-K2: tool_call_guidance.md)",
+        "Kimi K2's template requires unchanged call ids, `functions.name:0` (Kimi-K2: tool_call_guidance.md)",
         "2026-11-22",
     ),
 )
@@ -55,9 +55,12 @@ ROW = OpenAICompatible(
     address="http://localhost:8000/v1",
     address_variable="VLLM_BASE_URL",
     key="VLLM_API_KEY",
-    keyless="EMPTY",  # a server has a key only if it was started with `--api-key` (vLLM's docs)
-    reasoning_field="reasoning",  # the request's field in current source; older servers ignore it (vLLM's docs)
-    reasoning_fields=("reasoning", "reasoning_content"),  # older servers send the latter, some send both
+    keyless="EMPTY",  # servers require a key only with `--api-key` (vLLM's docs)
+    reasoning_field="reasoning",  # key of requests in current versions; older servers ignore it (vLLM's docs)
+    reasoning_fields=(
+        "reasoning",
+        "reasoning_content",
+    ),  # older servers send `reasoning_content`, some servers send both
     testing="agentkit_vllm.testing",
     media_parts={"image": write_url_part, "audio": write_url_part, "video": write_url_part},
 )
@@ -66,9 +69,9 @@ ROW = OpenAICompatible(
 class VLLMChatFormatter(OpenAIChatFormatter):
     """Formatter for `chat.completions.create(model=…, **request)`, with the server's `base_url`.
 
-    Without a model name the request has the shape that the strictest chat templates accept: one system message,
-    the user first, alternating turns (`RESULT_TURN` stands between a tool result and a user turn), and call ids of
-    nine letters or digits. `model_rules` declares what else the template of a model refuses.
+    Requests satisfy the strictest common chat templates: one system message, then a user turn, alternating turns,
+    and call ids of nine letters or digits. The filler turn `RESULT_TURN` separates a tool result from a user turn.
+    Pass `model_rules` for further restrictions of a model's template.
     """
 
     vendor = ROW

@@ -87,7 +87,7 @@ RESPONSES = Capabilities(
         strict=STRICT,
     ),
     media=MediaCapabilities(
-        generated_by_id=True,  # image_generation_call (SDK: ImageGenerationCall)
+        generated_by_id=True,  # image_generation_call (openai-python: ImageGenerationCall)
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
@@ -105,7 +105,7 @@ RESPONSES = Capabilities(
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: (
             not str(data.get("type")).startswith("input_")
-        ),  # SDK: ResponseInputContentParam
+        ),  # openai-python: ResponseInputContentParam
         places=part_places,
         pair_key=part_pair,
         needs_thinking=needs_thinking,
