@@ -80,7 +80,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"stands for (\d+) messages that were cut", r"replaces \1 messages that were cut"),
     (r"only (.*) knows it", r"opaque block: only \1 accepts it"),
     (r"a failed result holds text alone", r"tool results with an error accept only text"),
-    (r"([^\[]+) has no place for it in (a .*)", r"\1 does not accept this opaque block in \2"),
+    (r"([^\[\]]*) has no place for it in (a [^\[\]]*)", r"\1 does not accept this opaque block in \2"),
     (
         r"sent as the item that the model made it in",
         r"sent by the id of the reply item that generated the media",
