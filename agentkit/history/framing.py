@@ -196,9 +196,11 @@ class Framing:
     def _add_pieces(self, framed: FramedBlocks, origin: int | Sequence[Provenance]) -> None:
         """Adds pieces to the open frame. `origin` is that of the message, or has the origin of each block."""
         self.pieces.extend(framed.pieces)
-        self.origins.extend([at if isinstance(at, str) else _block_origin(origin, at) for at in framed.origins])
+        self.origins.extend(
+            [item if isinstance(item, str) else _block_origin(origin, item) for item in framed.origins]
+        )
         self.features |= framed.features
-        self.ledger.note_origins([_block_origin(origin, at) for at in framed.omitted], _NO_LINE)
+        self.ledger.note_origins([_block_origin(origin, index) for index in framed.omitted], _NO_LINE)
 
     def _add_exchange(self, start: int, stop: int) -> None:
         """Adds another agent's exchange as lines under its name; with `drop`, without its calls and results."""

@@ -1,8 +1,9 @@
 """Limits of a target for the media of a whole request.
 
-First each by itself: a picture that is too large goes out smaller where that was prepared, else not. Then all
-together: the oldest go, in steps of a fifth of the limit. Between two steps the same ones stay away, so that
-the request's beginning stands still and prompt caches keep hitting. The same history gives the same choice.
+First, each image that is too large is replaced by its resized copy, if there is one, and omitted otherwise. Then
+the oldest media are omitted until the others fit, in steps of a fifth of the limit. Between two steps, the same
+media are omitted, so the prefix of the request and the provider's prompt cache stay valid. The same history gives
+the same choice.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["limit_media"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Native:
+class AcceptedMedia:
     """Media item that the target accepts: the index of its message, its path and its source."""
 
     message: int
@@ -42,119 +43,131 @@ class Native:
     source: Base64Source | URLSource
 
     @property
-    def data(self) -> int:
+    def data_length(self) -> int:
         """The length of its base64 text in the request, in characters."""
         return len(self.source.data) if isinstance(self.source, Base64Source) else 0
 
 
 def limit_media(
-    tidied: Mapping[int, LegalMessage], form: Capabilities, shelf: ResolvedMedia
+    messages: Mapping[int, LegalMessage], target: Capabilities, media: ResolvedMedia
 ) -> dict[int, Changes]:
-    """Returns the changes, by message index, that keep all media of a request within the limits.
+    """Returns the changes that keep all media of a request within the limits, by message index.
 
-    `tidied` are the messages that have media, by number, in the order of the request.
+    Args:
+        messages: The messages with media, by index, in the order of the request.
+        target: The rules of the target.
+        media: The loaded media.
+
     """
-    if _are_within(tidied.values(), form):
+    if _are_within(messages.values(), target):
         return {}
-    natives = [Native(number, *medium) for number, found in tidied.items() for medium in found.media]
-    limiting = _Limiting(form, shelf, natives)
-    for kind, rule in form.media.rules.items():
-        if rule is not None and rule.limits is not None and any(one.kind == kind for one in natives):
-            limiting.keep(kind, rule.limits)
-    limiting.keep_total(limiting.left, form.media.total, "media")
-    return limiting.by_message()
+    items = [AcceptedMedia(index, *item) for index, legal in messages.items() for item in legal.media]
+    limiting = _Limiting(target, media, items)
+    for kind, rule in target.media.rules.items():
+        if rule is not None and rule.limits is not None and any(item.kind == kind for item in items):
+            limiting.limit_kind(kind, rule.limits)
+    limiting.limit_total(limiting.remaining, target.media.total, "media")
+    return limiting.group_changes()
 
 
-def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
+def _are_within(messages: Collection[LegalMessage], target: Capabilities) -> bool:
     """Returns True if no change is needed, from sums that are cached with the messages."""
-    loads: dict[str, tuple[int, int]] = {}
-    for found in tidied:
-        for kind, (count, data) in found.sizes.items():
-            before = loads.get(kind, (0, 0))
-            loads[kind] = (before[0] + count, before[1] + data)
-    if form.media.total and sum(data for _, data in loads.values()) > form.media.total:
+    sizes: dict[str, tuple[int, int]] = {}
+    for legal in messages:
+        for kind, (count, characters) in legal.sizes.items():
+            previous = sizes.get(kind, (0, 0))
+            sizes[kind] = (previous[0] + count, previous[1] + characters)
+    if target.media.total and sum(characters for _, characters in sizes.values()) > target.media.total:
         return False
-    return all(_is_within(tidied, form.media.rules[kind], kind, *load) for kind, load in loads.items())
+    return all(_is_within(messages, target.media.rules[kind], kind, *size) for kind, size in sizes.items())
 
 
-def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
-    """Returns True if `count` media of a kind with `data` characters need no change."""
+def _is_within(
+    messages: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, characters: int
+) -> bool:
+    """Returns True if `count` media of a kind with this many characters need no change."""
     if rule is None or rule.limits is None:
         return True
     limits = rule.limits
-    if (limits.count and count > limits.count) or (limits.total and data > limits.total):
+    if (limits.count and count > limits.count) or (limits.total and characters > limits.total):
         return False
     box = limits.box(count if kind == "image" else 0)
-    return all(_holds(found, kind, box) for found in tidied)
+    return all(_fits_box(legal, kind, box) for legal in messages)
 
 
-def _holds(found: LegalMessage, kind: str, box: Box) -> bool:
+def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
     """Returns True if each media item of a kind in a message is small enough."""
-    known = found.box_checks.get((kind, box))
-    if known is None:
-        data = [source for _, one, source in found.media if one == kind and isinstance(source, Base64Source)]
-        known = found.box_checks[kind, box] = not any(needs_fitting(source, box) for source in data)
-    return known
+    fits = legal.box_checks.get((kind, box))
+    if fits is None:
+        items = [source for _, item_kind, source in legal.media if item_kind == kind]
+        data = [source for source in items if isinstance(source, Base64Source)]
+        fits = legal.box_checks[kind, box] = not any(needs_fitting(source, box) for source in data)
+    return fits
 
 
 @dataclass(slots=True)
 class _Limiting:
     """State for one request: the remaining media and the changes."""
 
-    form: Capabilities
-    shelf: ResolvedMedia
-    left: list[Native]
+    target: Capabilities
+    media: ResolvedMedia
+    remaining: list[AcceptedMedia]
     changes: dict[tuple[int, BlockPath], str | Base64Source] = field(default_factory=dict[Any, Any])
 
-    def by_message(self) -> dict[int, Changes]:
+    def group_changes(self) -> dict[int, Changes]:
         """Returns the changes by message index."""
-        found: dict[int, dict[BlockPath, str | Base64Source]] = {}
+        groups: dict[int, dict[BlockPath, str | Base64Source]] = {}
         for (message, path), change in self.changes.items():
-            found.setdefault(message, {})[path] = change
-        return {**found}
+            groups.setdefault(message, {})[path] = change
+        return {**groups}
 
-    def keep(self, kind: str, limits: MediaLimits) -> None:
+    def limit_kind(self, kind: str, limits: MediaLimits) -> None:
         """Applies the limits of one kind."""
-        chosen = self._of(kind)
-        too_many = f"{self.form.name} takes no more than {limits.count} of the kind in one request"
-        self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
-        box = limits.box(len(self._of(kind)) if kind == "image" else 0)
-        self.left = [one for old in self.left for one in ([old] if old.kind != kind else self._fitted(old, box))]
-        self.keep_total(self._of(kind), limits.total, f"the kind {kind}")
+        items = self._list_kind(kind)
+        reason = f"{self.target.name} takes no more than {limits.count} of the kind in one request"
+        self._omit(items[: excess(len(items), limits.count)], reason)
+        box = limits.box(len(self._list_kind(kind)) if kind == "image" else 0)
+        self.remaining = [
+            fitted
+            for item in self.remaining
+            for fitted in (self._resize(item, box) if item.kind == kind else [item])
+        ]
+        self.limit_total(self._list_kind(kind), limits.total, f"the kind {kind}")
 
-    def keep_total(self, chosen: Sequence[Native], total: int, what: str) -> None:
+    def limit_total(self, items: Sequence[AcceptedMedia], total: int, noun: str) -> None:
         """Omits the oldest media until the others have at most `total` characters."""
-        over = sum(one.data for one in chosen) - total if total else 0
-        if over <= 0:
+        surplus = sum(item.data_length for item in items) - total if total else 0
+        if surplus <= 0:
             return
-        wanted = round_up_to_step(over, max(total // LIMIT_STEPS, 1))
-        sums = accumulate((one.data for one in chosen), initial=0)
-        gone = [one for one, before in zip(chosen, sums, strict=False) if before < wanted and one.data]
-        self._leave_out(gone, f"{self.form.name} takes no more data of {what} in one request")
+        wanted = round_up_to_step(surplus, max(total // LIMIT_STEPS, 1))
+        sums = accumulate((item.data_length for item in items), initial=0)
+        pairs = zip(items, sums, strict=False)
+        omitted = [item for item, previous in pairs if previous < wanted and item.data_length]
+        self._omit(omitted, f"{self.target.name} takes no more data of {noun} in one request")
 
-    def _of(self, kind: str) -> list[Native]:
-        return [one for one in self.left if one.kind == kind]
+    def _list_kind(self, kind: str) -> list[AcceptedMedia]:
+        return [item for item in self.remaining if item.kind == kind]
 
-    def _fitted(self, one: Native, box: Box) -> Iterator[Native]:
+    def _resize(self, item: AcceptedMedia, box: Box) -> Iterator[AcceptedMedia]:
         """Yields the media item unchanged or resized, or nothing if it is too large."""
-        source = one.source
+        source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
-            yield one
+            yield item
             return
-        smaller = self.shelf.fits.get((id(source), box))
-        if smaller is None and self.shelf.resizes and is_resizable(source):
-            yield replace(one, source=Base64Source(source.media_type, ""))  # of a size that nobody knows yet
+        smaller = self.media.fits.get((id(source), box))
+        if smaller is None and self.media.resizes and is_resizable(source):
+            yield replace(item, source=Base64Source(source.media_type, ""))  # resized later: its size is unknown
             return
-        self.changes[one.message, one.path] = smaller or self._too_large(source)
+        self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:
-            yield replace(one, source=smaller)
+            yield replace(item, source=smaller)
 
-    def _too_large(self, source: Base64Source) -> str:
+    def _describe_too_large(self, source: Base64Source) -> str:
         size = image_size(source)
-        shown = f" ({size[0]} x {size[1]} pixels)" if size else ""
-        return f"it is larger than {self.form.name} takes{shown}"
+        pixels = f" ({size[0]} x {size[1]} pixels)" if size else ""
+        return f"it is larger than {self.target.name} takes{pixels}"
 
-    def _leave_out(self, gone: Sequence[Native], reason: str) -> None:
-        self.changes.update({(one.message, one.path): reason for one in gone})
-        absent = {id(one) for one in gone}
-        self.left = [one for one in self.left if id(one) not in absent]
+    def _omit(self, items: Sequence[AcceptedMedia], reason: str) -> None:
+        self.changes.update({(item.message, item.path): reason for item in items})
+        omitted = {id(item) for item in items}
+        self.remaining = [item for item in self.remaining if id(item) not in omitted]

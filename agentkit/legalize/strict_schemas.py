@@ -55,17 +55,17 @@ class _Walk:
         if not isinstance(part, Mapping):
             raise _NotStrictError(f"{place or 'the root'} is not an object")
         items = cast("Mapping[str, Any]", part).items()
-        kept = {key: item for key, item in items if self._keeps(key, place)}
-        if place and not any(key in kept for key in _TYPED):
+        keywords = {key: item for key, item in items if self._is_allowed(key, place)}
+        if place and not any(key in keywords for key in _TYPED):
             raise _NotStrictError(f"{place} has no type")
-        self._check(kept, place, depth)
-        if "$ref" in kept:
-            return self._reference(kept, place)
-        if has_type(kept, "object") or "properties" in kept:
-            kept = self._object(kept, place)
-        return {key: self._inner(key, item, place, depth) for key, item in kept.items()}
+        self._check(keywords, place, depth)
+        if "$ref" in keywords:
+            return self._reference(keywords, place)
+        if has_type(keywords, "object") or "properties" in keywords:
+            keywords = self._object(keywords, place)
+        return {key: self._inner(key, item, place, depth) for key, item in keywords.items()}
 
-    def _keeps(self, key: str, place: str) -> bool:
+    def _is_allowed(self, key: str, place: str) -> bool:
         if key in self.rules.keywords:
             return True
         if key in _ANNOTATIONS:
@@ -119,7 +119,7 @@ class _Walk:
             return {name: self.schema(inner, f"{prefix}{name}", deeper) for name, inner in named}
         if key in _LISTED and isinstance(item, list):
             inners = cast("list[Any]", item)
-            return [self.schema(inner, f"{prefix}{key}[{at}]", depth) for at, inner in enumerate(inners)]
+            return [self.schema(inner, f"{prefix}{key}[{index}]", depth) for index, inner in enumerate(inners)]
         return self.schema(item, f"{prefix}items", depth + 1) if key == "items" else item
 
 

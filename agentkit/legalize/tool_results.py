@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.call_ids import legal_call_id
 from agentkit.messages.blocks import ToolResultBlock
 from agentkit.messages.features import Feature
@@ -16,31 +16,38 @@ from agentkit.messages.message import Msg, build_trusted
 
 __all__ = ["order_results"]
 
+_Result: TypeAlias = tuple[ToolResultBlock, Provenance]
+"""A result with its origin."""
+
 
 def order_results(
-    turns: TracedConversation, form: Capabilities, call_ids: Mapping[str, str]
+    turns: TracedConversation, target: Capabilities, call_ids: Mapping[str, str]
 ) -> TracedConversation:
-    """Returns the results with the ids, the order and the turns that the target requires.
+    """Returns the turns with the ids, the order and the turns of results that the target requires.
 
-    `call_ids` are the ids that calls were given, with those that they had.
+    Args:
+        turns: The turns.
+        target: The rules of the target.
+        call_ids: The original id of each tool call whose id changed.
+
     """
-    together = form.tools.results == "together"
-    in_order = turns.normal_form is not None and turns.normal_form.ordered
-    if in_order or not (together or form.tools.results_in_order or call_ids):
+    is_ordered = turns.normal_form is not None and turns.normal_form.ordered
+    together = target.tools.results == "together"
+    if is_ordered or not (together or target.tools.results_in_order or call_ids):
         return turns
     out = TracedConversation([], [])
-    at = 0
-    while at < len(turns.msgs):
-        msg = turns.msgs[at]
-        out.add(msg, turns.origins[at])
-        at += 1
+    index = 0
+    while index < len(turns.msgs):
+        msg = turns.msgs[index]
+        out.add(msg, turns.origins[index])
+        index += 1
         if not msg.features & Feature.CALL:
             continue
-        stop = at
+        stop = index
         while stop < len(turns.msgs) and turns.msgs[stop].features & Feature.RESULT:
             stop += 1
-        _add_results(out, msg, turns.part(at, stop), form, call_ids)
-        at = stop
+        _add_results(out, msg, turns.part(index, stop), target, call_ids)
+        index = stop
     return out
 
 
@@ -48,43 +55,40 @@ def _add_results(
     out: TracedConversation,
     call: Msg,
     results: TracedConversation,
-    form: Capabilities,
+    target: Capabilities,
     call_ids: Mapping[str, str],
 ) -> None:
-    together = form.tools.results == "together"
-    found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
-    in_place = found == call.tool_ids
-    if not in_place and not together and not form.tools.results_in_order:
-        in_place = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
-    if in_place and not (together and len(results.msgs) > 1):
-        out.msgs.extend(results.msgs)
-        out.origins.extend(results.origins)
+    """Adds the results of a turn of calls, in one message or in one message for each."""
+    together = target.tools.results == "together"
+    result_ids = tuple(call_id for msg in results.msgs for call_id in msg.tool_ids)
+    is_ordered = result_ids == call.tool_ids
+    if not is_ordered and not together and not target.tools.results_in_order:
+        is_ordered = Counter(result_ids) == Counter(call.tool_ids)  # any order is legal: keep the original order
+    if is_ordered and not (together and len(results.msgs) > 1):
+        out.extend(results)
         return
-    blocks = [
-        (cast("ToolResultBlock", block), origin)
-        for msg, whole in zip(results.msgs, results.origins, strict=True)
-        for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
-    ]
-    ordered = _in_call_order(call, blocks, form, call_ids)
+    pairs = [pair for traced in results for pair in traced.traced_blocks]
+    ordered = _sort_by_call(call, cast("list[_Result]", pairs), target, call_ids)
+    name = results.msgs[0].name
     if together:
-        joined = build_trusted(results.msgs[0].name, tuple(block for block, _ in ordered), "system")
-        out.add(joined, tuple(origin for _, origin in ordered))
+        blocks, origins = tuple(block for block, _ in ordered), tuple(origin for _, origin in ordered)
+        out.add(build_trusted(name, blocks, "system"), origins)
     else:
         for block, origin in ordered:
-            out.add(build_trusted(results.msgs[0].name, (block,), "system"), (origin,))
+            out.add(build_trusted(name, (block,), "system"), (origin,))
 
 
-def _in_call_order(
-    call: Msg, results: list[tuple[ToolResultBlock, Provenance]], form: Capabilities, call_ids: Mapping[str, str]
-) -> list[tuple[ToolResultBlock, Provenance]]:
+def _sort_by_call(
+    call: Msg, results: list[_Result], target: Capabilities, call_ids: Mapping[str, str]
+) -> list[_Result]:
     """Returns the result of each call. The k-th call with an id gets the k-th result with it."""
-    left: dict[str, deque[tuple[ToolResultBlock, Provenance]]] = {}
+    waiting: dict[str, deque[_Result]] = {}
     for pair in results:
-        left.setdefault(pair[0].id, deque()).append(pair)
-    ordered: list[tuple[ToolResultBlock, Provenance]] = []
-    for wanted in call.tool_ids:
-        original = call_ids.get(wanted, wanted)
-        names = (wanted, original, legal_call_id(form, original))
-        block, origin = next(left[name] for name in names if left.get(name)).popleft()
-        ordered.append((block if block.id == wanted else replace(block, id=wanted), origin))
+        waiting.setdefault(pair[0].id, deque()).append(pair)
+    ordered: list[_Result] = []
+    for call_id in call.tool_ids:
+        original = call_ids.get(call_id, call_id)
+        spellings = (call_id, original, legal_call_id(target, original))
+        block, origin = next(waiting[id] for id in spellings if waiting.get(id)).popleft()
+        ordered.append((block if block.id == call_id else replace(block, id=call_id), origin))
     return ordered

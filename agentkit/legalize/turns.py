@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
-from agentkit.legalize.opaque_pairs import ends_asking
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.legalize.opaque_pairs import ends_with_request
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, Role, build_trusted
 
@@ -22,6 +20,8 @@ CONTINUE_TURN = "(Please continue.)"
 
 RESULT_TURN = "(I have the result.)"
 """Assistant turn between a tool result and a user turn, where turns must alternate strictly."""
+
+_MERGED = Note(Disposition.MERGED, "merged into the turn before it")
 
 
 class TurnRules:
@@ -38,68 +38,60 @@ class TurnRules:
         if capabilities.turns.merge:
             self._merge()
         if capabilities.turns.alternate:
-            self._part_results()
+            self._separate_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
             self._fill(0, BEGIN_TURN, "the conversation has no turn")
-        elif msgs and capabilities.turns.first_user and not _is_users(msgs[0]):
+        elif msgs and capabilities.turns.first_user and not _is_user_turn(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
-        ends_open = capabilities.turns.last_user and msgs and not _is_users(msgs[-1], results=True)
-        if ends_open and capabilities.turns.resumable and ends_asking(msgs[-1], capabilities):
+        ends_open = capabilities.turns.last_user and msgs and not _is_user_turn(msgs[-1], results=True)
+        if ends_open and capabilities.turns.resumable and ends_with_request(msgs[-1], capabilities):
             return self.turns
-        if ends_open or (capabilities.turns.needs_user and not any(map(_is_users, msgs))):
+        if ends_open or (capabilities.turns.needs_user and not any(map(_is_user_turn, msgs))):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
         return self.turns
 
-    def _part_results(self) -> None:
-        """Adds the assistant turn that stands between a result and a user turn."""
+    def _separate_results(self) -> None:
+        """Adds an assistant turn between each result and a user turn that follows it."""
         msgs = self.turns.msgs
-        for at in range(len(msgs) - 1, 0, -1):
-            if msgs[at - 1].features & Feature.RESULT and _is_users(msgs[at]):
-                self._fill(at, RESULT_TURN, "a user turn follows a tool result", "assistant")
+        for index in range(len(msgs) - 1, 0, -1):
+            if msgs[index - 1].features & Feature.RESULT and _is_user_turn(msgs[index]):
+                self._fill(index, RESULT_TURN, "a user turn follows a tool result", "assistant")
 
-    def _fill(self, at: int, text: str, reason: str, role: Role = "user") -> None:
+    def _fill(self, index: int, text: str, reason: str, role: Role = "user") -> None:
         self.ledger.add_synthesis("filler turn", reason)
-        self.turns.msgs.insert(at, build_trusted(role, text, role))
-        self.turns.origins.insert(at, ("filler turn",))
+        self.turns.msgs.insert(index, build_trusted(role, text, role))
+        self.turns.origins.insert(index, ("filler turn",))
 
     def _merge(self) -> None:
         turns = self.turns
         joins_results = self.capabilities.tools.results == "together"
         if turns.normal_form and turns.normal_form.alternating:
             return
-        sides = [_side(msg, joins_results) for msg in turns.msgs]
+        roles = [_find_turn_role(msg, joins_results) for msg in turns.msgs]
         out = TracedConversation([], [])
         start = 0
-        for at in range(1, len(sides) + 1):
-            if at == len(sides) or sides[at] is None or sides[at] != sides[start]:
-                self._join(out, turns.part(start, at), sides[start])
-                start = at
+        for stop in range(1, len(roles) + 1):
+            if stop == len(roles) or roles[stop] is None or roles[stop] != roles[start]:
+                self._join(out, turns.part(start, stop), roles[start])
+                start = stop
         self.turns = out
 
-    def _join(self, out: TracedConversation, run: TracedConversation, side: str | None) -> None:
+    def _join(self, out: TracedConversation, run: TracedConversation, turn_role: str | None) -> None:
         """Adds a run of messages of one role as one turn."""
         if len(run.msgs) == 1:
             out.add(run.msgs[0], run.origins[0])
             return
-        note = Note(Disposition.MERGED, "merged into the turn before it")
-        self.ledger.note_messages([whole for whole in run.origins[1:] if isinstance(whole, int)], note)
-        for whole in run.origins[1:]:
-            self._note(() if isinstance(whole, int) else whole, note)
-        origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
+        self.ledger.note_messages([origin for origin in run.origins[1:] if isinstance(origin, int)], _MERGED)
+        for origin in run.origins[1:]:
+            self.ledger.note_origins(() if isinstance(origin, int) else origin, _MERGED)
         blocks = tuple(block for msg in run.msgs for block in msg.blocks)
-        role: Role = "assistant" if side == "assistant" else "user"
-        out.add(
-            build_trusted(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part)
-        )
-
-    def _note(self, origins: Iterable[Provenance], note: Note) -> None:
-        for origin in origins:
-            if not isinstance(origin, str):
-                self.ledger.note(origin, note)
+        origins = tuple(origin for traced in run for origin in traced.block_origins)
+        role: Role = "assistant" if turn_role == "assistant" else "user"
+        out.add(build_trusted(run.msgs[0].name, blocks, role), origins)
 
 
-def _side(msg: Msg, joins_results: bool) -> str | None:
+def _find_turn_role(msg: Msg, joins_results: bool) -> str | None:
     """Returns the role for merging; None for messages that merge with no other, such as late system messages."""
     if msg.features & Feature.ASSISTANT:
         return "assistant"
@@ -108,7 +100,7 @@ def _side(msg: Msg, joins_results: bool) -> str | None:
     return None if msg.features & Feature.SYSTEM else "user"
 
 
-def _is_users(msg: Msg, results: bool = False) -> bool:
+def _is_user_turn(msg: Msg, results: bool = False) -> bool:
     if msg.features & Feature.TOOL:
         return results and bool(msg.features & Feature.RESULT)
     return msg.role == "user"
