@@ -119,10 +119,12 @@ class _Repair:
 
     def _copy_parts(self, index: int, msg: Msg) -> None:
         """Copies a tool message in parts, divided by its results. Results of calls are copied with their calls."""
-        unmatched = {at for at in range(len(msg.blocks)) if (index, at) in self.matches.unmatched}
-        for is_result, group in groupby(range(len(msg.blocks)), lambda at: _is_result(msg.blocks[at])):
+        unmatched = {
+            position for position in range(len(msg.blocks)) if (index, position) in self.matches.unmatched
+        }
+        for is_result, group in groupby(range(len(msg.blocks)), lambda position: _is_result(msg.blocks[position])):
             if is_result:
-                self._copy_unmatched(index, msg, [at for at in group if at in unmatched])
+                self._copy_unmatched(index, msg, [position for position in group if position in unmatched])
             else:
                 self._copy(index, msg, list(group))
 
@@ -130,15 +132,18 @@ class _Repair:
         """Copies results without an open call as a user message."""
         blocks: list[Block] = []
         origins: list[Provenance] = []
-        for at in block_indexes:
-            block, origin = cast("ToolResultBlock", msg.blocks[at]), self._block_origins(index)[at]
-            if (index, at) in self.matches.duplicates:
+        for position in block_indexes:
+            block, origin = (
+                cast("ToolResultBlock", msg.blocks[position]),
+                self._block_origins(index)[position],
+            )
+            if (index, position) in self.matches.duplicates:
                 reason = f"duplicate of the result of call {block.id!r}"
                 self.ledger.note_origins([origin], Note(Disposition.DROPPED, reason))
             elif self.unmatched != "describe":
                 drop_unmatched(block, origin, self.ledger, lost=self.unmatched == "drop")
             else:
-                tool_name = self.matches.unmatched[index, at]
+                tool_name = self.matches.unmatched[index, position]
                 for part, part_origin in describe_unmatched(block, tool_name, origin, self.ledger):
                     blocks.append(part)
                     origins.append(part_origin)
@@ -155,8 +160,8 @@ class _Repair:
         """Copies blocks of a message that are no results, then the results of the calls among them."""
         if index < self.open_until:
             moved = Note(Disposition.MOVED, "was inside an open exchange; moved after its results")
-            self.ledger.note_origins([self._block_origins(index)[at] for at in block_indexes], moved)
-        calls = [at for at in block_indexes if isinstance(msg.blocks[at], ToolUseBlock)]
+            self.ledger.note_origins([self._block_origins(index)[position] for position in block_indexes], moved)
+        calls = [position for position in block_indexes if isinstance(msg.blocks[position], ToolUseBlock)]
         if len(block_indexes) == len(msg.blocks):
             self.out.add(*self.conversation.get(index))
         elif block_indexes:
@@ -170,7 +175,7 @@ class _Repair:
         results = self.matches.results
         matched = sorted(results[index, call] for call in calls if (index, call) in results)
         for source, indexes in groupby(matched, key=itemgetter(0)):
-            self._copy_results_from(source, [at for _, at in indexes])
+            self._copy_results_from(source, [position for _, position in indexes])
         if matched:
             self.open_until = max(self.open_until, matched[-1][0])
         missing = [cast("ToolUseBlock", msg.blocks[call]) for call in calls if (index, call) not in results]
@@ -186,8 +191,8 @@ class _Repair:
 
     def _copy_part(self, index: int, block_indexes: Sequence[int], role: Role) -> None:
         msg, origins = self.conversation.msgs[index], self._block_origins(index)
-        blocks = tuple(msg.blocks[at] for at in block_indexes)
-        self.out.add(build_part(msg, blocks, role), tuple(origins[at] for at in block_indexes))
+        blocks = tuple(msg.blocks[position] for position in block_indexes)
+        self.out.add(build_part(msg, blocks, role), tuple(origins[position] for position in block_indexes))
 
     def _add_interrupted(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
         """Adds a synthesized error result for each of the calls."""
