@@ -1,4 +1,4 @@
-"""Options that do not exist: refused by type checkers, and when the program runs, with the name that was meant.
+"""Unknown options: type checkers refuse them, and the error at run time suggests the right name.
 
 Each `type: ignore` here is an assertion: mypy is strict, and reports one that suppresses nothing.
 """
@@ -33,7 +33,7 @@ ROOT: Final = Path(__file__).parent.parent
 
 
 async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
-    """Calls that no type checker accepts."""
+    """Calls that type checkers refuse."""
     return [
         lambda: ChatModel("openai:m", on_loss="rasie"),  # type: ignore[arg-type]
         lambda: ChatModel("openai:m", on_los="raise"),  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ from agentkit.replies.sse import EventBytes
 
 
 class SDKObject(BaseModel):
-    """As the SDKs' objects are: a pydantic model that keeps unknown fields."""
+    """Object of an SDK: a pydantic model that keeps unknown fields."""
 
     model_config = ConfigDict(extra="allow")
     id: str

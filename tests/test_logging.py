@@ -1,4 +1,4 @@
-"""The log: each event once, with its place and reason, and with nothing of what the conversation says."""
+"""The log: one record per event, with place and reason, and without text of the conversation."""
 
 from __future__ import annotations
 

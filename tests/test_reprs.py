@@ -1,4 +1,4 @@
-"""Representations: short whatever the values hold, and with what matters; a ledger is printed as a table."""
+"""Representations: short for values of any size, with the most important fields. A ledger prints a table."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _public_dataclasses() -> list[type[Any]]:
 
 
 def _filled(kind: type[Any], content: object) -> Any:
-    """An instance all of whose fields hold the content."""
+    """Returns an instance with the content in every field."""
     made: Any = object.__new__(kind)
     for field in dataclasses.fields(kind):
         object.__setattr__(made, field.name, content)

@@ -174,7 +174,7 @@ async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_conversation_continues_after_its_user_has_disconnected(anyio_backend: str) -> None:
-    """Through the very server and connection: the first reply is cut short by the user, the second is whole."""
+    """Through a real server and connection: the user interrupts the first reply, and the second is complete."""
     backend = example("sse_backend")
     slow = Reply(Msg("x", "word " * 200, "assistant"), piece_size=5, delay=0.02)
     with LoopbackServer([slow, "Whole."]) as server:

@@ -1,4 +1,4 @@
-"""The ledger: one primary disposition for every input block; the plan around it."""
+"""The ledger, with one primary disposition for every input block, and the plan."""
 
 from __future__ import annotations
 

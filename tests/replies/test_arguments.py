@@ -1,4 +1,4 @@
-"""ArgumentBuffer as they come: what can be read of them so far, without reading all of them at every piece."""
+"""ArgumentBuffer parses the arguments so far, without parsing all of the text at every piece."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chunk of a stream may be of any length: nobody waits for all of it to be read."""
+"""A chunk of a stream may have any length. Parsing it does not block other tasks."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ async def test_others_have_a_turn_while_a_long_chunk_is_read(wire: str) -> None:
 
 
 async def _read(wire: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
-    """The message, and how many turns another task had from the first event to the last."""
+    """Returns the message, and the number of steps of another task between the first event and the last."""
     turns = 0
 
     async def tick() -> None:

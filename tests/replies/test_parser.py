@@ -1,4 +1,4 @@
-"""Readers of replies: what every one of them does, shown by one of a wire that says things plainly."""
+"""Parsers of replies: the behavior that all parsers share, tested with a parser of a simple wire format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
 
 class Plain(StreamParserBase):
-    """A wire whose events are calls of the assembly's methods."""
+    """Parser of a wire format whose events are calls of the methods of ReplyBuilder."""
 
     provider = "plain"
     issuer = "plainly"

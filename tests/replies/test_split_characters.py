@@ -1,4 +1,4 @@
-"""Characters that a stream cuts in two: each half is a lone surrogate in a piece of its own."""
+"""Characters that a stream splits over two pieces. Each half is a lone surrogate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Magpie: a complete provider of somebody else's. Tests break it in one place each."""
+"""Magpie: a complete provider of a third party. Each test breaks one part of it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MAGPIE: Final = ECHO.override(
 
 
 class MagpieFormatter(FormatterBase):
-    """Nests, each with the role and the name of its bird."""
+    """Formatter for a list of turns, each with a role and a name."""
 
     base = MAGPIE
     facts: ClassVar[tuple[ModelFact, ...]] = (
@@ -91,7 +91,7 @@ class MagpieFormatter(FormatterBase):
 
 
 class MagpieMultiAgentFormatter(MagpieFormatter):
-    """The same for many speakers."""
+    """Formatter for many speakers."""
 
     default_history = MultiAgentHistory
 
@@ -120,7 +120,7 @@ def part(block: Block) -> dict[str, Any]:
 
 
 def load_native(found: object) -> list[Msg]:
-    """Messages from a request."""
+    """Returns the messages of a request."""
     if not isinstance(found, dict) or "turns" not in found:
         raise MessageError("log", "it has no turns", "Pass a request.")
     data = cast("dict[str, Any]", found)
@@ -159,7 +159,7 @@ REASONS: Final = {"done": FinishReason.STOP, "full": FinishReason.LENGTH, "call"
 
 
 class MagpieParser(StreamParserBase):
-    """Reads pieces, each for the part of a number."""
+    """Parser of numbered pieces. Each piece belongs to the part with its number."""
 
     provider = issuer = "magpie"
     layout = MAGPIE.layout
@@ -242,7 +242,7 @@ SAMPLES: Final[list[ExpectedSample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID
 
 
 class MagpieError(Exception):
-    """An error of the SDK."""
+    """Error of the SDK."""
 
 
 class MagpieEndpoint(EndpointBase):

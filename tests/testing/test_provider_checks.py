@@ -1,4 +1,4 @@
-"""`check_provider`: all of ours pass it, another's package does, and what is wrong is said."""
+"""`check_provider`: all built-in providers and a third-party provider pass, and each fault is reported."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ THOUGHT: Final = Reply(
 
 
 def sample(provider: str, reply: Reply) -> Sample:
-    """A reply as the loopback server says it: the whole, and the raw bytes of the stream."""
+    """Returns a reply of the loopback server: the whole reply, and the raw bytes of its stream."""
     target = find_route(PATHS[provider])
     assert target is not None
     assert isinstance(reply.content, Msg)
@@ -108,7 +108,7 @@ def test_a_provider_of_another_distribution_conforms(parrot: Provider) -> None:
 
 
 def echo(**changed: Any) -> Provider:
-    """A provider that conforms, but for what is changed."""
+    """Returns a provider that conforms, except for the changes."""
 
     class Multi(EchoFormatter):
         pass
@@ -195,7 +195,7 @@ def _refuses(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -
 
 
 class Parser(StreamParserBase):
-    """Reads {"said": text}, and adds up the texts of a stream."""
+    """Parser of {"said": text}. It joins the texts of a stream."""
 
     provider = "echo"
     issuer = "echo"

@@ -1,4 +1,4 @@
-"""`check_provider` finds each of many ways to break a sound provider, and says what is wrong."""
+"""`check_provider` reports the fault of each broken copy of a sound provider."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Convert = Callable[[Any, LegalConversation, RequestSpec], Any]
 
 
 def converting(convert: Convert, **changes: Any) -> Provider:
-    """Magpie with another `convert`."""
+    """Returns Magpie with another `convert`."""
     members = {"convert": convert, **changes}
     chat = cast("type[FormatterBase]", type("Chat", (MagpieFormatter,), members))
     multi = cast("type[FormatterBase]", type("Multi", (MagpieMultiAgentFormatter,), members))
@@ -54,7 +54,7 @@ def sound(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
 
 
 def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
-    """Magpie whose requests are edited."""
+    """Returns Magpie with edited requests."""
 
     def convert(self: Any, legal: LegalConversation, task: RequestSpec) -> Any:
         request = sound(self, legal, task)
@@ -65,7 +65,7 @@ def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
 
 
 def editing_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Provider:
-    """Magpie each of whose parts, in turns and in results, becomes those that an edit gives."""
+    """Returns Magpie with edited parts, in turns and in results."""
 
     def apply(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for part in parts:
@@ -81,7 +81,7 @@ def editing_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Pro
 
 
 def dropping(key: str) -> Provider:
-    """Magpie that leaves one key of its requests out."""
+    """Returns Magpie without one key of its requests."""
     return editing(lambda self, request: {name: item for name, item in request.items() if name != key})
 
 
@@ -394,7 +394,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
 
 class NoUsage(MagpieParser):
     def read_usage(self, found: dict[str, Any]) -> None:
-        """Passes the usage over."""
+        """Ignores the usage."""
 
 
 class NoUsageInStreams(MagpieParser):
@@ -426,7 +426,7 @@ class NoProof(MagpieParser):
 
 
 class FirstPiece(MagpieParser):
-    """Takes the first piece of arguments for all of them."""
+    """Parser that reads only the first piece of arguments."""
 
     def read_event(self, event: dict[str, Any]) -> None:
         piece = event.get("piece")
@@ -448,7 +448,7 @@ class OneCall(MagpieParser):
 
 
 class OnePart(MagpieParser):
-    """Reads all parts into one."""
+    """Parser that reads all parts into one block."""
 
     def read_event(self, event: dict[str, Any]) -> None:
         super().read_event({**event, "number": min(event.get("number") or 0, 2)})
@@ -465,7 +465,7 @@ class FragileWhole(MagpieParser):
 
 
 class Forgetful(MagpieParser):
-    """Remembers the texts of other replies."""
+    """Parser that keeps the texts of other replies."""
 
     texts: list[str] = []  # noqa: RUF012
 
@@ -561,7 +561,7 @@ class ChangingBody(MagpieEndpoint):
 
 
 class CountingBody(MagpieEndpoint):
-    """Counts its calls."""
+    """Endpoint that counts its calls."""
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -656,7 +656,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
 
 
 def describing(**keys: Any) -> Provider:
-    """Magpie with other keys in its layout."""
+    """Returns Magpie with other keys in its layout."""
     layout = replace(MAGPIE.layout, **keys)
     formatters = [
         cast("type[FormatterBase]", type("Described", (cls,), {"base": MAGPIE.override({"layout": layout})}))

@@ -1,4 +1,4 @@
-"""`run_tool_calls`: concurrent, in order, with errors as results, and canceled as one."""
+"""`run_tool_calls`: concurrency, order, errors as results, and cancellation."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_an_error_is_the_result_of_its_call_alone() -> None:
 
 @pytest.fixture
 async def stuck() -> AsyncIterator[threading.Event]:
-    """An event that threads wait for; set in the end."""
+    """An event that threads wait for. The fixture sets it at the end."""
     event = threading.Event()
     yield event
     event.set()

@@ -1,4 +1,4 @@
-"""Running tools: arguments are checked, results are blocks, nothing but a cancellation is raised."""
+"""Execution of tools: arguments are checked, results are blocks, and only a cancellation is raised."""
 
 import asyncio
 import functools
@@ -113,7 +113,7 @@ async def test_an_async_function_is_awaited_on_the_loop() -> None:
 
 
 class Adder:
-    """An object that is called."""
+    """Callable object."""
 
     async def __call__(self, a: int, b: int) -> int:
         return a + b
@@ -194,7 +194,7 @@ async def test_a_result_that_json_cannot_express_is_an_error() -> None:
 
 
 class OddError(Exception):
-    """One of the user's."""
+    """Error of a tool."""
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ async def test_a_value_other_than_a_call_is_refused() -> None:
 
 @pytest.fixture
 async def stuck() -> AsyncIterator[threading.Event]:
-    """An event that a thread waits for; set in the end."""
+    """An event that a thread waits for. The fixture sets it at the end."""
     event = threading.Event()
     yield event
     event.set()
@@ -453,7 +453,7 @@ async def test_a_value_other_than_a_call_is_refused_before_tools_are_checked() -
 
 
 class NastyError(BaseException):
-    """An error that is no Exception."""
+    """Error that does not derive from Exception."""
 
 
 async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Tools, the choice among them, and structured output, from whatever form callers have them in."""
+"""Tools, tool choices and structured output, from every form that callers pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parrot: all that a provider of somebody else's has to write. Its wire takes strings and nothing else."""
+"""Parrot: the smallest provider of a third party. Its API accepts only strings."""
 
 from typing import Any, ClassVar
 
@@ -47,7 +47,7 @@ PARROT = Capabilities(
 
 
 class ParrotChatFormatter(FormatterBase):
-    """Squawks, from oldest to newest."""
+    """Formatter for a list of squawks, the oldest first."""
 
     base: ClassVar[Capabilities] = PARROT
     facts: ClassVar[tuple[ModelFact, ...]] = (
@@ -55,7 +55,7 @@ class ParrotChatFormatter(FormatterBase):
     )
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: the rules, and the squawks."""
+        """Returns the request: the rules, and the squawks."""
         request: Request = {
             "rules": [msg.text for msg in legal.system.msgs],
             "squawks": [_squawk(msg) for msg in legal.turns.msgs],
@@ -64,7 +64,7 @@ class ParrotChatFormatter(FormatterBase):
 
 
 class ParrotMultiAgentFormatter(ParrotChatFormatter):
-    """The same for many speakers."""
+    """Formatter for many speakers."""
 
     default_history = MultiAgentHistory
 
