@@ -99,7 +99,7 @@ def _frame(size: int, payload: bytes) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, 15, 2**31, 2**32 - 1])
 async def test_the_size_of_a_frame_of_bedrock_is_bounded(size: int) -> None:
     pytest.importorskip("botocore")
-    with pytest.raises(MessageError, match=f"claims to have {size:,} bytes"):
+    with pytest.raises(MessageError, match=f"invalid length of a message in the event stream: {size:,} bytes"):
         await _events_in([_frame(size, b"a" * 100)])
 
 
@@ -107,9 +107,9 @@ async def test_the_size_of_a_frame_of_bedrock_is_bounded(size: int) -> None:
 @pytest.mark.parametrize("headers", [b"\x05a", b"\x01\xff\x07\x00\x01a", b"\x01a\x63"])
 async def test_a_broken_message_of_bedrock_is_an_error_of_ours(headers: bytes) -> None:
     pytest.importorskip("botocore")
-    with pytest.raises(MessageError, match="cannot be read"):
+    with pytest.raises(MessageError, match="unreadable message"):
         await _events_in([_message(headers, b"{}")])
-    with pytest.raises(MessageError, match="cannot be read"):
+    with pytest.raises(MessageError, match="unreadable message"):
         await _events_in([_message(EVENT, b'{"bytes": "a"}')])
 
 
@@ -176,7 +176,7 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.png"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), tmp_path):
-        with pytest.raises(MessageError, match="cannot be read"):
+        with pytest.raises(MessageError, match="unreadable message"):
             ImageBlock.from_path(path, "image/png")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

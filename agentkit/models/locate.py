@@ -1,4 +1,9 @@
-"""Which block a provider means when it refuses a request: a best guess from what it says."""
+"""`locate_block`: the block that an error text of a provider is about, as a best guess.
+
+Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
+texts and ids at such a path, and searches the messages for a block with the same texts or ids. The keys of the
+request come from the provider's `WireLayout`.
+"""
 
 from __future__ import annotations
 
@@ -26,101 +31,102 @@ def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_READ = 4_000  # characters of a refusal that are searched: a server may send any number of paths
-_MOST_PATHS = 20
-_MOST_STEPS = 20
-_MOST_DIGITS = 9  # of an index
-_SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
+_MAX_SEARCHED = 4_000  # characters of an error text: a server may send any number of paths
+_MAX_PATHS = 20
+_MAX_STEPS = 20
+_MAX_DIGITS = 9  # of an index
+_MIN_LENGTH = 3  # shorter ids and texts match by chance
 
 
 def locate_block(
-    said: str,
+    text: str,
     request: Mapping[str, Any],
     layout: WireLayout,
     msgs: Sequence[Msg],
     *,
     call_ids: Mapping[str, str] | None = None,
 ) -> str:
-    """The place in `msgs` that the text of a refusal is about, as `msgs[3].content[1]`; "" if there is no telling.
+    """Returns the place of the block that an error text is about, such as `msgs[3].content[1]`.
 
-    request   what was sent: `plan.request`
-    layout    the keys of the request
-    call_ids  `plan.call_ids`: what calls are named in `msgs`, where the wire has another spelling
+    Returns an empty string if no block matches.
 
-    Paths in the text are looked up in the request, and what stands there is looked for in the messages. Then the
-    ids of calls that the text quotes.
+    Args:
+        text: Error text of the provider.
+        request: Request that was sent.
+        layout: Keys of the request.
+        msgs: Messages of the request.
+        call_ids: Call ids of the messages, by call id of the request (`plan.call_ids`). None: the ids are equal.
+
     """
-    ids, said = call_ids or {}, said[:_READ]
-    for fragment, behind in _fragments(said, request, layout):
-        found = _block_like(fragment, behind, msgs, ids, layout)
-        if found:
-            return format_place(found)
-    return _quoted(said, msgs, ids)
+    ids, text = call_ids or {}, text[:_MAX_SEARCHED]
+    for fragment, later_turns in _find_fragments(text, request, layout):
+        path = _find_block(fragment, later_turns, msgs, ids, layout)
+        if path:
+            return format_place(path)
+    return _find_quoted_call(text, msgs, ids)
 
 
-def _fragments(said: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
-    """What the paths in a text lead to, the nearest part first, then the turn that it stands in; and the turns
-    behind that one.
+def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
+    """Yields the parts of the request that paths in a text lead to, each with the turns after its turn.
+
+    For each path, the innermost part is first and the whole turn is last.
     """
     turns = layout.read_turns(request)
     if not turns:
         return
     pattern = _paths_pattern(layout.error_paths | {layout.turns})
-    for match in islice(pattern.finditer(said), _MOST_PATHS):
-        held, steps = cast("Any", turns), _STEP.findall(match[1])[:_MOST_STEPS]
+    for match in islice(pattern.finditer(text), _MAX_PATHS):
+        value, steps = cast("Any", turns), _STEP.findall(match[1])[:_MAX_STEPS]
         trail: list[Any] = []
-        texts: list[str] = []
+        strings: list[str] = []
         for step in steps:
-            held = _step(held, step)
-            if held is None or step in layout.result_keys:
-                break  # the part itself says that it is a result; what it holds does not
-            if isinstance(held, str):
-                texts.append(held)
-            trail.append(held)
-        behind = turns[int(steps[0]) + 1 :] if trail else []
-        said_itself = bool(
-            layout.texts.intersection(steps[-1:])
-        )  # the very words; an id or a name says whose they are
-        yield from ((text, behind) for text in texts if said_itself)
-        yield from ((part, behind) for part in reversed(trail) if isinstance(part, dict))
-        yield from ((text, behind) for text in texts if not said_itself)
+            value = _step(value, step)
+            if value is None or step in layout.result_keys:
+                break  # only the part with this key shows that it is a tool result
+            if isinstance(value, str):
+                strings.append(value)
+            trail.append(value)
+        later_turns = turns[int(steps[0]) + 1 :] if trail else []
+        # A text identifies its block; an id or a name only identifies the part around it.
+        is_text = bool(layout.texts.intersection(steps[-1:]))
+        yield from ((string, later_turns) for string in strings if is_text)
+        yield from ((part, later_turns) for part in reversed(trail) if isinstance(part, dict))
+        yield from ((string, later_turns) for string in strings if not is_text)
 
 
-def _step(held: Any, step: str) -> Any:
-    if isinstance(held, list):
-        parts = cast("list[Any]", held)
-        is_index = step.isdigit() and len(step) <= _MOST_DIGITS and int(step) < len(parts)
+def _step(value: Any, step: str) -> Any:
+    """Returns the item or field of a value that one step of a path names, or None."""
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+        is_index = step.isdigit() and len(step) <= _MAX_DIGITS and int(step) < len(parts)
         return parts[int(step)] if is_index else None
-    return cast("dict[str, Any]", held).get(step) if isinstance(held, dict) else None
+    return cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
 
 
-def _quoted(said: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
-    """The last call, or result, whose id the text quotes."""
-    told = {theirs: ours for theirs, ours in ids.items() if theirs in said}
+def _find_quoted_call(text: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
+    """Returns the place of the last call or result whose id the text quotes, or an empty string."""
+    quoted = {msg_id for request_id, msg_id in ids.items() if request_id in text}
     for path, block in reversed(list(_paths(msgs))):
-        if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _SHORT:
+        if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _MIN_LENGTH:
             continue
-        if _is_word(block.id, said) or block.id in told.values():
+        if _is_word(block.id, text) or block.id in quoted:
             return format_place(path)
     return ""
 
 
-def _is_word(word: str, said: str) -> bool:
-    return word in said and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", said) is not None
+def _is_word(word: str, text: str) -> bool:
+    return word in text and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
-# -- what stands in a request, as a block ----------------------------------------------------------------------
-
-
-def _block_like(
-    fragment: Any, behind: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str], layout: WireLayout
+def _find_block(
+    fragment: Any, later_turns: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str], layout: WireLayout
 ) -> BlockPath | None:
-    """The block that says what a part of the request says. Of several that say the same, it is the one with as
-    many behind it as the request has: a cut takes from the front.
+    """Returns the path of the block with the content of a part of the request.
+
+    Equal blocks are counted from the end of the conversation, because a cut drops messages at the start.
     """
-    wanted = {text.strip() for text in _leaves(fragment, layout.labels)} - {
-        ""
-    }  # a wire may join texts by line breaks
+    # APIs may join texts by line breaks.
+    wanted = {text.strip() for text in _leaves(fragment, layout.labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}
     is_result = isinstance(fragment, dict) and layout.is_result(cast("dict[str, Any]", fragment))
     scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
@@ -130,7 +136,7 @@ def _block_like(
     places = [(path, block) for score, path, block in scored if score == best]
     texts = {block.text.strip() for _, block in places if isinstance(block, TextBlock)}
     later = (
-        sum(1 for turn in behind if texts & set(map(str.strip, _leaves(turn, layout.labels))))
+        sum(1 for turn in later_turns if texts & set(map(str.strip, _leaves(turn, layout.labels))))
         if len(places) > 1
         else 0
     )
@@ -138,7 +144,7 @@ def _block_like(
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:
-    """How surely a block is meant: an id says more than a text, which says more than a name."""
+    """Returns how well a block matches: an id counts more than a text, and a text more than a name."""
     if isinstance(block, ToolUseBlock | ToolResultBlock):
         own = isinstance(block, ToolResultBlock) == is_result
         if block.id in wanted:
@@ -148,8 +154,8 @@ def _score(block: Any, wanted: set[str], is_result: bool) -> int:
         return 1 if not is_result and block.name in wanted else 0
     if isinstance(block, MediaBlock):
         source = block.source
-        held = source.data if isinstance(source, Base64Source) else source.url
-        return 3 if any(held == text or text.endswith(held) for text in wanted) else 0
+        data = source.data if isinstance(source, Base64Source) else source.url
+        return 3 if any(data == text or text.endswith(data) for text in wanted) else 0
     if isinstance(block, ThinkingBlock):
         state = block.state
         proofs = (state.signature, state.redacted_data, state.encrypted_content) if state else ()
@@ -157,24 +163,24 @@ def _score(block: Any, wanted: set[str], is_result: bool) -> int:
     if isinstance(block, TextBlock):
         if block.text.strip() in wanted:
             return 3
-        return 2 if len(block.text) > _SHORT and any(block.text in text for text in wanted) else 0
+        return 2 if len(block.text) > _MIN_LENGTH and any(block.text in text for text in wanted) else 0
     return 0
 
 
-def _leaves(found: Any, labels: frozenset[str]) -> Iterator[str]:
-    """The strings of a part of the request that its speaker said; the wire's own words are no matter."""
-    if isinstance(found, str):
-        yield found
-    elif isinstance(found, dict):
-        for key, item in cast("dict[str, Any]", found).items():
+def _leaves(value: Any, labels: frozenset[str]) -> Iterator[str]:
+    """Yields all strings of a part of the request, except labels such as types and roles."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
             if key not in labels:
                 yield from _leaves(item, labels)
-    elif isinstance(found, list):
-        for item in cast("list[Any]", found):
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
             yield from _leaves(item, labels)
 
 
 def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, Any]]:
-    for number, msg in enumerate(msgs):
-        for at, block in enumerate(msg.blocks):
-            yield (number, at), block
+    for msg_index, msg in enumerate(msgs):
+        for index, block in enumerate(msg.blocks):
+            yield (msg_index, index), block

@@ -1,4 +1,7 @@
-"""Anthropic Messages."""
+"""Provider for Anthropic: the Messages API, also through Bedrock, Vertex and Foundry.
+
+The formatters need no SDK. Model calls need the extra `anthropic`. Read `convert` first.
+"""
 
 from agentkit.provider_kit import Provider
 from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAgentFormatter

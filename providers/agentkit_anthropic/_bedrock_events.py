@@ -1,4 +1,4 @@
-"""The events of a stream of Bedrock's, out of the binary messages that they come in."""
+"""Parsing of Bedrock's event streams, whose events are in binary messages."""
 
 from __future__ import annotations
 
@@ -18,85 +18,89 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
-_PRELUDE = 12  # bytes: the lengths of a message and of its headers, and their checksum (AWS: event streams)
-_SHORTEST = 16  # bytes of a message: the prelude, and the message's own checksum
-_LONGEST = 25 << 20  # bytes of a message; botocore refuses a payload of more than 24 MiB
+_PRELUDE_BYTES = 12  # lengths of the message and of its headers, and their checksum (AWS: event streams)
+_MIN_BYTES = 16  # of a message: the prelude, and the checksum of the message
+_MAX_BYTES = 25 << 20  # of a message; botocore refuses a payload of more than 24 MiB
 
-_PIECE = 8 * 1024
-"""Bytes that are read without a turn for others: about a millisecond."""
+_PIECE_BYTES = 8 * 1024
+"""Bytes that are parsed between two turns of other tasks: about a millisecond."""
 
 
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
-    """Events of Messages, of which each message holds one (AWS: InvokeModelWithResponseStream, ResponseStream).
+    """Yields the events of Anthropic's API, one per message (AWS: InvokeModelWithResponseStream, ResponseStream).
 
-    The messages are read by botocore, as the SDK does. What the SDK asks of it besides, the model of the whole
-    service to parse an event by, takes a tenth of a second on the event loop, and is gone round.
-    Raises MissingExtraError without botocore.
+    botocore parses the messages, as in the SDK. The SDK also loads botocore's model of the whole service, which
+    takes a tenth of a second on the event loop. This function does not need the model.
+
+    Raises:
+        MissingExtraError: botocore is not installed.
+        MessageError: A message is invalid.
+
     """
-    messages = await anyio.to_thread.run_sync(_buffer)
-    frames = _Frames()
+    buffer = await anyio.to_thread.run_sync(_create_buffer)
+    frames = _FrameBuffer()
     async for piece in pieces:
-        for at in range(0, len(piece), _PIECE):
-            if at:
+        for start in range(0, len(piece), _PIECE_BYTES):
+            if start:
                 await anyio.lowlevel.checkpoint()
-            for event in _events(messages, frames.take(piece[at : at + _PIECE])):
+            for event in _parse_events(buffer, frames.feed(piece[start : start + _PIECE_BYTES])):
                 yield event
 
 
-def _events(messages: Any, data: bytes) -> list[dict[str, Any]]:
-    """The events in whole messages. Raises MessageError for a message that botocore stumbles over."""
-    messages.add_data(data)
+def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
+    """Returns the events in complete messages. Raises MessageError for a message that botocore cannot parse."""
+    buffer.add_data(data)
     try:
-        found = [_event(message.headers, message.payload) for message in messages]
+        events = [_parse_event(message.headers, message.payload) for message in buffer]
     except (struct.error, LookupError, UnicodeDecodeError, BinasciiError) as error:
-        reason = f"a message of the event stream cannot be read ({error})"
+        reason = f"unreadable message in the event stream ({error})"
         raise MessageError("reply", reason, "Send the request again.") from error
-    return [event for event in found if event is not None]
+    return [event for event in events if event is not None]
 
 
-class _Frames:
-    """Cuts bytes into whole messages: botocore copies all that it holds with each piece that it gets."""
+class _FrameBuffer:
+    """Buffer that returns only complete messages, because botocore copies its whole buffer for each piece."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._data = bytearray()
 
-    def take(self, piece: bytes) -> bytes:
-        """The messages that are complete with a piece. Raises MessageError for a length that no message has."""
-        self._held += piece
+    def feed(self, piece: bytes) -> bytes:
+        """Adds a piece and returns the messages that are complete. Raises MessageError for an invalid length."""
+        self._data += piece
         end = 0
-        while len(self._held) - end >= _PRELUDE:
-            size = int.from_bytes(self._held[end : end + 4], "big")
-            if not _SHORTEST <= size <= _LONGEST:
-                reason = f"a message of the event stream claims to have {size:,} bytes"
+        while len(self._data) - end >= _PRELUDE_BYTES:
+            size = int.from_bytes(self._data[end : end + 4], "big")
+            if not _MIN_BYTES <= size <= _MAX_BYTES:
+                reason = f"invalid length of a message in the event stream: {size:,} bytes"
                 raise MessageError("reply", reason, "Send the request again.")
-            if len(self._held) - end < size:
+            if len(self._data) - end < size:
                 break
             end += size
-        whole = bytes(self._held[:end])
-        del self._held[:end]
-        return whole
+        messages = bytes(self._data[:end])
+        del self._data[:end]
+        return messages
 
 
-def _buffer() -> Any:
+def _create_buffer() -> Any:
     try:
-        module: Any = import_module("botocore.eventstream")  # it has no types
+        module: Any = import_module("botocore.eventstream")  # botocore has no type annotations
     except ImportError:
-        raise MissingExtraError("botocore", "bedrock", "Reading a stream of Bedrock's") from None
+        raise MissingExtraError("botocore", "bedrock", "Reading a stream of Bedrock") from None
     return module.EventStreamBuffer()
 
 
-def _event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
-    """The event that a message holds; an exception in the form that Anthropic's own streams have for an error."""
-    kind = headers.get(":message-type")
-    if kind == "error":
-        return _error(headers.get(":error-code"), headers.get(":error-message"))
+def _parse_event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
+    """Returns the event of a message. An exception of AWS becomes an error event of Anthropic's API."""
+    message_type = headers.get(":message-type")
+    if message_type == "error":
+        return _build_error(headers.get(":error-code"), headers.get(":error-message"))
     body = as_object(native_to_json(payload)) if payload else {}
-    if kind == "exception":
-        return _error(headers.get(":exception-type"), body.get("message") or body.get("Message"))
-    held = body.get("bytes")
-    return as_object(native_to_json(b64decode(held))) if isinstance(held, str) else None
+    if message_type == "exception":
+        return _build_error(headers.get(":exception-type"), body.get("message") or body.get("Message"))
+    data = body.get("bytes")
+    return as_object(native_to_json(b64decode(data))) if isinstance(data, str) else None
 
 
-def _error(code: object, said: object) -> dict[str, Any]:
-    error = {"type": as_text(code) or "error", "message": as_text(said) or as_text(code)}
+def _build_error(code: object, message: object) -> dict[str, Any]:
+    error = {"type": as_text(code) or "error", "message": as_text(message) or as_text(code)}
     return {"type": "error", "error": error}

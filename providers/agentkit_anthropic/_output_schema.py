@@ -1,4 +1,4 @@
-"""Output schemas as Anthropic's grammar compiler takes them."""
+"""Restriction of output schemas to the keywords that Anthropic's grammar compiler accepts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from agentkit.provider_kit import StrictRules
 
-__all__ = ["STRICT", "in_subset"]
+__all__ = ["STRICT", "restrict_schema"]
 
 STRICT = StrictRules(
     keywords=frozenset(
@@ -25,7 +25,6 @@ STRICT = StrictRules(
 )
 """build-with-claude/structured-outputs, strict tools. Keywords that are supported only in part are not listed."""
 
-# build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
 _REFUSED = frozenset(
     [
         "minimum",
@@ -55,21 +54,22 @@ _REFUSED = frozenset(
         "$schema",
     ]
 )
+"""Keywords that the grammar compiler refuses (build-with-claude/structured-outputs)."""
 
 
-def in_subset(schema: dict[str, Any]) -> dict[str, Any]:
-    """A subschema within the supported keywords; what it loses is told in its description."""
+def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns a subschema with supported keywords only. Its description names the removed keywords."""
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):
         refused["minItems"] = schema["minItems"]
-    kept = {key: item for key, item in schema.items() if key not in refused}
-    if "oneOf" in kept:
-        kept["anyOf"] = kept.pop("oneOf")
-    if kept.get("type") == "object":
-        if isinstance(kept.get("additionalProperties"), dict):
-            refused["additionalProperties"] = kept["additionalProperties"]
-        kept["additionalProperties"] = False
-    told = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
-    if told:
-        kept["description"] = f"{kept['description']} ({told})" if kept.get("description") else told
-    return kept
+    result = {key: item for key, item in schema.items() if key not in refused}
+    if "oneOf" in result:
+        result["anyOf"] = result.pop("oneOf")
+    if result.get("type") == "object":
+        if isinstance(result.get("additionalProperties"), dict):
+            refused["additionalProperties"] = result["additionalProperties"]
+        result["additionalProperties"] = False
+    note = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
+    if note:
+        result["description"] = f"{result['description']} ({note})" if result.get("description") else note
+    return result

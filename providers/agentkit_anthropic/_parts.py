@@ -1,4 +1,4 @@
-"""What a block of an Anthropic message holds besides what every provider knows."""
+"""Keys and types of Anthropic's content blocks that have no field in agentkit's blocks."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from typing import Any, Literal, cast
 
 from agentkit.provider_kit import as_list, as_object, as_text, copy_json
 
-__all__ = ["CARRIED", "carried", "content_text", "part_pair", "part_places", "search_text", "unmarked"]
+__all__ = ["CARRIED", "carried", "content_text", "part_pair", "part_places", "remove_markers", "search_text"]
 
 CARRIED: dict[str, tuple[str, ...]] = {
-    # Keys that a block has and its request form takes (SDK: TextBlockParam, ToolUseBlockParam, ImageBlockParam,
-    # DocumentBlockParam). A citation belongs to the text: without it a later thinking block stands behind another
-    # prefix. (On a text of the user's the API refuses it.)
     "text": ("citations",),
     "tool_use": ("caller", "toolset_name"),
     "image": ("transformations",),
     "document": ("context", "citations"),
 }
+"""Keys that are sent back with a block, by block type.
+
+Sources: SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam. Without its citations, a
+text would change the prefix of later thinking blocks. The API refuses citations in user texts.
+"""
 
 
-def carried(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The further keys that a block came with, to go back with it."""
-    return {key: copy_json(found[key]) for key in CARRIED[kind] if found.get(key) not in (None, [], "")}
+def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of the keys that are sent back with a block."""
+    return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
-def search_text(found: Mapping[str, Any]) -> str:
-    """A search result of the caller's as text: its title, its source, its words (SDK: SearchResultBlockParam)."""
-    said = [as_object(part).get("text") for part in as_list(found.get("content"))]
-    return "\n".join(map(as_text, [found.get("title"), found.get("source"), *said]))
+def search_text(result: Mapping[str, Any]) -> str:
+    """Returns the title, source and texts of a user's search result as one text (SDK: SearchResultBlockParam)."""
+    texts = [as_object(part).get("text") for part in as_list(result.get("content"))]
+    return "\n".join(map(as_text, [result.get("title"), result.get("source"), *texts]))
 
 
 def content_text(source: Mapping[str, Any]) -> str | None:
-    """The text of a document of parts; None if they are more than text (SDK: ContentBlockSourceParam)."""
+    """Returns the text of a document of text parts, or None for other parts (SDK: ContentBlockSourceParam)."""
     content = source.get("content")
     if isinstance(content, str):
         return content
@@ -42,29 +44,31 @@ def content_text(source: Mapping[str, Any]) -> str | None:
     return "\n".join(part["text"] for part in parts)
 
 
-_HOLD_BLOCKS = frozenset({"content", "source", "tool_references"})
+_BLOCK_KEYS = frozenset({"content", "source", "tool_references"})
 
 
-def unmarked(found: Any) -> Any:
-    """A block, and the blocks in its content, without cache markers."""
-    if isinstance(found, list):
-        return [unmarked(item) for item in cast("list[Any]", found)]
-    if not isinstance(found, dict):
-        return found
-    pairs = cast("dict[str, Any]", found).items()
-    kept = {key: item for key, item in pairs if key != "cache_control"}
-    return {key: unmarked(item) if key in _HOLD_BLOCKS else item for key, item in kept.items()}
+def remove_markers(value: Any) -> Any:
+    """Returns a block, and the blocks in its content, without cache markers."""
+    if isinstance(value, list):
+        return [remove_markers(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    pairs = cast("dict[str, Any]", value).items()
+    fields = {key: item for key, item in pairs if key != "cache_control"}
+    return {key: remove_markers(item) if key in _BLOCK_KEYS else item for key, item in fields.items()}
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """A server tool's use asks under its id, and its result answers by `tool_use_id` (SDK: ServerToolUseBlock,
-    WebSearchToolResultBlock and its siblings, BetaMCPToolUseBlock, BetaMCPToolResultBlock).
+    """Returns the id that links a server tool call to its result, and which of the two the block is.
+
+    Source: SDK, ServerToolUseBlock, WebSearchToolResultBlock and similar types, BetaMCPToolUseBlock,
+    BetaMCPToolResultBlock.
     """
-    kind, asked, answered = data.get("type"), data.get("id"), data.get("tool_use_id")
-    if isinstance(answered, str):
-        return "response", answered
-    if isinstance(asked, str) and isinstance(kind, str) and kind.endswith("tool_use"):
-        return "request", asked
+    block_type, call_id, result_id = data.get("type"), data.get("id"), data.get("tool_use_id")
+    if isinstance(result_id, str):
+        return "response", result_id
+    if isinstance(call_id, str) and isinstance(block_type, str) and block_type.endswith("tool_use"):
+        return "request", call_id
     return None
 
 
@@ -84,7 +88,7 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns where a block may stand. A type that is not known here may stand in any message, and in a result."""
+    """Returns the places that accept a block. Unknown types are accepted in all messages and in results."""
     if part_pair(data) is not None:
         return frozenset({"assistant"})
     return _PLACES.get(as_text(data.get("type")), _TURNS | {"result"})

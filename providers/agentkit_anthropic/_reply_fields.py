@@ -1,4 +1,4 @@
-"""The words of Anthropic's replies in ours: why it ended, what it took, what went wrong."""
+"""Stop reason, usage and errors of Anthropic's replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentkit.provider_kit import (
     reported_error,
 )
 
-__all__ = ["check_reply", "reason_of", "usage_of"]
+__all__ = ["as_finish_reason", "check_reply", "parse_usage"]
 
 _REASONS = {
     # SDK: StopReason, BetaStopReason
@@ -30,29 +30,29 @@ _REASONS = {
 }
 
 
-def reason_of(native: str) -> FinishReason:
-    """Our word for theirs."""
-    return _REASONS.get(native, FinishReason.OTHER)
+def as_finish_reason(stop_reason: str) -> FinishReason:
+    """Returns the finish reason for a stop reason of the API."""
+    return _REASONS.get(stop_reason, FinishReason.OTHER)
 
 
-def usage_of(found: Mapping[str, Any]) -> Usage:
-    """The tokens: the prompt's are told without what was read from the cache or written to it (SDK: Usage)."""
-    read = as_token_count(found.get("cache_read_input_tokens"))
-    written = as_token_count(found.get("cache_creation_input_tokens"))
+def parse_usage(fields: Mapping[str, Any]) -> Usage:
+    """Returns the usage. The API's `input_tokens` exclude tokens of the prompt cache (SDK: Usage)."""
+    read = as_token_count(fields.get("cache_read_input_tokens"))
+    written = as_token_count(fields.get("cache_creation_input_tokens"))
     return Usage(
-        input_tokens=as_token_count(found.get("input_tokens")) + written + read,
-        output_tokens=as_token_count(found.get("output_tokens")),
+        input_tokens=as_token_count(fields.get("input_tokens")) + written + read,
+        output_tokens=as_token_count(fields.get("output_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        reasoning_tokens=as_token_count(as_object(found.get("output_tokens_details")).get("thinking_tokens")),
+        reasoning_tokens=as_token_count(as_object(fields.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
-    """Refuse what is no reply: the provider's error, or anything else."""
+    """Raises MessageError for an error of the provider, or for a value that is not a reply."""
     error = as_object(reply.get("error"))
     if reply.get("type") == "error" or (error and "content" not in reply):
-        said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
-        raise reported_error(said)
+        text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
+        raise reported_error(text)
     if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
         raise MessageError("reply", "expected an Anthropic message", "Pass the result of messages.create.")

@@ -1,4 +1,4 @@
-"""Parts that the server made, in the making: what it asked of itself, piece by piece."""
+"""Assembly of server parts, such as server tool calls, from the pieces of a stream."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ __all__ = ["ServerPart"]
 
 
 class ServerPart:
-    """A part that the server made, until it is complete."""
+    """Server part of a streamed reply, until the part is complete."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data: dict[str, Any] = make_json_safe(data)
         self.pieces: list[str] = []
 
     def read(self, delta: Mapping[str, Any]) -> None:
-        """A piece of a use's arguments, or what a compaction is told anew (BetaCompactionContentBlockDelta)."""
+        """Adds a piece of arguments, or replaces the content of a compaction (BetaCompactionContentBlockDelta)."""
         if delta.get("type") == "compaction_delta":
-            told = {key: delta.get(key) for key in ("content", "encrypted_content")}
-            self.data |= make_json_safe({key: item for key, item in told.items() if item is not None})
+            fields = {key: delta.get(key) for key in ("content", "encrypted_content")}
+            self.data |= make_json_safe({key: item for key, item in fields.items() if item is not None})
         elif isinstance(piece := delta.get("partial_json"), str):
             self.pieces.append(piece)
 
-    def whole(self) -> dict[str, Any] | None:
-        """The part with its arguments; None if they are no JSON object."""
+    def build(self) -> dict[str, Any] | None:
+        """Returns the part with its arguments, or None if the arguments are not a JSON object."""
         text = "".join(self.pieces)
         if not text.strip():
             return self.data
         try:
-            found = make_json_safe(from_json(text.encode("utf-8", "replace")))
+            arguments = make_json_safe(from_json(text.encode("utf-8", "replace")))
         except ValueError:
             return None
-        return {**self.data, "input": found} if isinstance(found, dict) else None
+        return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
-    def cut(self) -> dict[str, Any]:
-        """What came of a part that broke off."""
+    def build_incomplete(self) -> dict[str, Any]:
+        """Returns an interrupted part, with its arguments as text."""
         return {**self.data, "partial_input": "".join(self.pieces)}

@@ -32,13 +32,13 @@ _WEB = frozenset({"http", "https"})
 # side, 2000 px with more than 20 images ("… for many-image requests: 2000 pixels"); 10 MB of base64 text each.
 _LIMITS = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_LIMITS)
-"""Images as all models take them."""
+"""Images that all models accept."""
 
 _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts: a text is the same prompt as a list of that one text."""
+    """Returns a system prompt as a list of parts, so that a text and a list of this text have equal digests."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -72,15 +72,15 @@ MESSAGES = Capabilities(
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(
-        resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
-        late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
+        resumable=True,  # stop reason pause_turn: the assistant's content is sent back unchanged
+        late_system="line",  # native system messages must be between a user and an assistant turn
         merge=True,
         first_user=True,
         last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
         needs_user=True,
     ),
     tools=ToolCapabilities(
-        results="together",  # in the very next user message, and first in it
+        results="together",  # in the next user message, before its other blocks
         call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
         names=NameRule(limit=64),
         strict=STRICT,
@@ -95,7 +95,7 @@ MESSAGES = Capabilities(
             url_types=_PDF,
         ),
         result_kinds=frozenset({"image", "document"}),
-        total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
+        total=30_000_000,  # of the 32 MB that a request may have; the remaining bytes are for texts and tools
         error_results=False,  # "all content must be type `text` if `is_error` is true"
     ),
     thinking=ThinkingCapabilities(
@@ -115,23 +115,23 @@ MESSAGES = Capabilities(
         },
     ),
 )
-"""What all current models take. Rules are quoted from the API's error texts."""
+"""Rules that all current models accept. Quotations are error texts of the API."""
 
 _FAMILY = r"(opus|sonnet|haiku|fable|mythos)"
 # Also claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
 _UP_TO_4 = rf"claude-(instant|v?[1-3](?!\d)|4(?!\d)|{_FAMILY}-4(?!\d))"
-_FIVE = r"5(?![.-]?\d)"  # 5 and no later version
+_FIVE = r"5(?![.-]?\d)"  # exactly 5
 
 FACTS = (
     ModelFact(
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}",
         {"thinking.binds_prefix": False},
-        "the prefix check is run by 5.1 and later models (preserved-thinking/prefix-checks)",
+        "only 5.1 and later models check the prefix (preserved-thinking/prefix-checks)",
         _DATE,
     ),
     ModelFact(
         # Refused by Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 (the error text's documentation), and by
-        # Sonnet 5.5 (models/sonnet-5-5/whats-new); that page of Fable 5.2 takes nothing back. Accepted by Fable 5
+        # Sonnet 5.5 (models/sonnet-5-5/whats-new); Fable 5.2's page changes nothing. Accepted by Fable 5
         # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide lists what it refuses).
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},

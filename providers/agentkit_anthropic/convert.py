@@ -1,4 +1,4 @@
-"""Anthropic Messages."""
+"""Formatters that write requests for Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agentkit.provider_kit import (
     get_state_fields,
     map_schema,
 )
-from agentkit_anthropic._output_schema import in_subset
+from agentkit_anthropic._output_schema import restrict_schema
 from agentkit_anthropic._parts import carried, content_text, search_text
 from agentkit_anthropic._prompt_cache import mark
 from agentkit_anthropic.capabilities import FACTS, MESSAGES
@@ -48,13 +48,16 @@ _MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl
 
 
 class AnthropicChatFormatter(FormatterBase):
-    """`await AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
+    """Formatter for `AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
 
-    cache_breakpoints    `"auto"` marks at most four blocks for the prompt cache, where the next request of the
-                         conversation finds them: the end of the system prompt, the last block that stays, the
-                         last before the assistant's last turn, and one further back. `"auto-1h"` keeps them an
-                         hour, not five minutes. Off by default, since writing costs 1.25 times the input price
-                         (twice for an hour) and pays only where a request follows in time
+    Args:
+        model: Name of the model. None: the rules that all current models accept.
+        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache: the end of the system prompt,
+            the last stable block, the last block before the assistant's last turn, and one earlier block. The next
+            request reads the cache there. `"auto-1h"` extends the cache time from five minutes to one hour. The
+            default is `"off"`: a cache write costs 1.25 times the input price (twice for an hour).
+        **options: See `FormatterOptions`.
+
     """
 
     base: ClassVar[Capabilities] = MESSAGES
@@ -72,13 +75,13 @@ class AnthropicChatFormatter(FormatterBase):
         self.cache_breakpoints = cache_breakpoints
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: messages, and system, tools, tool_choice and output_config where there are any."""
+        """Returns the request: `messages`, and optionally `system`, `tools`, `tool_choice` and `output_config`."""
         assistant = Feature.ASSISTANT
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
         ]
         if legal.turns.normal_form is None or legal.turns.normal_form.features & Feature.STATE:
-            _link(messages)
+            _link_tool_blocks(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
         if self.cache_breakpoints != "off" and task.capabilities.cache_breakpoints:
@@ -87,14 +90,16 @@ class AnthropicChatFormatter(FormatterBase):
 
 
 class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
-    """The same for many speakers."""
+    """`AnthropicChatFormatter` for conversations of many agents."""
 
     default_history = MultiAgentHistory
 
 
-def _link(messages: list[dict[str, Any]]) -> None:
-    """Results under "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name); no call
-    by a server's tool that is not there (SDK: ServerToolCallerParam.tool_id).
+def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
+    """Copies toolset names from calls to results, and removes callers of calls whose server tool call is absent.
+
+    Sources: "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name), and SDK:
+    ServerToolCallerParam.tool_id.
     """
     names: dict[str, str | None] = {}
     servers: set[str] = set()
@@ -103,15 +108,15 @@ def _link(messages: list[dict[str, Any]]) -> None:
             servers.add(as_text(block.get("id")))
         elif block["type"] == "tool_use":
             names[block["id"]] = block.get("toolset_name")
-            maker = as_object(block.get("caller")).get("tool_id")
-            if maker is not None and as_text(maker) not in servers:
+            caller = as_object(block.get("caller")).get("tool_id")
+            if caller is not None and as_text(caller) not in servers:
                 del block["caller"]
         elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
             block["toolset_name"] = name
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
-    """On the models that take a prefill: "final assistant content cannot end with trailing whitespace"."""
+    """Removes trailing blanks of a prefill: "final assistant content cannot end with trailing whitespace"."""
     last = messages[-1] if messages else {}
     if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
         last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
@@ -126,7 +131,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Where blocks stand: in whose turn, or where texts are texts and nothing else."""
+"""Role of the turn that contains the blocks, or "plain" where a text block has no further keys."""
 
 
 def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
@@ -134,7 +139,7 @@ def _message(content: str | Iterable[Block], role: Literal["assistant", "user"])
 
 
 def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:
-    """A turn's content blocks (SDK: ContentBlockParam)."""
+    """Writes the content blocks of a turn (SDK: ContentBlockParam)."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     blocks: list[dict[str, Any]] = []
@@ -144,8 +149,8 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
             case "text":
                 add({"type": "text", "text": block.text} if block.state is None else _text(block, place))
             case "tool_use":
-                made = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
-                add({**made, **_carried(block)} if block.state else made)
+                call = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
+                add({**call, **_carried(block)} if block.state else call)
             case "tool_result":
                 add(_result(block))
             case "thinking":
@@ -164,21 +169,21 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
 
 
 def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
-    """What a block came with besides what every provider knows."""
+    """Returns the further keys of a block that are sent back."""
     return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
 
 
 def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
-    """A text with what it came with: a model's citations, or the search result that it was made from."""
-    made = {"type": "text", "text": block.text}
+    """Writes a text with a model's citations, or the search result that a user's text was loaded from."""
+    part = {"type": "text", "text": block.text}
     if place == "assistant":
-        return made | carried("text", get_state_fields(block.state))
-    found = as_object(get_state_fields(block.state).get("search_result"))
-    return {**copy_json(found)} if place == "user" and found and search_text(found) == block.text else made
+        return part | carried("text", get_state_fields(block.state))
+    result = as_object(get_state_fields(block.state).get("search_result"))
+    return {**copy_json(result)} if place == "user" and result and search_text(result) == block.text else part
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Byte for byte as it was issued, an empty text included (preserved-thinking)."""
+    """Writes thinking unchanged, byte for byte, including empty text (preserved-thinking)."""
     state = block.state
     assert state is not None
     if state.redacted_data:
@@ -187,7 +192,7 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    """A tool result; an empty one leaves `content` out, a failed one has to say something."""
+    """Writes a tool result. An empty result has no `content`; a failed result must have a text."""
     output = block.output
     if not isinstance(output, str):
         content: Any = _content(output, "plain" if block.is_error else "user")
@@ -195,13 +200,13 @@ def _result(block: ToolResultBlock) -> dict[str, Any]:
         return {"type": "tool_result", "tool_use_id": block.id, "content": output}
     else:
         content = None if not output or output.isspace() else output
-    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
+    part: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
     if block.is_error:
-        made["is_error"] = True
+        part["is_error"] = True
         content = content or "The tool failed without a message."
     if content:
-        made["content"] = content
-    return made
+        part["content"] = content
+    return part
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -212,12 +217,12 @@ def _source(source: Source) -> dict[str, Any]:
 
 def _document(block: DocumentBlock) -> dict[str, Any]:
     parts = as_object(get_state_fields(block.state).get("source"))
-    made = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
-    return {**made, "title": block.title} if block.title else made
+    part = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
+    return {**part, "title": block.title} if block.title else part
 
 
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
-    """PDF as it is; text of any kind as plain text, or in the parts that it came in."""
+    """Writes a PDF unchanged, and a text document as plain text or as the text parts that it was loaded from."""
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
         return {**copy_json(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":
@@ -228,7 +233,7 @@ def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
 def _options(task: RequestSpec) -> dict[str, Any]:
     options = task.write_tools(_tool, _choice)
     if task.output:
-        schema = map_schema(task.output.schema, in_subset)
+        schema = map_schema(task.output.schema, restrict_schema)
         options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return options
 

@@ -1,4 +1,4 @@
-"""Anthropic's own count."""
+"""Token counting by Anthropic's API."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from agentkit_anthropic.capabilities import LAYOUT
 
 __all__ = ["AnthropicTokenCounter"]
 
-# The parameters of messages.count_tokens (SDK: MessageCountTokensParams) that a request may have.
-_TAKEN = (
+_PARAMETERS = (
     "messages",
     "system",
     "tools",
@@ -27,68 +26,68 @@ _TAKEN = (
     "cache_control",
     "speed",
 )
+"""Parameters of `messages.count_tokens` that a request may have (SDK: MessageCountTokensParams)."""
 _REFUSED_SOURCES = frozenset({"url", "file"})  # a 400 for images and documents (token-counting)
-_STAND_IN = {"type": "text", "text": "."}
+_PLACEHOLDER = {"type": "text", "text": "."}
 
 
 class AnthropicTokenCounter(RemoteTokenCounter):
-    """`AnthropicTokenCounter(client.messages.count_tokens, model=…)`, with `client = AsyncAnthropic()`.
+    """Token counter that calls Anthropic: `AnthropicTokenCounter(client.messages.count_tokens, model=…)`.
 
-    The endpoint takes the very request, but for images and documents by URL or file id, and server tools: those
-    are left out and estimated. It checks a request as a real call does, and raises the SDK's errors.
+    `client` is an `AsyncAnthropic()`. The API checks the request like a model call, so errors of the SDK are
+    possible. The API refuses images and documents by URL or file id, and server tools: their tokens are estimated.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
-    media_tokens: ClassVar[int] = 4_784  # what the largest picture costs the newest models (token-counting)
+    media_tokens: ClassVar[int] = 4_784  # cost of the largest image on the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """The prompt tokens of `messages.create(**request)`."""
-        left_out: list[Any] = []
-        sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
-        sent["messages"] = [_message(message, left_out) for message in self.part(request, "messages")]
-        media = bool(left_out)
-        tools = [tool for tool in sent.get("tools", []) if not _refused_tool(tool)]
-        served = [tool for tool in sent.get("tools", []) if _refused_tool(tool)]
-        if served:
+        """Returns the prompt tokens of `messages.create(**request)`. The reasons name estimated parts."""
+        media: list[Any] = []
+        sent = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
+        sent["messages"] = [_replace_media(message, media) for message in self.part(request, "messages")]
+        tools = [tool for tool in sent.get("tools", []) if not _is_refused_tool(tool)]
+        server_tools = [tool for tool in sent.get("tools", []) if _is_refused_tool(tool)]
+        if server_tools:
             sent["tools"] = tools
         if not tools:
             sent.pop("tools", None)
-        named = as_object(sent.get("tool_choice")).get("name")
-        if not tools or (named is not None and all(named != tool.get("name") for tool in tools)):
+        name = as_object(sent.get("tool_choice")).get("name")
+        if not tools or (name is not None and all(name != tool.get("name") for tool in tools)):
             sent.pop("tool_choice", None)
         answer = await self.ask(model=self.model, **sent)
-        spare = await self.estimate(left_out)
-        spare += await self.estimate_request({"tools": served}) if served else 0
-        reasons = [_MEDIA] * media + [_TOOLS] * bool(served)
-        return TokenCount(self.read_count(answer, "input_tokens") + spare, reasons)
+        estimate = await self.estimate(media)
+        estimate += await self.estimate_request({"tools": server_tools}) if server_tools else 0
+        reasons = [_MEDIA_REASON] * bool(media) + [_TOOLS_REASON] * bool(server_tools)
+        return TokenCount(self.read_count(answer, "input_tokens") + estimate, reasons)
 
 
-_MEDIA = "the endpoint takes no image or document by URL: estimated"
-_TOOLS = "the endpoint takes no server tools: estimated"
+_MEDIA_REASON = "images and documents by URL are estimated: the API refuses to count them"
+_TOOLS_REASON = "server tools are estimated: the API refuses to count them"
 
 
-def _refused_tool(tool: Mapping[str, Any]) -> bool:
-    """Server tools have a type and no schema; the advisor alone is counted."""
-    kind = str(tool.get("type") or "custom")
-    return kind != "custom" and "input_schema" not in tool and not kind.startswith("advisor")
+def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
+    """Returns True for a server tool, which has a type and no schema. The API counts only the advisor."""
+    tool_type = str(tool.get("type") or "custom")
+    return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 
 
-def _message(message: Mapping[str, Any], left_out: list[Any]) -> Mapping[str, Any]:
-    """The message without what the endpoint refuses, which goes into `left_out`; itself if there is nothing."""
+def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
+    """Returns a message with placeholders for media that the API refuses, and adds these media to `media`."""
     content = message.get("content")
     if not isinstance(content, list):
         return message
     blocks = cast("list[Any]", content)
-    kept = [_block(block, left_out) for block in blocks]
-    return message if all(map(is_, kept, blocks)) else {**message, "content": kept}
+    replaced = [_replace_block(block, media) for block in blocks]
+    return message if all(map(is_, replaced, blocks)) else {**message, "content": replaced}
 
 
-def _block(block: Any, left_out: list[Any]) -> Any:
+def _replace_block(block: Any, media: list[Any]) -> Any:
     if not isinstance(block, dict):
         return block
-    found = cast("dict[str, Any]", block)
-    source = found.get("source")
+    fields = cast("dict[str, Any]", block)
+    source = fields.get("source")
     if isinstance(source, dict) and cast("dict[str, Any]", source).get("type") in _REFUSED_SOURCES:
-        left_out.append(found)
-        return _STAND_IN.copy()
-    return _message(found, left_out) if found.get("type") == "tool_result" else found
+        media.append(fields)
+        return _PLACEHOLDER.copy()
+    return _replace_media(fields, media) if fields.get("type") == "tool_result" else fields

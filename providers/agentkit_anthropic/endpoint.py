@@ -1,4 +1,4 @@
-"""Anthropic's SDK as a way to send."""
+"""Model calls through Anthropic's SDK."""
 
 from __future__ import annotations
 
@@ -64,23 +64,22 @@ _REQUEST_IDS = (
 """Response headers with the id of a call, by the documents of each platform."""
 
 DEFAULT_MAX_TOKENS = 16_000
-"""`max_tokens` is required; all current models take this much, and it needs no stream (models overview)."""
+"""Default of the required `max_tokens`. All current models accept it without a stream (models overview)."""
 
-_LONGEST_WHOLE = 21_333
-"""The tokens of a reply that take ten minutes by the SDK's reckoning: beyond, it wants a stream."""
+_MAX_UNSTREAMED_TOKENS = 21_333
+"""Tokens that take ten minutes by the SDK's estimate. For longer replies the SDK requires a stream."""
 
-_OF_AWS = frozenset({"boto3", "botocore"})
-_KEYLESS = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
+_AWS_PACKAGES = frozenset({"boto3", "botocore"})
+_NO_KEY = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
 
 
 class AnthropicEndpoint(EndpointBase):
-    """`AsyncAnthropic`, or any other async client of the anthropic SDK's: Bedrock's, Vertex's, Foundry's, AWS's.
+    """Endpoint for `AsyncAnthropic` and the SDK's async clients for Bedrock, Vertex, Foundry and AWS.
 
-    The finished body goes through the client's `post`, so that each client finds its own URL and signs it. What is
-    signed for AWS, and Bedrock's streams, need the extra `bedrock`. `max_tokens` is 16,000 unless said. A reply
-    that may take longer than ten minutes (`max_tokens` above 21,333, the SDK's own rule) comes as a stream even if
-    it is wanted whole. `betas`, `extra_headers`, `extra_query`, `extra_body` and `timeout` are what they are to
-    the SDK's own methods.
+    The finished body goes through the client's `post`, so that each client adds its own URL and signature. Bedrock
+    and AWS need the extra `bedrock`. The default of `max_tokens` is 16,000. If a reply may take longer than ten
+    minutes (`max_tokens` above 21,333, a rule of the SDK), `generate` reads a stream. `betas`, `extra_headers`,
+    `extra_query`, `extra_body` and `timeout` have the same meaning as in the SDK's methods.
     """
 
     extra: ClassVar[str] = "anthropic"
@@ -88,7 +87,13 @@ class AnthropicEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """`AsyncAnthropic(**options)`."""
+        """Creates `AsyncAnthropic(**options)`.
+
+        Raises:
+            MissingExtraError: The SDK is not installed.
+            AuthError: The SDK finds no key.
+
+        """
         try:
             import anthropic
         except ImportError:
@@ -101,7 +106,7 @@ class AnthropicEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """The request with its model and the limit of the reply."""
+        """Returns the request with the model and `max_tokens`."""
         parameters, http_options = split_http_options(options)
         extra_body, betas = parameters.pop("extra_body", None), parameters.pop("betas", None)
         body = merge_parameters({"model": model, "max_tokens": None, **request}, parameters)
@@ -114,22 +119,22 @@ class AnthropicEndpoint(EndpointBase):
         return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Whether the reply may take longer than a connection is kept waiting (SDK: long requests)."""
+        """Returns True if the reply may take longer than ten minutes (SDK: long requests)."""
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:
-            return False  # its user has seen to it
+            return False  # the user has set a timeout
         limit = outgoing.body.get("max_tokens")
-        return isinstance(limit, int) and limit > _LONGEST_WHOLE
+        return isinstance(limit, int) and limit > _MAX_UNSTREAMED_TOKENS
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """The reply's bytes."""
+        """Returns the bytes of the reply."""
         response = await self._post(outgoing)
         return bytes(await response.aread())
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """The bytes of the event stream; of Bedrock's binary one, the events."""
+        """Yields the bytes of the event stream, or the events of a binary stream of Bedrock."""
         response = await self._post(outgoing)
         try:
             pieces: AsyncIterator[bytes] = response.aiter_bytes()
@@ -143,70 +148,70 @@ class AnthropicEndpoint(EndpointBase):
         import anthropic
         import httpx2
 
-        # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
-        watched = bool(getattr(self.client, "middleware", ()))
-        looks_inside = watched or self.client.__class__ is not anthropic.AsyncAnthropic
+        # The clients for Bedrock and Vertex remove the model from the body, and middleware may read the body.
+        has_middleware = bool(getattr(self.client, "middleware", ()))
+        reads_body = has_middleware or self.client.__class__ is not anthropic.AsyncAnthropic
         try:
             return await self.client.post(
                 outgoing.path,
-                cast_to=httpx2.Response,  # as it is, unparsed
-                **outgoing.payload(as_object=looks_inside),
+                cast_to=httpx2.Response,  # unparsed
+                **outgoing.payload(as_object=reads_body),
                 options=dict(outgoing.options),
                 stream=outgoing.stream,
                 stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,
             )
         except ModuleNotFoundError as error:
-            if str(error.name).partition(".")[0] not in _OF_AWS:
+            if str(error.name).partition(".")[0] not in _AWS_PACKAGES:
                 raise
             raise MissingExtraError(str(error.name), "bedrock", "Signing a request for AWS") from None
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """The SDK's error, or one of its HTTP client's in mid-stream."""
+        """Returns the failure in an error of the SDK or of a package that the SDK calls, or None."""
         import anthropic
 
         if isinstance(error, anthropic.APIConnectionError):
             return as_network_failure(error)
         if isinstance(error, anthropic.APIStatusError):
-            return _status(error)
+            return _parse_status_error(error)
         if isinstance(error, anthropic.APIError):
             return parse_failure(error.body) or Failure(error.message)
         if isinstance(error, anthropic.AnthropicError) or _lacks_key(error):
             return Failure(str(error), code="authentication_error" if _lacks_key(error) else None)
-        return _of_others(error)
+        return _parse_foreign_error(error)
 
     async def aclose(self) -> None:
-        """Close the SDK's client."""
+        """Closes the SDK's client."""
         await self.client.close()
 
 
-def _status(error: Any) -> Failure:
+def _parse_status_error(error: Any) -> Failure:
     status, headers = error.status_code, error.response.headers
-    told = parse_failure(error.body, status) or Failure("")
-    named = headers.get("x-amzn-errortype", "").partition(":")[0]  # a URL may stand behind it
+    failure = parse_failure(error.body, status) or Failure("")
+    aws_type = headers.get("x-amzn-errortype", "").partition(":")[0]  # a URL may follow the type
     return Failure(
-        told.message or str(error.response.text).strip()[:500] or error.message,
+        failure.message or str(error.response.text).strip()[:500] or error.message,
         None if status == 200 else status,
-        error.error_code or error.type or told.code or named or None,
-        find_request_id(headers, _REQUEST_IDS) or told.request_id,
+        error.error_code or error.type or failure.code or aws_type or None,
+        find_request_id(headers, _REQUEST_IDS) or failure.request_id,
         parse_retry_after(headers),
     )
 
 
 def _lacks_key(error: BaseException) -> bool:
-    """The SDK finds out at the first call that it has no credentials (SDK: `_validate_headers`, and its helpers
-    for AWS and Google).
-    """
-    return isinstance(error, Exception) and _KEYLESS.search(str(error)) is not None
+    """Returns True if the SDK has no credentials. It checks them in the first call (SDK: `_validate_headers`)."""
+    return isinstance(error, Exception) and _NO_KEY.search(str(error)) is not None
 
 
-def _of_others(error: BaseException) -> Failure | None:
-    """An error of a package that the SDK calls: its HTTP client, and those that AWS and Google sign with."""
+def _parse_foreign_error(error: BaseException) -> Failure | None:
+    """Returns the failure in an error of the HTTP client, or of the packages that sign for AWS and Google."""
     module = type(error).__module__
     if is_transport_error(error) or module == "botocore.eventstream":
         return as_network_failure(error)
     if module == "google.auth.exceptions":
-        away = type(error).__name__ in {"TransportError", "TimeoutError", "ResponseError"}
-        return Failure(str(error), network=True) if away else Failure(str(error), code="authentication_error")
-    if module == "botocore.exceptions":  # no profile of that name, a session that is over
+        is_network = type(error).__name__ in {"TransportError", "TimeoutError", "ResponseError"}
+        return (
+            Failure(str(error), network=True) if is_network else Failure(str(error), code="authentication_error")
+        )
+    if module == "botocore.exceptions":  # such as an unknown profile or an expired session
         return Failure(str(error), code="authentication_error")
     return None

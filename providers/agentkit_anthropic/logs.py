@@ -1,4 +1,4 @@
-"""Anthropic's own messages, or a whole request, as messages (SDK: MessageCreateParams)."""
+"""Loading of logs: native messages of Anthropic, or a complete request (SDK: MessageCreateParams)."""
 
 from __future__ import annotations
 
@@ -32,90 +32,97 @@ from agentkit.provider_kit import (
     make_json_safe,
     read_arguments,
 )
-from agentkit_anthropic._parts import carried, content_text, search_text, unmarked
+from agentkit_anthropic._parts import carried, content_text, remove_markers, search_text
 
 __all__ = ["load_native"]
 
 
-def load_native(found: object) -> list[Msg]:
-    """A conversation from its messages, or from a request: the arguments of `messages.create`, or its JSON body.
+def load_native(log: object) -> list[Msg]:
+    """Loads the messages of a log.
 
-    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own,
-    under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
-    Raises MessageError for what is no conversation of Anthropic's.
+    The system prompt becomes the first message. Tool results become separate messages, with the tool names of
+    their calls. An unreadable block becomes an InvalidBlock. Cache markers are omitted.
+
+    Args:
+        log: List of native messages, the arguments of `messages.create`, or the JSON body of a request. SDK
+            objects are allowed.
+
+    Raises:
+        MessageError: The value is not a log of Anthropic.
+
     """
-    given: Any = make_json_safe(found, "log")
-    request: dict[str, Any] = {"messages": given} if isinstance(given, list) else as_object(given)
+    value: Any = make_json_safe(log, "log")
+    request: dict[str, Any] = {"messages": value} if isinstance(value, list) else as_object(value)
     messages = request.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "expected a list of messages", describe_log_format(cast("object", given)))
+        raise MessageError("messages", "expected a list of messages", describe_log_format(cast("object", value)))
     check_log_request(request, ("messages", "system"))
-    log = _Log()
-    loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
+    loader = _Loader()
+    loaded = [msg for msg in [loader.system(request.get("system"), "system")] if msg]
     for number, message in enumerate(cast("list[Any]", messages)):
-        loaded += log.message(message, f"messages[{number}]")
+        loaded += loader.message(message, f"messages[{number}]")
     return loaded
 
 
 _BLOCKS = "Pass a string, or a list of content blocks."
 
 
-class _Log:
-    """One conversation as it is read."""
+class _Loader:
+    """State of loading one log: the tool names of calls, and the role of the current message."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}  # of the tools, by call
-        self.role = "system"  # whose message is read
+        self.names: dict[str, str] = {}  # tool names by call id
+        self.role = "system"  # role of the current message
 
     def system(self, content: object, place: str) -> Msg | None:
-        """A system prompt, or a system message in between; None for an empty one."""
+        """Loads a system prompt or a system message. Returns None for empty content."""
         if isinstance(content, str):
             return Msg("system", content, "system") if content else None
         blocks = self._blocks(content, place)
         return Msg("system", blocks, "system") if blocks else None
 
-    def message(self, found: object, place: str) -> Iterator[Msg]:
-        """One message: its results, and what else it says, each in a message of its own."""
-        message = as_object(found)
+    def message(self, native: object, place: str) -> Iterator[Msg]:
+        """Loads one message. Tool results become separate messages."""
+        message = as_object(native)
         role, content = message.get("role"), message.get("content")
         self.role = as_text(role)
         if role not in ("user", "assistant", "system"):
             expected = "expected 'user', 'assistant' or 'system'"
-            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_format(found))
+            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_format(native))
         check_log_message(message, place, ("content",), (), "anthropic", "type")
         if role == "system":
-            told = self.system(content, f"{place}.content")
-            if told:
-                yield told
+            msg = self.system(content, f"{place}.content")
+            if msg:
+                yield msg
         elif isinstance(content, str):
             yield Msg(role, content, role)
         else:
-            for results, blocks in _runs(self._blocks(content, f"{place}.content")):
-                yield Msg("system", blocks, "system") if results else Msg(role, blocks, role)
+            for is_result, blocks in _split_results(self._blocks(content, f"{place}.content")):
+                yield Msg("system", blocks, "system") if is_result else Msg(role, blocks, role)
 
     def _blocks(self, content: object, place: str) -> list[Block]:
         items = as_list(content)
         if content is not None and content is not items:
             raise MessageError(place, f"expected text or a list, got {type(content).__name__}", _BLOCKS)
-        return [self._block(as_object(item), f"{place}[{at}]", item) for at, item in enumerate(items)]
+        return [self._block(as_object(item), f"{place}[{index}]", item) for index, item in enumerate(items)]
 
-    def _block(self, block: dict[str, Any], place: str, found: Any) -> Block:
+    def _block(self, block: dict[str, Any], place: str, native: Any) -> Block:
         try:
             return self._read(block, place)
         except MessageError as error:
-            return InvalidBlock(found, f"{error.place}: {error.reason}", place)
+            return InvalidBlock(native, f"{error.place}: {error.reason}", place)
 
     def _read(self, block: dict[str, Any], place: str) -> Block:
-        kind = as_text(block.get("type"))
-        if kind == "tool_result":
+        block_type = as_text(block.get("type"))
+        if block_type == "tool_result":
             return self._result(block, place)
-        if kind == "tool_use":
+        if block_type == "tool_use":
             self.names[as_text(block.get("id"))] = as_text(block.get("name"))
-        if not kind:
-            raise MessageError("type", "it is missing", "Give a content block.")
-        reader = (_READERS if self.role == "assistant" else _USER_READERS).get(kind)
-        if reader is None or _is_theirs(block):
-            return OpaqueBlock("anthropic", unmarked(block))
+        if not block_type:
+            raise MessageError("type", "it is missing", "Pass a content block.")
+        reader = (_READERS if self.role == "assistant" else _USER_READERS).get(block_type)
+        if reader is None or _has_opaque_source(block):
+            return OpaqueBlock("anthropic", remove_markers(block))
         return reader(block)
 
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
@@ -125,21 +132,21 @@ class _Log:
         output: Any = content if isinstance(content, str) else ""
         if isinstance(content, list):
             output = tuple(
-                self._item(as_object(item), f"{place}.content[{at}]", item)
-                for at, item in enumerate(cast("list[Any]", content))
+                self._item(as_object(item), f"{place}.content[{index}]", item)
+                for index, item in enumerate(cast("list[Any]", content))
             )
         return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
 
-    def _item(self, item: dict[str, Any], place: str, found: Any) -> Block:
-        """What a result holds: text, media, and what only this wire knows (`tool_reference`, `browser_state`)."""
-        read = self._block(item, place, found)
-        if isinstance(read, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
-            return read
-        return InvalidBlock(found, "no block that a result of ours can hold", place)
+    def _item(self, item: dict[str, Any], place: str, native: Any) -> Block:
+        """Loads a block of a tool result: text, media, or an opaque block such as `tool_reference`."""
+        block = self._block(item, place, native)
+        if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
+            return block
+        return InvalidBlock(native, "no block that a result of ours can hold", place)
 
 
-def _runs(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
-    """The blocks in their order, parted where results begin or end."""
+def _split_results(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
+    """Splits blocks, in order, into runs of tool results (True) and runs of other blocks (False)."""
     runs: list[tuple[bool, list[Block]]] = []
     for block in blocks:
         is_result = isinstance(block, ToolResultBlock)
@@ -149,31 +156,28 @@ def _runs(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
     return runs
 
 
-# -- blocks ---------------------------------------------------------------------------------------------------
-
-
-def _is_theirs(block: Mapping[str, Any]) -> bool:
-    """Whether a medium is nowhere but at the provider, or holds more than one of ours can."""
+def _has_opaque_source(block: Mapping[str, Any]) -> bool:
+    """Returns True if a media item is a file at the provider, or a document with parts other than text."""
     source = as_object(block.get("source"))
-    kind = source.get("type")
-    return kind == "file" or (kind == "content" and content_text(source) is None)
+    source_type = source.get("type")
+    return source_type == "file" or (source_type == "content" and content_text(source) is None)
 
 
-def _state(kind: str, block: Mapping[str, Any], **more: Any) -> OpaqueState | None:
-    fields = {**carried(kind, block), **more}
+def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueState | None:
+    fields = {**carried(block_type, block), **more}
     return OpaqueState("anthropic", fields=fields) if fields else None
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Anybody's text. What it cites stays in the metadata: the API refuses it in any turn but the model's."""
+    """Loads a text. Citations become metadata: the API accepts them only in assistant turns."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected text", "Pass a string.")
-    cited = as_list(block.get("citations"))
-    return TextBlock(block["text"], metadata={"citations": cited} if cited else None)
+    citations = as_list(block.get("citations"))
+    return TextBlock(block["text"], metadata={"citations": citations} if citations else None)
 
 
-def _said(block: Mapping[str, Any]) -> TextBlock:
-    """A model's text, with what it cites."""
+def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
+    """Loads a text of the model, with its citations."""
     return replace(_text(block), state=_state("text", block))
 
 
@@ -189,9 +193,9 @@ def _redacted(block: Mapping[str, Any]) -> ThinkingBlock:
 
 
 def _call(block: Mapping[str, Any]) -> ToolUseBlock:
-    given, raw = read_arguments(block.get("input"))
+    arguments, raw = read_arguments(block.get("input"))
     return ToolUseBlock(
-        as_text(block.get("id")), as_text(block.get("name")), given, raw, _state("tool_use", block)
+        as_text(block.get("id")), as_text(block.get("name")), arguments, raw, _state("tool_use", block)
     )
 
 
@@ -200,26 +204,26 @@ def _image(block: Mapping[str, Any]) -> ImageBlock:
 
 
 def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
-    kind = source.get("type")
-    if kind == "base64":
+    source_type = source.get("type")
+    if source_type == "base64":
         return Base64Source(as_text(source.get("media_type")), as_text(source.get("data")))
-    if kind == "url":
+    if source_type == "url":
         return URLSource(as_text(source.get("url")), media_type)
-    raise MessageError("source", "it is no source that is known", "Give base64 data, or a URL.")
+    raise MessageError("source", "it is no source that is known", "Pass base64 data or a URL.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
-    """A document, with what it is told to be besides; one of text parts is their text."""
+    """Loads a document. A document of text parts becomes one text."""
     source = as_object(block.get("source"))
     state = _state("document", block)
     if source.get("type") == "text":
-        made: Source = _plain_text(as_text(source.get("data")))
+        content: Source = _plain_text(as_text(source.get("data")))
     elif source.get("type") == "content":
-        made = _plain_text(content_text(source) or "")
-        state = _state("document", block, source=unmarked(source))
+        content = _plain_text(content_text(source) or "")
+        state = _state("document", block, source=remove_markers(source))
     else:
-        made = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
-    return DocumentBlock(made, title=as_text(block.get("title")) or None, state=state)
+        content = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
+    return DocumentBlock(content, title=as_text(block.get("title")) or None, state=state)
 
 
 def _plain_text(text: str) -> Base64Source:
@@ -227,12 +231,14 @@ def _plain_text(text: str) -> Base64Source:
 
 
 def _search_result(block: Mapping[str, Any]) -> TextBlock:
-    """A search result of the caller's as text, which other wires take too."""
-    return TextBlock(search_text(block), state=OpaqueState("anthropic", fields={"search_result": unmarked(block)}))
+    """Loads a search result of the user as text, which other providers accept too."""
+    return TextBlock(
+        search_text(block), state=OpaqueState("anthropic", fields={"search_result": remove_markers(block)})
+    )
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Block]] = {
-    "text": _said,
+    "text": _assistant_text,
     "thinking": _thinking,
     "redacted_thinking": _redacted,
     "tool_use": _call,

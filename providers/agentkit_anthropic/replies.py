@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     as_text,
 )
 from agentkit_anthropic._parts import carried
-from agentkit_anthropic._reply_fields import check_reply, reason_of, usage_of
+from agentkit_anthropic._reply_fields import as_finish_reason, check_reply, parse_usage
 from agentkit_anthropic._server_parts import ServerPart
 from agentkit_anthropic.capabilities import LAYOUT
 
@@ -166,7 +166,7 @@ class AnthropicStreamParser(StreamParserBase):
             else:
                 self._bare = key
         elif part := self._server.pop(index, None):
-            whole = part.whole()
+            whole = part.build()
             if whole is None:
                 self._note_cut(part)
             else:
@@ -192,7 +192,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.add_state(key, fields={"citations": cited})
 
     def _note_cut(self, part: ServerPart) -> None:
-        self.reply.notes.setdefault("incomplete_parts", []).append(part.cut())
+        self.reply.notes.setdefault("incomplete_parts", []).append(part.build_incomplete())
 
     # -- the reply as a whole ----------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class AnthropicStreamParser(StreamParserBase):
         native = as_text(found.get("stop_reason"))
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
-        reason = reason_of(native)
+        reason = as_finish_reason(native)
         self._close_bare(cut=reason in _CUTTING)
         self.reply.end(reason, native or None)
 
@@ -228,7 +228,7 @@ class AnthropicStreamParser(StreamParserBase):
         if not told:
             return
         self._usage |= told
-        self.reply.set_usage(usage_of(self._usage))
+        self.reply.set_usage(parse_usage(self._usage))
         if served := as_object(self._usage.get("server_tool_use")):
             self.reply.notes["server_tool_use"] = served
 

@@ -997,7 +997,7 @@ async def _streamed_bytes(provider: str, *replies: Any) -> bytes:
     with LoopbackServer([*replies]) as server:
         async with model_of(provider, server) as model:
             await model.open()
-            endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
+            endpoint, plan = cast("EndpointBase", vars(model)["_client"].endpoint), await model.plan(HELLO)
             async with endpoint.stream(
                 endpoint.build_request(model.model, plan.request, {}, stream=True)
             ) as pieces:
@@ -1053,7 +1053,7 @@ def _raw(provider: str, server: RawServer, **more: Any) -> ChatModel:
 
 async def _whole(model: ChatModel) -> Any:
     """A whole reply as it comes."""
-    endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
+    endpoint, plan = cast("EndpointBase", vars(model)["_client"].endpoint), await model.plan(HELLO)
     return await endpoint.send(endpoint.build_request(model.model, plan.request, {}, stream=False))
 
 

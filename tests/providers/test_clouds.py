@@ -121,7 +121,7 @@ def _model(name: str, server: LoopbackServer, **given: Any) -> ChatModel:
 
 
 async def _close(model: ChatModel) -> None:
-    endpoint: Any = vars(model)["_endpoint"]
+    endpoint: Any = vars(model)["_client"].endpoint
     await endpoint.client.close()
 
 

@@ -161,7 +161,7 @@ async def test_what_anthropic_refuses_by_url_is_estimated_and_the_rest_counted()
     assert _sources(sent) == []
     assert [block["type"] for block in sent[0]["content"]] == ["text", "text", "text"]
     assert counted >= len(json.dumps(sent)) + 3 * 4_784
-    assert counted.estimated == ("the endpoint takes no image or document by URL: estimated",)
+    assert counted.estimated == ("images and documents by URL are estimated: the API refuses to count them",)
 
 
 async def test_server_tools_are_estimated() -> None:
@@ -181,7 +181,7 @@ async def test_server_tools_are_estimated() -> None:
     assert seen.bodies[1]["tool_choice"] == {"type": "auto"}
     assert "tool_choice" not in seen.bodies[2]  # it names a tool that is left out
     assert counted > len(json.dumps(request["messages"]))
-    assert counted.estimated == ("the endpoint takes no server tools: estimated",)
+    assert counted.estimated == ("server tools are estimated: the API refuses to count them",)
 
 
 async def test_an_error_of_the_endpoint_is_the_sdks() -> None:
