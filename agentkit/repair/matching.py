@@ -19,12 +19,12 @@ BlockIndex: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Matches:
-    """Which result belongs to which call.
+    """Results and their calls.
 
     Attributes:
         results: The result of each call that has one.
         unmatched: The results that belong to no call, with the names of their tools.
-        duplicates: The unmatched results that equal the result which their call already has.
+        duplicates: The unmatched results that equal the last result of their call.
 
     """
 

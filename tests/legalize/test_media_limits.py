@@ -68,7 +68,7 @@ def kinds(plan: Plan) -> str:
     return "".join(block["type"][0] for turn in sent(plan) for block in turn["content"])
 
 
-async def test_a_picture_of_16_bits_a_pixel_is_left_as_it_is_or_out() -> None:
+async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
     made = BytesIO()
     Image.new("I;16", (300, 150), 30_000).save(made, "PNG")
     block = ImageBlock.from_bytes(made.getvalue(), "image/png")
@@ -77,7 +77,7 @@ async def test_a_picture_of_16_bits_a_pixel_is_left_as_it_is_or_out() -> None:
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
 
 
-async def test_a_picture_with_a_second_header_is_not_decoded() -> None:
+async def test_an_image_with_a_second_header_is_not_decoded() -> None:
     small, large = (base64.b64decode(drawn(*size)) for size in ((300, 10), (3_000, 3_000)))
     block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
     plan = await limited(side=100)().plan([shows(block)])
@@ -87,7 +87,7 @@ async def test_a_picture_with_a_second_header_is_not_decoded() -> None:
 # -- too large by itself -----------------------------------------------------------------------------------
 
 
-async def test_a_picture_that_is_too_large_goes_out_smaller() -> None:
+async def test_an_image_that_is_too_large_is_resized() -> None:
     msg = shows(TextBlock("See."), picture(300, 150), picture(100, 100))
     plan = await limited(side=100)().plan([msg])
     blocks = sent(plan)[0]["content"]
@@ -102,12 +102,12 @@ async def test_a_picture_that_is_too_large_goes_out_smaller() -> None:
     assert msg == shows(TextBlock("See."), picture(300, 150), picture(100, 100))
 
 
-async def test_making_a_picture_smaller_is_no_loss() -> None:
+async def test_resizing_an_image_is_not_a_loss() -> None:
     for budget in (None, Budget(10_000)):
         await limited(side=100, total=2_000)(on_loss="raise", budget=budget).format([shows(picture(300, 150))])
 
 
-async def test_without_io_it_is_described_warm_or_cold() -> None:
+async def test_an_image_to_resize_is_described_without_io() -> None:
     msg, formatter = shows(picture(300, 150)), limited(side=100)()
     for _ in range(2):
         plan = formatter.lower([msg])
@@ -115,7 +115,7 @@ async def test_without_io_it_is_described_warm_or_cold() -> None:
         assert kinds(await formatter.plan([msg])) == "i"
 
 
-async def test_without_pillow_it_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     msg = shows(picture(300, 150))
     monkeypatch.setitem(sys.modules, "PIL", None)
     can_resize.cache_clear()
@@ -126,7 +126,7 @@ async def test_without_pillow_it_is_described(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("on_loss", "found"), [("describe", "tt"), ("drop", "t")])
-def test_what_cannot_be_made_smaller_is_a_loss(on_loss: Any, found: str) -> None:
+def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, found: str) -> None:
     plan = limited(side=100)(on_loss=on_loss).lower([shows(TextBlock("See."), picture(300, 150))])
     assert kinds(plan) == found
     assert [entry.lost for entry in plan.ledger.entries] == [False, True]
@@ -134,7 +134,7 @@ def test_what_cannot_be_made_smaller_is_a_loss(on_loss: Any, found: str) -> None
         limited(side=100)(on_loss="raise").lower([shows(picture(300, 150))])
 
 
-def test_a_message_of_nothing_else_is_dropped_whole() -> None:
+def test_a_message_of_omitted_images_only_is_dropped() -> None:
     msgs = [says("Al", "Hi."), shows(picture(300, 150)), says("Al", "Yes?")]
     assert len(sent(limited(side=100)(on_loss="drop").lower(msgs))) == 2
 
@@ -154,20 +154,20 @@ def test_a_message_of_nothing_else_is_dropped_whole() -> None:
         ({"kind": "BMP", "mode": "RGB"}, "RGB"),
     ],
 )
-async def test_a_picture_keeps_its_format(options: dict[str, Any], mode: str) -> None:
+async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: str) -> None:
     (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
     found = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
     assert (found.format, found.size, found.mode) == (options["kind"], (64, 32), mode)
 
 
-async def test_a_picture_taken_sideways_stands_upright() -> None:
+async def test_a_resized_image_is_rotated_as_its_metadata_require() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
     (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, kind="JPEG", exif=exif))]))
     assert size(turn["content"][0]) == (32, 64)
 
 
-async def test_an_area_and_an_amount_of_data_are_kept_too() -> None:
+async def test_limits_of_area_and_data_hold_too() -> None:
     (turn,) = sent(await limited(pixels=5_000)().plan([shows(picture(200, 100))]))
     assert size(turn["content"][0]) == (100, 50)
     noise = BytesIO()
@@ -185,7 +185,7 @@ async def test_an_area_and_an_amount_of_data_are_kept_too() -> None:
     ],
     ids=["broken off", "a bomb"],
 )
-async def test_a_picture_that_cannot_be_opened_is_described(data: str) -> None:
+async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
     plan = await limited(side=100)().plan([shows(ImageBlock(Base64Source("image/png", data)))])
     ((_, reason),) = plan.ledger.losses
     assert reason.startswith("it is larger than Echo takes")
@@ -197,7 +197,7 @@ async def test_other_media_that_are_too_large_are_described() -> None:
     assert (await form().plan([msg])).ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes")]
 
 
-async def test_a_picture_is_made_smaller_once_and_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_image_is_resized_once_and_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
     save = Image.Image.save
 
@@ -213,7 +213,7 @@ async def test_a_picture_is_made_smaller_once_and_in_a_thread(monkeypatch: pytes
     assert threads[0] is not threading.main_thread()
 
 
-async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     save = Image.Image.save
 
@@ -235,13 +235,13 @@ async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pyte
     assert len(made) == 5
 
 
-async def test_the_same_picture_gives_the_same_bytes() -> None:
+async def test_the_same_image_gives_the_same_bytes() -> None:
     first, second = (resize_to_fit(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
     assert first == second
     assert first is not None
 
 
-async def test_files_are_made_smaller_too(tmp_path: Path) -> None:
+async def test_images_of_files_are_resized_too(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(base64.b64decode(drawn(300, 150)))
     msg = shows(ImageBlock(URLSource(str(tmp_path / "a.png"))))
     formatter = limited(side=100)(media_roots=[tmp_path])
@@ -253,14 +253,14 @@ async def test_files_are_made_smaller_too(tmp_path: Path) -> None:
 # -- a crowd -----------------------------------------------------------------------------------------------
 
 
-async def test_many_pictures_must_be_smaller_than_few() -> None:
+async def test_many_images_have_a_smaller_limit_than_few() -> None:
     formatter = limited(side=200, crowd=(2, 50))()
     few, many = [shows(picture(100, 100))] * 2, [shows(picture(100, 100))] * 3
     assert {size(turn["content"][0]) for turn in sent(await formatter.plan(few))} == {(100, 100)}
     assert {size(turn["content"][0]) for turn in sent(await formatter.plan(many))} == {(50, 50)}
 
 
-async def test_pictures_in_results_are_of_the_crowd() -> None:
+async def test_images_in_results_count_for_the_limit() -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock(" "), TextBlock("here"), picture(100, 100)))
     msgs = [shows(picture(100, 100)), call("c"), Msg("s", (shot,), "system")]
     plan = await limited(crowd=(1, 50))().plan(msgs)
@@ -268,7 +268,7 @@ async def test_pictures_in_results_are_of_the_crowd() -> None:
     assert fates(plan)["msgs[2].content[0].output[2]"] == "shrunk"
 
 
-async def test_a_picture_by_url_counts_but_cannot_be_measured() -> None:
+async def test_an_image_by_url_counts_but_has_no_size() -> None:
     msgs = [shows(ImageBlock(URLSource("https://a.test/b.png")), picture(100, 100))]
     plan = await limited(crowd=(1, 50))().plan(msgs)
     assert [entry.disposition.word for entry in plan.ledger.entries] == ["carried", "shrunk"]
@@ -281,7 +281,7 @@ def gallery(count: int, width: int = 10) -> list[Msg]:
     return [shows(picture(width, 10)) for _ in range(count)]
 
 
-def test_of_too_many_the_oldest_are_described_in_steps_of_a_fifth() -> None:
+def test_the_oldest_of_too_many_images_are_described_in_steps_of_a_fifth() -> None:
     formatter = limited(count=10)()
     left = [kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
     assert left == [
@@ -295,7 +295,7 @@ def test_of_too_many_the_oldest_are_described_in_steps_of_a_fifth() -> None:
     ]
 
 
-def test_the_reason_says_how_many_are_taken() -> None:
+def test_the_reason_has_the_limit() -> None:
     plan = limited(count=5)().lower(gallery(6))
     assert plan.ledger.losses == [
         ("msgs[0].content[0]", "Echo takes no more than 5 of the kind in one request"),
@@ -304,7 +304,7 @@ def test_the_reason_says_how_many_are_taken() -> None:
         limited(count=5)(on_loss="raise").lower(gallery(6))
 
 
-def test_between_two_steps_the_beginning_stands_still() -> None:
+def test_the_prefix_is_unchanged_between_two_steps() -> None:
     formatter = limited(count=20)()
     msgs = gallery(60)
     moved, before = 0, sent(formatter.lower(msgs[:20]))
@@ -315,14 +315,14 @@ def test_between_two_steps_the_beginning_stands_still() -> None:
     assert moved == 10, "once for each four pictures"
 
 
-def test_too_much_data_leaves_the_oldest_behind_in_steps() -> None:
+def test_the_oldest_of_too_much_data_are_described_in_steps() -> None:
     one = len(drawn(10, 10))
     formatter = limited(total=10 * one)()
     left = [kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
     assert left == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
 
 
-def test_the_total_is_over_all_kinds() -> None:
+def test_the_total_limit_counts_all_kinds() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
     form = target(media__total=6_000)
     plan = form().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
@@ -330,19 +330,19 @@ def test_the_total_is_over_all_kinds() -> None:
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
 
 
-def test_a_limit_counts_one_kind_alone() -> None:
+def test_a_limit_of_a_kind_counts_only_that_kind() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-1.7", "application/pdf")
     assert kinds(limited(count=2)().lower([shows(pdf, pdf, pdf, picture(9, 9), picture(9, 9))])) == "dddii"
 
 
-def test_what_the_target_does_not_take_does_not_count() -> None:
+def test_refused_media_do_not_count_for_limits() -> None:
     form = target(media__image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
     plan = form().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
     assert kinds(plan) == "tii"
 
 
 @pytest.mark.parametrize("history", [None, MultiAgentHistory(), MultiAgentHistory(viewer="Friday")])
-def test_every_history_keeps_the_limits(history: Any) -> None:
+def test_the_limits_hold_for_every_history(history: Any) -> None:
     msgs = [shows(TextBlock(f"Picture {n}"), picture(9, 9), name="AB"[n % 2]) for n in range(7)]
     plan = limited(count=5)(history=history).lower(msgs)
     assert kinds(plan).count("i") == 5
@@ -352,7 +352,7 @@ def test_every_history_keeps_the_limits(history: Any) -> None:
     ]
 
 
-async def test_pictures_that_are_moved_count_and_are_left_out_of_the_move() -> None:
+async def test_promoted_images_count_and_omitted_images_are_not_promoted() -> None:
     shot = ToolResultBlock("c", "camera", (picture(9, 9), picture(9, 9)))
     form = target(media__result_kinds=frozenset(), media__image=MediaRule(limits=MediaLimits(count=1)))
     plan = form().lower([call("c"), Msg("s", (shot,), "system")])
@@ -360,13 +360,13 @@ async def test_pictures_that_are_moved_count_and_are_left_out_of_the_move() -> N
     assert plan.ledger.losses[0][0] == "msgs[1].content[0].output[0]"
 
 
-def test_a_system_prompt_with_pictures_counts() -> None:
+def test_images_of_the_system_prompt_count() -> None:
     msgs = [Msg("s", (TextBlock("Look."), picture(9, 9)), "system"), shows(picture(9, 9))]
     plan = limited(count=1)().lower(msgs)
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
 
 
-def test_conversations_without_media_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.legalize import conversation as legalize
 
     def _forbidden(*_: object) -> None:
@@ -383,7 +383,7 @@ def _count(request: dict[str, Any]) -> int:
     return str(request).count("'image'")
 
 
-async def test_anthropic_takes_a_hundred_pictures_and_small_ones_in_a_crowd() -> None:
+async def test_anthropic_accepts_100_images_and_only_small_images_among_many() -> None:
     formatter = load_provider("anthropic").chat_formatter()
     request = await formatter.format(gallery(101))
     assert _count(request) == 81
@@ -402,7 +402,7 @@ LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "model", "msg"), LARGE)
-async def test_a_provider_gets_a_picture_that_it_takes(
+async def test_each_provider_gets_an_image_that_it_accepts(
     name: str, model: str | None, msg: Callable[[], Msg]
 ) -> None:
     plan = await load_provider(name).chat_formatter(model).plan([msg()])
@@ -410,14 +410,14 @@ async def test_a_provider_gets_a_picture_that_it_takes(
     assert plan.ledger.losses == []
 
 
-def test_a_picture_too_large_to_be_opened_is_not_made_smaller() -> None:
+def test_an_image_too_large_to_open_is_not_resized() -> None:
     header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 9_000, 5_000, 8, 2, 0, 0, 0) + bytes(4)
     huge = Base64Source("image/png", base64.b64encode(header).decode())
     assert not is_resizable(huge)
     assert resize_to_fit(huge, Box(side=1_000)) is None
 
 
-def test_noise_over_the_data_limit_is_made_small_enough_in_few_tries() -> None:
+def test_noise_over_the_data_limit_is_resized_in_few_tries() -> None:
     picture = Image.frombytes("RGB", (900, 900), random.Random(7).randbytes(900 * 900 * 3))
     made = BytesIO()
     picture.save(made, "PNG")

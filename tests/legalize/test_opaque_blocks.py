@@ -44,21 +44,21 @@ def answered(*items: Any, is_error: bool = False) -> list[Msg]:
     ]
 
 
-def test_a_users_part_stands_in_its_place_on_its_own_wire() -> None:
+def test_an_opaque_block_of_a_user_stays_in_its_own_wire_format() -> None:
     plan = chat("anthropic", on_loss="raise").lower([asked(TextBlock("See"), PART, TextBlock("this."))])
     (turn,) = plan.request["messages"]
     assert turn["content"] == [{"type": "text", "text": "See"}, FILE, {"type": "text", "text": "this."}]
     assert turn["content"][1] is not FILE
 
 
-def test_an_item_of_a_result_stands_in_its_place_on_its_own_wire() -> None:
+def test_an_opaque_item_of_a_result_stays_in_its_own_wire_format() -> None:
     plan = chat("anthropic", on_loss="raise").lower(answered(TextBlock("Found:"), FOUND))
     (result,) = plan.request["messages"][-1]["content"]
     assert result["content"] == [{"type": "text", "text": "Found:"}, FOUND.data]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
-def test_on_another_wire_it_is_a_loss_that_is_told_dropped_or_raised(provider: str) -> None:
+def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(provider: str) -> None:
     for msgs in (
         [asked(TextBlock("See"), PART)],
         answered(FOUND),
@@ -73,7 +73,7 @@ def test_on_another_wire_it_is_a_loss_that_is_told_dropped_or_raised(provider: s
             chat(provider, on_loss="raise").lower(msgs)
 
 
-def test_an_assistants_part_is_dropped_elsewhere_and_loses_nothing() -> None:
+def test_an_opaque_block_of_a_reply_is_dropped_elsewhere_without_loss() -> None:
     msgs = [
         asked(TextBlock("Hi.")),
         Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
@@ -84,18 +84,18 @@ def test_an_assistants_part_is_dropped_elsewhere_and_loses_nothing() -> None:
     assert [turn["content"] for turn in plan.request["messages"]] == ["Hi.", "Yes.", "And?"]
 
 
-def test_a_part_of_a_reply_in_a_users_turn_is_nothing_to_its_own_wire() -> None:
+def test_an_opaque_block_of_a_reply_is_dropped_from_a_user_turn() -> None:
     search = OpaqueBlock("openai-responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
     plan = chat("openai-responses", on_loss="raise").lower([asked(search, TextBlock("Hi."))])
     assert plan.request["input"] == [{"type": "message", "role": "user", "content": "Hi."}]
 
 
-def test_a_failed_result_holds_no_such_part_where_the_wire_wants_text_alone() -> None:
+def test_a_failed_result_has_no_opaque_block_if_the_target_accepts_only_text() -> None:
     plan = chat("anthropic").lower(answered(FOUND, is_error=True))
     assert [reason for _, reason in plan.ledger.losses] == ["tool results with an error accept only text"]
 
 
-def test_in_a_frame_a_users_part_is_a_piece_in_its_place_and_an_assistants_is_unsaid() -> None:
+def test_a_frame_has_opaque_blocks_of_users_and_omits_those_of_replies() -> None:
     msgs = [
         asked(TextBlock("See"), PART, TextBlock("this.")),
         Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
@@ -107,7 +107,7 @@ def test_in_a_frame_a_users_part_is_a_piece_in_its_place_and_an_assistants_is_un
     ]  # fmt: skip
 
 
-def test_such_parts_are_stored_and_read_again() -> None:
+def test_opaque_blocks_are_stored_and_loaded() -> None:
     msgs = [asked(PART), *answered(FOUND)]
     assert load_messages(dump_messages(msgs)) == msgs
 
@@ -117,7 +117,7 @@ def test_such_parts_are_stored_and_read_again() -> None:
 DETAIL: Final = OpaqueState("openai", fields={"detail": "low"})
 
 
-def test_keys_of_a_users_picture_go_back_to_their_issuer_in_any_turn_and_in_results() -> None:
+def test_keys_of_an_image_are_sent_to_their_issuer_in_any_turn_and_result() -> None:
     picture = ImageBlock(URLSource(PNG_URL), state=DETAIL)
     plan = chat("openai-responses").lower([asked(picture), *answered(picture)])
     parts = [plan.request["input"][0]["content"][0], plan.request["input"][-1]["output"][0]]
@@ -126,13 +126,13 @@ def test_keys_of_a_users_picture_go_back_to_their_issuer_in_any_turn_and_in_resu
     assert [part["image_url"]["detail"] for part in moved if part["type"] == "image_url"] == ["low"]
 
 
-def test_keys_of_another_issuer_are_left_off_with_a_word_and_without_a_loss() -> None:
+def test_keys_of_another_issuer_are_omitted_with_a_note_and_without_loss() -> None:
     plan = chat("anthropic", on_loss="raise").lower([asked(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
     (entry,) = plan.ledger.entries
     assert (entry.reason, entry.lost) == ("state issued by openai was omitted", False)
 
 
-def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:
+def test_a_proof_is_sent_only_in_assistant_turns() -> None:
     signed = OpaqueState("gemini", thought_signature="c2ln", fields={"media_resolution": "x"})
     plan = chat("gemini").lower(
         [asked(TextBlock("Hi.", state=signed), ImageBlock(URLSource(PNG_URL), state=signed))]
@@ -140,14 +140,14 @@ def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:
     assert "c2ln" not in str(plan.request)
 
 
-def test_the_state_of_a_text_in_a_result_goes_to_its_issuer_alone() -> None:
+def test_the_state_of_a_text_in_a_result_is_sent_to_its_issuer() -> None:
     fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
     told = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
     for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
         assert str(chat(provider).lower(answered(told)).request).count("SILENT") == times
 
 
-def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
+def test_the_state_of_a_text_in_a_result_is_sent_to_no_other_issuer() -> None:
     cited = TextBlock("Cats.", state=OpaqueState("openai", fields={"citations": [{"type": "x"}]}))
     for provider in ("anthropic", "gemini"):
         assert "citations" not in str(chat(provider).lower(answered(cited)).request)
@@ -156,7 +156,7 @@ def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
 NO_PLACE: Final = "Anthropic Messages does not accept this opaque block in a message of role 'user'"
 
 
-def test_a_part_of_a_tool_result_is_a_loss_in_a_turn() -> None:
+def test_an_opaque_item_of_a_result_is_a_loss_in_a_turn() -> None:
     exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in answered(FOUND)]
     history = MultiAgentHistory(viewer="Friday")
     plan = chat("anthropic", history=history).lower([asked(FOUND), *exchange[1:]])
@@ -209,7 +209,7 @@ def _at(place: str, block: OpaqueBlock) -> list[Msg]:
 
 @pytest.mark.parametrize("place", ["assistant", "user", "system", "result"])
 @pytest.mark.parametrize(("provider", "model", "data", "places"), MISPLACED)
-def test_a_part_stands_only_where_its_own_api_has_a_place_for_it(
+def test_an_opaque_block_is_sent_only_in_turns_that_its_api_accepts(
     provider: str, model: str | None, data: dict[str, Any], places: set[str], place: str
 ) -> None:
     wire = str(chat(provider).capabilities(model).wire)

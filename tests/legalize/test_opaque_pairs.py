@@ -34,24 +34,24 @@ def sent(*msgs: Msg, **form: Any) -> list[str]:
     return said(plan)[1:]
 
 
-def test_whole_pairs_and_parts_that_stand_alone_are_sent() -> None:
+def test_whole_pairs_and_unpaired_blocks_are_sent() -> None:
     assert sent(reply("ask 1", "answer 1", "note 1", "done")) == [
         "assistant Friday: <opaque> | <opaque> | <opaque> | done"
     ]
 
 
 @pytest.mark.parametrize("half", ["ask 1", "answer 1"])
-def test_half_a_pair_is_not_sent_and_the_ledger_says_so(half: str) -> None:
+def test_half_a_pair_is_dropped_with_a_note(half: str) -> None:
     assert sent(reply(half, "done"), says("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
     plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", opaque__pair_key=pair)
     assert fates(plan)["msgs[1].content[0]"] == "dropped"
 
 
-def test_a_message_that_was_nothing_but_a_half_goes() -> None:
+def test_a_message_with_only_half_a_pair_is_dropped() -> None:
     assert sent(reply("answer 1"), says("Bob", "Go on.")) == ["user Bob: Go on."]
 
 
-def test_an_answer_may_come_with_a_later_reply_and_never_with_an_earlier() -> None:
+def test_a_response_may_be_in_a_later_reply_but_not_in_an_earlier_one() -> None:
     assert len(sent(reply("ask 1"), says("Bob", "Well?"), reply("answer 1", "done"))) == 3
     assert sent(reply("answer 1", "done"), says("Bob", "Well?"), reply("ask 1", "done")) == [
         "assistant Friday: done",
@@ -60,11 +60,11 @@ def test_an_answer_may_come_with_a_later_reply_and_never_with_an_earlier() -> No
     ]
 
 
-def test_of_two_that_ask_under_one_name_one_answer_answers_the_first() -> None:
+def test_a_response_answers_the_first_of_two_requests_with_one_key() -> None:
     assert sent(reply("ask 1", "answer 1", "ask 1", "done"))[0].count("<opaque>") == 2
 
 
-def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
+def test_a_target_that_resumes_an_open_turn_gets_it_unchanged() -> None:
     form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
@@ -75,7 +75,7 @@ def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
     assert len(sent(reply("ask 1", "note 1"), **form)) == 2
 
 
-def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
+def test_a_turn_that_other_content_follows_is_not_open() -> None:
     form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert sent(reply("ask 1", "done"), **form)[0] == "assistant Friday: done"
     assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **form)[0] == "assistant Friday: wait"
@@ -83,7 +83,7 @@ def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
     assert sent(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **form)[0] == "assistant Friday: wait"
 
 
-def test_an_open_turn_may_wait_for_the_results_of_the_clients_own_tools() -> None:
+def test_an_open_turn_may_wait_for_results_of_client_tools() -> None:
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
     assert sent(asked, result("c1"), turns__resumable=True)[0] == "assistant Friday: <opaque> | call c1"
     assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
@@ -93,7 +93,7 @@ def test_an_open_turn_may_wait_for_the_results_of_the_clients_own_tools() -> Non
 
 
 @pytest.mark.parametrize("viewer", [None, "Friday", "Bob"])
-def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(viewer: str | None) -> None:
+def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(viewer: str | None) -> None:
     form: dict[str, Any] = {
         "wire": "echo",
         "opaque.pair_key": pair,
@@ -108,6 +108,6 @@ def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(vie
     assert later[len(first)] == "assistant Friday: <opaque> | done"
 
 
-def test_the_parts_of_another_wire_are_nobodys_half() -> None:
+def test_blocks_of_another_wire_format_are_not_half_a_pair() -> None:
     assert sent(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
     assert len(sent(reply("ask 1", "done"), opaque__pair_key=None)[0].split("|")) == 2
