@@ -126,7 +126,7 @@ async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
 
 
 @pytest.mark.anyio
-async def test_each_debater_sees_its_own_turns_as_its_own_and_no_notes_of_others() -> None:
+async def test_each_debater_has_its_own_assistant_turns_and_no_notes_of_others() -> None:
     debate = example("debate")
     with LoopbackServer([f"argument {number}" for number in range(7)]) as server:
         people = [*debate.SPEAKERS, debate.MODERATOR]

@@ -161,20 +161,20 @@ def test_what_the_ledger_calls_carried_is_in_the_request_or_an_error_names_it(
     assert refused < len(PLACES) * len(NAMES) * 3 / 4
 
 
-def test_an_ollama_of_ones_own_that_takes_urls_gets_them() -> None:
+def test_a_subclass_of_the_ollama_formatter_that_accepts_urls_sends_them() -> None:
     kind = _wide("ollama", "as they are", multi=False)
     plan = kind().lower([Msg("Bob", [TextBlock("See:"), ImageBlock(URLSource(URL))], "user")])
     assert plan.request["messages"] == [{"role": "user", "content": "See:\n[image 1]", "images": [URL]}]
 
 
-def test_an_ollama_of_ones_own_that_takes_images_in_results_gets_them() -> None:
+def test_a_subclass_of_the_ollama_formatter_that_accepts_images_in_results_sends_them() -> None:
     kind = _wide("ollama", "as they are", multi=False)
     image = ImageBlock(Base64Source("image/png", PNG))
     message = kind().lower(_placed("result", image)).request["messages"][2]
     assert (message["content"], message["images"]) == ("Hi.\n[image 1]", [PNG])
 
 
-def test_a_vendor_of_chat_without_a_field_for_reasoning_cannot_take_thinking() -> None:
+def test_a_chat_completions_vendor_without_a_reasoning_field_receives_no_thinking() -> None:
     kind = _wide("openai", "as they are", multi=False)
     with pytest.raises(ConversionError, match="accept a block of type 'thinking' here"):
         kind().lower(_placed("assistant", ThinkingBlock("Hm.", OpaqueState("openai"))))

@@ -160,7 +160,7 @@ def budgets(draw: DrawFn, written: bool = True, steps: st.SearchStrategy[Any] = 
 
 @examples(90)
 @given(histories(8), targets, history_policies, losses, budgets(), shares)
-def test_every_cut_is_legal_within_the_budget_and_accounted_for(
+def test_every_cut_is_legal_fits_the_budget_and_is_in_the_ledger(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
 ) -> None:
     before = as_json(dump_messages(msgs))
@@ -202,7 +202,7 @@ def test_every_cut_is_legal_within_the_budget_and_accounted_for(
 
 @examples(60)
 @given(valid_histories(8), targets, history_policies, budgets(), shares)
-def test_what_stays_is_what_was_said_but_for_what_a_strategy_may_alter(
+def test_remaining_messages_change_only_where_a_strategy_may_edit_them(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, share: int
 ) -> None:
     async def check() -> None:
@@ -265,7 +265,7 @@ def _without_medium(block: Any) -> Any:
 
 @examples(80)
 @given(histories(8), targets, history_policies, losses, budgets(), shares)
-def test_a_history_that_was_adopted_gives_the_same_request_and_no_cut(
+def test_an_adopted_history_gives_the_same_request_without_a_cut(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
 ) -> None:
     async def check() -> None:
@@ -328,7 +328,7 @@ def test_a_larger_budget_keeps_a_superset(
 
 @examples(60)
 @given(histories(8), targets, history_policies, budgets(), st.integers(-20, 60))
-def test_what_an_error_says_is_needed_is_enough(
+def test_a_budget_of_the_size_that_an_error_names_succeeds(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, share: int
 ) -> None:
     async def check() -> None:
@@ -384,7 +384,7 @@ talks = st.lists(
     st.integers(500, 900),
     st.sampled_from((None, 60, 120)),
 )
-def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
+def test_a_growing_conversation_is_cut_rarely_and_only_grows_between_two_cuts(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, limit: int, step: int | None
 ) -> None:
     async def check() -> None:
@@ -448,7 +448,7 @@ _OPENED = Opened()
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )  # fmt: skip
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
-def test_a_file_is_not_opened_for_what_goes(
+def test_a_file_of_a_dropped_message_is_not_opened(
     provider: str, strategies: list[CutStrategy], counter: TokenCounterBase, tmp_path: Path
 ) -> None:
     data = b"\x89PNG\r\n\x1a\n" + bytes(40)

@@ -73,14 +73,14 @@ def faults(name: str, request: dict[str, Any]) -> list[str]:
         ["a" * 200, "a" * 201, "a" * 200],
     ],
 )
-def test_ids_that_look_like_ours_stay_apart(ids: list[str]) -> None:
+def test_ids_that_look_like_generated_ids_stay_distinct(ids: list[str]) -> None:
     for name, formatter in formatters():
         plan = formatter.lower(turn(ids))
         assert faults(name, plan.request) == []
         assert "result 2" in json.dumps(plan.request)
 
 
-def test_two_tools_of_one_wire_name_are_refused() -> None:
+def test_two_tools_with_the_same_rewritten_name_are_refused() -> None:
     for name, formatter in formatters():
         form = formatter.capabilities()
         forged = form.tools.names.fit("my tool") if form.tools.names else "my tool"
@@ -91,7 +91,7 @@ def test_two_tools_of_one_wire_name_are_refused() -> None:
             assert name == "ollama"
 
 
-def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
+def test_two_speakers_never_get_the_same_rewritten_name() -> None:
     for name, formatter in formatters():
         if formatter.capabilities().turns.speaker_names:
             smith = Msg("Mr Smith", "hi", "user")
@@ -107,7 +107,7 @@ def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
                 assert names[1] in plan.ledger.entries[1].reason
 
 
-def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back() -> None:
+def test_a_rewritten_name_does_not_change_when_its_log_is_loaded() -> None:
     for name, formatter in formatters():
         if formatter.capabilities().turns.speaker_names:
             msgs = [Msg("Mr Smith", "hi", "user"), Msg("x" * 80, "ho", "user"), Msg("An agent", "so", "assistant")]
@@ -118,7 +118,7 @@ def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back
 
 
 @given(st.lists(st.text("ab_0/ ", max_size=70), max_size=6), st.data())
-def test_speakers_stay_apart_and_the_first_ones_keep_their_names(names: list[str], data: st.DataObject) -> None:
+def test_speakers_stay_distinct_and_the_first_ones_keep_their_names(names: list[str], data: st.DataObject) -> None:
     refused = r"\s<|\\/>"
     known = [legal_speaker_name(name, refused) for name in names]
     spoken = data.draw(st.lists(st.sampled_from([*names, *known]), max_size=8)) if names else []
@@ -156,12 +156,12 @@ def nested(depth: int) -> Any:
         lambda: URLSource("file:///x.png", media_type="a/b/c"),
     ],
 )
-def test_a_hostile_value_is_refused_by_our_own_error(build: Callable[[], object]) -> None:
+def test_a_hostile_value_raises_an_agentkit_error(build: Callable[[], object]) -> None:
     with pytest.raises(AgentkitError):
         build()
 
 
-def test_one_bad_item_of_a_result_harms_no_other() -> None:
+def test_an_invalid_item_of_a_result_leaves_the_other_items_readable() -> None:
     bad: list[Any] = [{"type": "thinking", "thinking": "x"}, {"type": "tool_use", "id": "b"}, 3]
     output = [{"type": "text", "text": "good"}, *bad]
     stored = {"type": "tool_result", "id": "a", "name": "t", "output": output}
@@ -171,7 +171,7 @@ def test_one_bad_item_of_a_result_harms_no_other() -> None:
     assert all(isinstance(item, InvalidBlock) for item in items[1:])
 
 
-def test_results_nested_in_results_are_unreadable_and_no_more() -> None:
+def test_a_result_inside_a_result_becomes_an_invalid_block() -> None:
     stored: dict[str, Any] = {"type": "text", "text": "x"}
     for _ in range(400):
         stored = {"type": "tool_result", "id": "a", "name": "t", "output": [stored]}
@@ -179,7 +179,7 @@ def test_results_nested_in_results_are_unreadable_and_no_more() -> None:
     assert isinstance(msg.tool_results[0].items[0], InvalidBlock)
 
 
-def test_a_number_that_is_none_is_kept_out_of_requests() -> None:
+def test_nan_and_infinity_are_never_in_a_request() -> None:
     stored = {"type": "tool_use", "id": "a", "name": "t", "input": {"a": float("nan")}}
     (msg,) = load_messages([{"name": "F", "role": "assistant", "content": [stored]}])
     assert isinstance(msg.blocks[0], InvalidBlock)
@@ -195,7 +195,7 @@ def test_an_odd_url_is_one_disposition(url: str) -> None:
         assert faults(name, plan.request) == []
 
 
-def test_reasoning_stays_right_before_what_it_led_to() -> None:
+def test_reasoning_stays_directly_before_the_block_that_it_led_to() -> None:
     proof = OpaqueState("openai", encrypted_content="e", item_id="rs_1")
     said = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
     formatter = load_provider("openai-responses").chat_formatter()
@@ -205,7 +205,7 @@ def test_reasoning_stays_right_before_what_it_led_to() -> None:
     assert kinds == ["user", "reasoning", "assistant", "function_call", "function_call_output"]
 
 
-def test_a_signature_that_is_no_base64_is_left_off() -> None:
+def test_a_signature_that_is_not_base64_is_omitted() -> None:
     call = ToolUseBlock("a", "t", {}, state=OpaqueState("gemini", thought_signature="!!!"))
     plan = load_provider("gemini").chat_formatter().lower([USER, Msg("F", [call], "assistant")])
     assert "!!!" not in json.dumps(plan.request)
@@ -218,7 +218,7 @@ def test_a_schema_is_closed_whatever_the_order_of_required() -> None:
     assert OutputSchema({**schema, "required": ["b", "a"]}).closed
 
 
-def test_a_schema_by_reference_has_its_root_in_the_root() -> None:
+def test_a_root_reference_of_a_schema_is_replaced_by_its_definition() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     asked = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
     request = load_provider("openai").chat_formatter().lower([USER], response_format=asked).request
@@ -241,7 +241,7 @@ def test_no_lossy_request_is_sent_to_a_counter() -> None:
     assert counter.asked == 0
 
 
-def test_unclosed_frames_are_read_in_one_pass() -> None:
+def test_unclosed_frames_are_read_in_linear_time() -> None:
     started = time.process_time()
     assert read_history("<history>\n" * 50_000) == []
     assert time.process_time() - started < 5

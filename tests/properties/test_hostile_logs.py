@@ -239,7 +239,7 @@ def test_no_text_of_a_reply_is_lost_to_a_lone_surrogate(name: str, caplog: pytes
         assert "Tha" not in "".join(record.getMessage() for record in caplog.records)
 
 
-def test_the_halves_of_a_character_in_two_pieces_are_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_character_split_over_two_pieces_is_not_lost(caplog: pytest.LogCaptureFixture) -> None:
     parser = load_provider("openai").parser
     assert parser is not None
     reading = parser()
@@ -266,7 +266,7 @@ def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("name", [*LOGS, "agentkit"])
-def test_what_is_said_of_a_log_is_short(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_records_and_errors_about_a_log_are_short(name: str, caplog: pytest.LogCaptureFixture) -> None:
     found: Any = "cut \ud83d"
     for key in range(150):
         found = {"k" * 30: found} if key % 2 else [found]
@@ -325,7 +325,7 @@ DEEP: Final[dict[str, Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("depth", [100, 230, 260, 900, 20_000])
 @pytest.mark.parametrize("key", ["", "a"])
 @pytest.mark.parametrize("constructor", DEEP)
-def test_constructors_take_or_refuse_deep_values(constructor: str, key: str, depth: int) -> None:
+def test_constructors_accept_or_refuse_deep_values(constructor: str, key: str, depth: int) -> None:
     _refused(lambda: DEEP[constructor](_nested(depth, key)))
 
 

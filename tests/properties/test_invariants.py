@@ -113,7 +113,7 @@ def repaired(msgs: Sequence[Msg]) -> tuple[list[Msg], Ledger]:
 
 @examples(100)
 @given(histories())
-def test_pairing_repair_answers_every_call_at_once_and_exactly_once(msgs: list[Msg]) -> None:
+def test_pairing_repair_answers_every_call_immediately_and_exactly_once(msgs: list[Msg]) -> None:
     whole, _ = repaired(msgs)
     waiting: list[str] = []
     for msg in whole:
@@ -151,7 +151,7 @@ def test_pairing_repair_is_the_identity_on_valid_histories(msgs: list[Msg]) -> N
 
 @examples(100)
 @given(histories())
-def test_pairing_repair_leaves_its_input_alone(msgs: list[Msg]) -> None:
+def test_pairing_repair_does_not_change_its_input(msgs: list[Msg]) -> None:
     before, given_ids = as_json(dump_messages(msgs)), [id(msg) for msg in msgs]
     repaired(msgs)
     assert as_json(dump_messages(msgs)) == before
@@ -213,7 +213,7 @@ def places(msgs: Sequence[Msg]) -> Iterator[tuple[str, str]]:
 
 @examples(40)
 @given(histories(), history_policies, losses)
-def test_conservation_the_ledger_has_one_entry_a_block(
+def test_conservation_the_ledger_has_one_entry_for_each_block(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
     for target in TARGETS:
@@ -265,7 +265,7 @@ def _block_at(msgs: Sequence[Msg], place: str) -> Any:
 
 @examples(35)
 @given(histories(), history_policies)
-def test_conservation_raise_lets_out_what_loses_nothing_and_names_what_would(
+def test_conservation_raise_accepts_lossless_requests_and_names_each_loss(
     msgs: list[Msg], policy: HistoryPolicy
 ) -> None:
     async def check() -> None:
@@ -454,7 +454,7 @@ def test_wire_validity_holds_with_tools_a_choice_and_a_schema(
 
 @examples(40)
 @given(valid_histories(4), history_policies, st.sampled_from(("required", "検索")))
-def test_a_forced_choice_goes_native_or_in_words_behind_an_unchanged_request(
+def test_a_forced_tool_choice_is_a_parameter_or_a_text_after_the_unchanged_request(
     msgs: list[Msg], policy: HistoryPolicy, choice: str
 ) -> None:
     for target in TARGETS:
@@ -638,7 +638,7 @@ def _leading(msgs: Sequence[Msg]) -> int:
 
 @examples(100)
 @given(valid_histories(10), targets, history_policies, _counters, _shares, st.booleans())
-def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
+def test_cut_keeps_a_suffix_and_the_protected_messages_within_the_budget(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, share: int, task: bool
 ) -> None:
     async def check() -> None:
@@ -1030,7 +1030,7 @@ def _spoil(request: dict[str, Any]) -> None:
 
 @examples(100)
 @given(histories())
-def test_round_trip_loading_what_was_dumped_gives_equal_messages(msgs: list[Msg]) -> None:
+def test_round_trip_loading_dumped_messages_gives_equal_messages(msgs: list[Msg]) -> None:
     stored = json.dumps(dump_messages(msgs), allow_nan=False)
     loaded = load_messages(stored)
     assert loaded == msgs

@@ -39,7 +39,7 @@ def content(response: httpx2.Response) -> Any:
 # -- what it is told --------------------------------------------------------------------------------------------
 
 
-async def test_replies_are_played_in_their_order_and_then_there_is_none() -> None:
+async def test_replies_are_played_in_order_and_then_an_error() -> None:
     with LoopbackServer(["one", Msg("Friday", "two", "assistant")]) as server:
         assert [content(await post(server, CHAT)) for _ in range(2)] == ["one", "two"]
         beyond = await post(server, CHAT)
@@ -54,7 +54,7 @@ async def test_one_reply_is_played_for_every_call() -> None:
         assert [content(await post(server, CHAT)) for _ in range(3)] == ["again"] * 3
 
 
-async def test_a_function_of_the_request_says_what_to_answer() -> None:
+async def test_a_function_of_the_request_returns_the_reply() -> None:
     def answer(body: dict[str, Any]) -> str:
         return f"to {body['model']}"
 
@@ -62,7 +62,7 @@ async def test_a_function_of_the_request_says_what_to_answer() -> None:
         assert content(await post(server, CHAT)) == "to m"
 
 
-async def test_native_replies_go_out_as_they_are() -> None:
+async def test_native_replies_are_sent_unchanged() -> None:
     events: list[Mapping[str, Any] | bytes] = [{"choices": []}, b": keep-alive\n\n"]
     with LoopbackServer([{"odd": 1}, b"not json", Reply(events), Reply(b"data: x\n\n")]) as server:
         assert (await post(server, CHAT)).json() == {"odd": 1}
@@ -73,14 +73,14 @@ async def test_native_replies_go_out_as_they_are() -> None:
     assert raw.text == "data: x\n\n"
 
 
-async def test_the_same_reply_is_the_same_bytes() -> None:
+async def test_the_same_reply_gives_the_same_bytes() -> None:
     with LoopbackServer("Hello.") as server:
         bodies = {(await post(server, CHAT)).content for _ in range(2)}
         streams = {(await post(server, CHAT | {"stream": True})).content for _ in range(2)}
     assert len(bodies) == len(streams) == 1
 
 
-async def test_text_comes_in_pieces_of_the_size_that_is_given() -> None:
+async def test_text_is_streamed_in_pieces_of_the_requested_size() -> None:
     with LoopbackServer(Reply("abcdefg", piece_size=3)) as server:
         stream = (await post(server, CHAT | {"stream": True})).text
     deltas = [
@@ -104,7 +104,7 @@ async def test_a_whole_reply_can_be_cut_too() -> None:
         await post(server, CHAT)
 
 
-async def test_no_answer_comes_where_nothing_listens_any_more() -> None:
+async def test_no_answer_arrives_after_the_server_has_stopped() -> None:
     with LoopbackServer("Hello.") as server:
         pass
     with pytest.raises(httpx2.ConnectError):
@@ -114,7 +114,7 @@ async def test_no_answer_comes_where_nothing_listens_any_more() -> None:
 # -- what it records --------------------------------------------------------------------------------------------
 
 
-async def test_a_request_is_recorded_with_all_that_came() -> None:
+async def test_a_request_is_recorded_with_its_headers_and_body() -> None:
     with LoopbackServer() as server:
         await post(server, CHAT | {"stream": True})
     (request,) = server.requests
@@ -126,7 +126,7 @@ async def test_a_request_is_recorded_with_all_that_came() -> None:
     assert not request.disconnected
 
 
-async def test_many_are_served_side_by_side() -> None:
+async def test_many_requests_are_served_concurrently() -> None:
     with LoopbackServer(lambda body: body["messages"][0]["content"]) as server:
         said: list[str] = []
 
@@ -159,12 +159,12 @@ def test_every_provider_has_its_base_url(provider: str) -> None:
         assert server.url(provider) == f"http://127.0.0.1:{server.port}{BASES[provider]}"
 
 
-def test_an_unknown_provider_is_refused_by_name() -> None:
+def test_an_unknown_provider_is_refused_with_its_name() -> None:
     with LoopbackServer() as server, pytest.raises(OptionError, match="no fake service is named 'parrot'"):
         server.url("parrot")
 
 
-async def test_a_path_of_no_service_is_not_found() -> None:
+async def test_a_path_without_a_service_gives_404() -> None:
     with LoopbackServer() as server:
         assert (await post(server, CHAT, "/v1/embeddings")).status_code == 404
         async with httpx2.AsyncClient() as client:
@@ -183,7 +183,7 @@ async def test_a_path_of_no_service_is_not_found() -> None:
         ("/openai/v1/responses", "openai-responses"),
     ],
 )
-async def test_the_clouds_own_paths_are_served(path: str, provider: str) -> None:
+async def test_the_paths_of_the_clouds_are_served(path: str, provider: str) -> None:
     message = [{"role": "user", "content": "Hello"}]
     body = {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}], "messages": message, "input": "Hello"}
     with LoopbackServer() as server:
@@ -233,7 +233,9 @@ BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "said"), BROKEN)
-async def test_broken_pairs_are_refused_in_the_providers_words(path: str, body: dict[str, Any], said: str) -> None:
+async def test_unpaired_calls_are_refused_with_the_error_of_the_provider(
+    path: str, body: dict[str, Any], said: str
+) -> None:
     with LoopbackServer() as server:
         answer = await post(server, body, path)
     assert answer.status_code == 400
@@ -241,12 +243,12 @@ async def test_broken_pairs_are_refused_in_the_providers_words(path: str, body: 
     assert server.requests[0].refused
 
 
-async def test_it_takes_anything_when_it_is_told_not_to_look() -> None:
+async def test_an_unpaired_call_is_accepted_without_validation() -> None:
     with LoopbackServer(validate=False) as server:
         assert (await post(server, {"messages": []})).status_code == 200
 
 
-async def test_a_body_that_is_no_json_is_refused() -> None:
+async def test_a_body_that_is_not_json_is_refused() -> None:
     with LoopbackServer() as server:
         async with httpx2.AsyncClient() as client:
             answer = await client.post(server.url("openai") + "/chat/completions", content=b"{")
@@ -256,7 +258,7 @@ async def test_a_body_that_is_no_json_is_refused() -> None:
 # -- its own faults ---------------------------------------------------------------------------------------------
 
 
-async def test_a_reply_that_the_wire_cannot_say_is_raised_at_the_end() -> None:
+async def test_a_reply_that_the_wire_format_cannot_express_raises_at_the_end() -> None:
     picture = Msg("Friday", [ImageBlock.from_bytes(b"x", "image/png")], "assistant")
     with (
         pytest.raises(OptionError, match="a reply of Chat Completions cannot contain image"),
@@ -265,7 +267,7 @@ async def test_a_reply_that_the_wire_cannot_say_is_raised_at_the_end() -> None:
         await answered(400, server)
 
 
-async def test_a_whole_native_reply_is_no_stream_and_events_are_no_whole_reply() -> None:
+async def test_a_native_reply_must_match_the_requested_kind_of_reply() -> None:
     async def both(server: LoopbackServer) -> None:
         assert "whole reply" in (await post(server, CHAT | {"stream": True})).text
         assert "events" in (await post(server, CHAT)).text
@@ -276,12 +278,12 @@ async def test_a_whole_native_reply_is_no_stream_and_events_are_no_whole_reply()
     assert len(server.faults) == 2
 
 
-async def test_a_function_that_raises_is_raised_at_the_end() -> None:
+async def test_the_error_of_a_reply_function_is_raised_at_the_end() -> None:
     with pytest.raises(KeyError, match="missing"), LoopbackServer(lambda body: body["missing"]) as server:
         await answered(400, server)
 
 
-async def test_an_error_of_the_test_itself_comes_first() -> None:
+async def test_an_error_of_the_test_has_precedence() -> None:
     async def fails(server: LoopbackServer) -> None:
         await answered(400, server)
         raise ZeroDivisionError
@@ -314,7 +316,7 @@ def body_of(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any
     return {**request, **request.get("config", {})}
 
 
-def test_the_demo_fills_in_what_a_schema_wants() -> None:
+def test_the_demo_fills_in_the_arguments_that_a_schema_requires() -> None:
     parameters = {
         "type": "object",
         "properties": {
@@ -333,7 +335,7 @@ def test_the_demo_fills_in_what_a_schema_wants() -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "vllm", "dashscope"])
 @pytest.mark.parametrize("choice", [["b", "c"], "b"])
-def test_the_rule_calls_a_tool_that_the_choice_names(provider: str, choice: Any) -> None:
+def test_the_demo_calls_the_tool_that_the_choice_names(provider: str, choice: Any) -> None:
     tools = [Tool("a"), Tool("b"), Tool("c")]
     model = {"anthropic": "claude-opus-5", "dashscope": "qwen-plus"}.get(provider)
     request = (
@@ -346,7 +348,7 @@ def test_the_rule_calls_a_tool_that_the_choice_names(provider: str, choice: Any)
     assert use.name == "b"
 
 
-async def test_the_server_answers_by_the_rule_when_it_is_an_agent() -> None:
+async def test_the_server_answers_with_the_demo_as_an_agent() -> None:
     with LoopbackServer(agent=True) as server:
         assert content(await post(server, CHAT)) == "You said: Hello"
         said = Msg("Friday", [TextBlock("a"), ToolUseBlock("c", "look", {})], "assistant")
@@ -354,7 +356,7 @@ async def test_the_server_answers_by_the_rule_when_it_is_an_agent() -> None:
         assert content(await post(server, CHAT)) == "a"
 
 
-def test_the_module_serves_the_rule_on_a_port() -> None:
+def test_the_module_serves_the_demo_on_a_port() -> None:
     command = [sys.executable, "-m", "agentkit.testing", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
         try:

@@ -76,7 +76,7 @@ async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -
     assert server.requests[0].streamed
 
 
-async def test_a_stream_that_is_not_asked_for_in_increments_repeats_what_was_said() -> None:
+async def test_a_stream_without_increments_repeats_the_earlier_text() -> None:
     with LoopbackServer(SAID) as server:
         url = f"{server.url('dashscope')}/services/aigc/text-generation/generation"
         body = {"model": "m", "input": {"messages": [{"role": "user", "content": "Hello"}]}, "parameters": {}}

@@ -72,7 +72,7 @@ def dumped(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
-async def test_chat_completions_come_whole_and_streamed_as_the_same_reply(provider: str) -> None:
+async def test_chat_completions_gives_the_same_reply_whole_and_streamed(provider: str) -> None:
     with LoopbackServer(Reply(SAID, usage=USAGE)) as server:
         async with openai_client(server, provider) as client:
             whole = await client.chat.completions.create(model="m", messages=HELLO)
@@ -99,7 +99,7 @@ async def test_chat_completions_come_whole_and_streamed_as_the_same_reply(provid
     ("provider", "key"),
     [("deepseek", "reasoning_content"), ("vllm", "reasoning"), ("dashscope-compatible", "reasoning_content")],
 )
-async def test_reasoning_stands_under_the_servers_own_key(provider: str, key: str) -> None:
+async def test_reasoning_has_the_key_of_its_server(provider: str, key: str) -> None:
     with LoopbackServer(THOUGHT) as server:
         async with openai_client(server, provider) as client:
             whole = await client.chat.completions.create(model="m", messages=HELLO)
@@ -112,7 +112,7 @@ async def test_reasoning_stands_under_the_servers_own_key(provider: str, key: st
     assert "".join(piece or "" for piece in pieces) == "Let me see."
 
 
-async def test_usage_comes_in_a_chunk_of_its_own_when_it_is_asked_for() -> None:
+async def test_requested_usage_has_a_separate_chunk() -> None:
     with LoopbackServer("Hi.") as server:
         async with openai_client(server) as client:
             plain = [
@@ -132,7 +132,7 @@ async def test_usage_comes_in_a_chunk_of_its_own_when_it_is_asked_for() -> None:
     assert asked[-1].usage is not None
 
 
-async def test_a_refusal_and_a_sound_stand_where_the_sdk_looks_for_them() -> None:
+async def test_the_sdk_reads_a_refusal_and_audio() -> None:
     sound = Msg("Friday", [AudioBlock.from_bytes(b"RIFF....", "audio/wav")], "assistant")
     with LoopbackServer([REFUSED, REFUSED, sound]) as server:
         async with openai_client(server) as client:
@@ -145,7 +145,7 @@ async def test_a_refusal_and_a_sound_stand_where_the_sdk_looks_for_them() -> Non
     assert heard.choices[0].message.audio.data == "UklGRi4uLi4="
 
 
-async def test_azures_client_finds_its_deployment() -> None:
+async def test_the_azure_client_finds_its_deployment() -> None:
     with LoopbackServer(SAID) as server:
         client = openai.AsyncAzureOpenAI(
             api_key="none", azure_endpoint=server.url("azure"), api_version="2026-01-01", max_retries=0
@@ -168,7 +168,7 @@ async def test_azures_client_finds_its_deployment() -> None:
 
 
 @pytest.mark.parametrize("said", [THOUGHT, REFUSED], ids=["thought", "refused"])
-async def test_responses_come_whole_and_streamed_as_the_same_reply(said: Msg) -> None:
+async def test_responses_gives_the_same_reply_whole_and_streamed(said: Msg) -> None:
     with LoopbackServer(Reply(said, usage=USAGE)) as server:
         async with openai_client(server, "openai-responses") as client:
             whole = await client.responses.create(model="m", input="Hello")
@@ -183,7 +183,7 @@ async def test_responses_come_whole_and_streamed_as_the_same_reply(said: Msg) ->
     assert whole.usage.input_tokens_details.cached_tokens == 60
 
 
-async def test_a_response_has_its_text_its_call_and_its_sealed_reasoning() -> None:
+async def test_a_response_has_text_a_call_and_encrypted_reasoning() -> None:
     state = OpaqueState("openai", encrypted_content="gAAAA" + "x" * 40, item_id="rs_1")
     said = Msg("Friday", [ThinkingBlock("Let me see.", state), *SAID.blocks], "assistant")
     with LoopbackServer(said) as server:
@@ -203,7 +203,7 @@ async def test_a_response_has_its_text_its_call_and_its_sealed_reasoning() -> No
     assert added.encrypted_content != done.encrypted_content == state.encrypted_content
 
 
-async def test_a_picture_and_a_cut_reply_are_said_by_responses() -> None:
+async def test_responses_has_images_and_incomplete_replies() -> None:
     picture = Msg("Friday", [ImageBlock.from_bytes(b"\x89PNG", "image/png")], "assistant")
     with LoopbackServer([picture, Reply("Half a", finish_reason=FinishReason.LENGTH)]) as server:
         async with openai_client(server, "openai-responses") as client:
@@ -218,7 +218,7 @@ async def test_a_picture_and_a_cut_reply_are_said_by_responses() -> None:
 # -- Messages ---------------------------------------------------------------------------------------------------
 
 
-async def test_messages_come_whole_and_streamed_as_the_same_reply() -> None:
+async def test_anthropic_gives_the_same_reply_whole_and_streamed() -> None:
     with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
         async with anthropic_client(server) as client:
             whole = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
@@ -233,7 +233,7 @@ async def test_messages_come_whole_and_streamed_as_the_same_reply() -> None:
     assert (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens) == (32, 60, 8)
 
 
-async def test_the_events_of_messages_come_in_their_order() -> None:
+async def test_the_events_of_anthropic_are_in_order() -> None:
     with LoopbackServer(THOUGHT) as server:
         async with anthropic_client(server) as client:
             stream = await client.messages.create(model="m", max_tokens=99, messages=HELLO, stream=True)
@@ -248,7 +248,7 @@ async def test_the_events_of_messages_come_in_their_order() -> None:
     assert events[0].message.stop_reason is None
 
 
-async def test_redacted_thinking_and_citations_come_through() -> None:
+async def test_redacted_thinking_and_citations_arrive() -> None:
     note = {
         "type": "char_location",
         "cited_text": "a",
@@ -298,7 +298,7 @@ def _parts(response: types.GenerateContentResponse) -> list[types.Part]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
-async def test_gemini_comes_whole_and_in_chunks(version: str) -> None:
+async def test_gemini_gives_the_same_reply_whole_and_streamed(version: str) -> None:
     with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
         client = gemini_client(server, version)
         whole = await _gemini_whole(client)
@@ -322,7 +322,7 @@ async def test_gemini_comes_whole_and_in_chunks(version: str) -> None:
     assert server.requests[1].path == f"/{version}/models/m:streamGenerateContent?alt=sse"
 
 
-async def test_gemini_signs_a_text_on_an_empty_part_and_draws() -> None:
+async def test_gemini_signs_a_text_on_an_empty_part_and_sends_images() -> None:
     state = OpaqueState("gemini", thought_signature="AAEC")
     said = Msg(
         "Friday",
@@ -343,7 +343,7 @@ async def test_gemini_signs_a_text_on_an_empty_part_and_draws() -> None:
 # -- Ollama -----------------------------------------------------------------------------------------------------
 
 
-async def test_ollama_comes_whole_and_by_lines() -> None:
+async def test_ollama_gives_the_same_reply_whole_and_streamed() -> None:
     with LoopbackServer(THOUGHT) as server:
         async with ollama_client(server) as client:
             whole = await client.chat(model="m", messages=HELLO)
@@ -359,7 +359,7 @@ async def test_ollama_comes_whole_and_by_lines() -> None:
 # -- the clouds -------------------------------------------------------------------------------------------------
 
 
-async def test_anthropics_clients_of_the_clouds_find_their_paths() -> None:
+async def test_the_cloud_clients_of_anthropic_find_their_paths() -> None:
     with LoopbackServer("Hello there.") as server:
         vertex = CLOUDS.AsyncAnthropicVertex(
             base_url=server.url("anthropic-vertex"),
@@ -386,7 +386,7 @@ async def test_anthropics_clients_of_the_clouds_find_their_paths() -> None:
     assert {request.model for request in server.requests} == {"claude@1"}
 
 
-async def test_googles_client_of_its_cloud_finds_its_paths() -> None:
+async def test_the_cloud_client_of_google_finds_its_paths() -> None:
     with LoopbackServer("Hello there.") as server:
         args = {"transport": httpx2.AsyncHTTPTransport()}
         options = types.HttpOptions(base_url=server.url("gemini"), async_client_args=args)
@@ -418,7 +418,9 @@ ANTHROPIC_ERRORS: Final = [
 
 
 @pytest.mark.parametrize(("status", "kind"), OPENAI_ERRORS)
-async def test_openais_errors_are_of_their_class(status: int, kind: type[openai.APIStatusError]) -> None:
+async def test_openai_errors_have_the_class_of_their_status(
+    status: int, kind: type[openai.APIStatusError]
+) -> None:
     with LoopbackServer(LoopbackError(status, "No.", code="some_code")) as server:
         async with openai_client(server) as client:
             with pytest.raises(kind, match="No") as caught:
@@ -429,7 +431,7 @@ async def test_openais_errors_are_of_their_class(status: int, kind: type[openai.
 
 
 @pytest.mark.parametrize(("status", "kind", "word"), ANTHROPIC_ERRORS)
-async def test_anthropics_errors_are_of_their_class(
+async def test_anthropic_errors_have_the_class_of_their_status(
     status: int, kind: type[anthropic.APIStatusError], word: str
 ) -> None:
     with LoopbackServer(LoopbackError(status, "No.")) as server:
@@ -439,7 +441,7 @@ async def test_anthropics_errors_are_of_their_class(
     assert caught.value.type == word
 
 
-async def test_googles_and_ollamas_errors_are_of_their_class() -> None:
+async def test_gemini_and_ollama_errors_have_the_class_of_their_status() -> None:
     refused = LoopbackError(429, "Slow down.", retry_after=37)
     with LoopbackServer([refused, LoopbackError(503, "Later."), LoopbackError(404, "no such model")]) as server:
         client = gemini_client(server)
@@ -456,7 +458,7 @@ async def test_googles_and_ollamas_errors_are_of_their_class() -> None:
     assert missing.value.status_code == 404
 
 
-async def test_bedrocks_errors_are_of_their_class_whole_and_within_a_stream() -> None:
+async def test_bedrock_errors_have_the_class_of_their_status_whole_and_streamed() -> None:
     slow = LoopbackError(429, "Slow down.")
     with LoopbackServer([slow, Reply("Hello there, my friend.", error=slow, error_after=4)]) as server:
         client = CLOUDS.AsyncAnthropicBedrock(
@@ -473,7 +475,7 @@ async def test_bedrocks_errors_are_of_their_class_whole_and_within_a_stream() ->
     assert (within.value.status_code, cast("Any", within.value).type) == (200, "throttlingException")
 
 
-async def test_bedrock_refuses_what_is_none_of_its_keys() -> None:
+async def test_bedrock_refuses_unknown_keys() -> None:
     body = {"anthropic_version": "1", "max_tokens": 9, "messages": HELLO}
     with LoopbackServer() as server:
         async with httpx2.AsyncClient(base_url=server.url("bedrock")) as client:
@@ -486,7 +488,7 @@ async def test_bedrock_refuses_what_is_none_of_its_keys() -> None:
 
 
 @pytest.mark.parametrize("retry_after", [0.01, 0.0])
-async def test_an_sdk_that_retries_waits_as_it_is_told(retry_after: float) -> None:
+async def test_an_sdk_waits_for_the_seconds_of_retry_after(retry_after: float) -> None:
     busy = LoopbackError(429, "Slow down.", retry_after=retry_after)
     with LoopbackServer([busy, "Here.", busy, "There."]) as server:
         async with openai_client(server, retries=1) as client:
@@ -505,7 +507,7 @@ def failing(error: LoopbackError, after: int = 3) -> PlayableReply:
     return Reply("Hello there, my friend.", error=error, error_after=after)
 
 
-async def test_an_error_within_a_stream_comes_as_each_sdk_knows_it() -> None:
+async def test_an_error_inside_a_stream_raises_the_error_of_each_sdk() -> None:
     error = LoopbackError(529, "Too many.", code="overloaded_error")
     with LoopbackServer(failing(error)) as server:
         async with openai_client(server) as client:
@@ -532,7 +534,7 @@ async def test_an_error_within_a_stream_comes_as_each_sdk_knows_it() -> None:
 
 
 @pytest.mark.parametrize("cut", [{"cut_after": 3}, {"cut_after_bytes": 400}], ids=["events", "bytes"])
-async def test_a_connection_that_breaks_is_an_error_of_the_transport(cut: dict[str, int]) -> None:
+async def test_a_broken_connection_is_a_transport_error(cut: dict[str, int]) -> None:
     with LoopbackServer(Reply("Hello there, my friend.", **cast("Any", cut))) as server:
         async with openai_client(server) as client:
             stream = await client.chat.completions.create(model="m", messages=HELLO, stream=True)
@@ -545,7 +547,7 @@ async def test_a_connection_that_breaks_is_an_error_of_the_transport(cut: dict[s
                     pass
 
 
-async def test_the_server_notices_a_client_that_goes_away_early() -> None:
+async def test_the_server_records_a_client_that_disconnects_early() -> None:
     with LoopbackServer([Reply("word " * 200, delay=0.01), "Here."]) as server:
         async with openai_client(server) as client:
             async with await client.chat.completions.create(model="m", messages=HELLO, stream=True) as stream:

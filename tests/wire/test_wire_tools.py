@@ -630,38 +630,38 @@ def _broken(request: dict[str, Any], place: str, value: object) -> dict[str, Any
 
 
 @pytest.mark.parametrize("provider", GOOD)
-def test_a_good_request_has_the_shape_of_its_sdk(provider: str) -> None:
+def test_a_valid_request_has_the_types_of_its_sdk(provider: str) -> None:
     assert check_request(provider, GOOD[provider]) == []
 
 
 @pytest.mark.parametrize("provider", GOOD)
-def test_a_good_request_breaks_no_rule(provider: str) -> None:
+def test_a_valid_request_obeys_every_rule(provider: str) -> None:
     assert check_order(provider, GOOD[provider]) == []
 
 
-def test_a_good_request_on_dashscopes_text_path_passes() -> None:
+def test_a_valid_request_passes_on_the_text_path_of_dashscope() -> None:
     assert check_request("dashscope", DASHSCOPE_TEXT) == []
     assert check_order("dashscope", DASHSCOPE_TEXT) == []
 
 
-def test_dashscopes_text_path_takes_no_part_lists() -> None:
+def test_the_text_path_of_dashscope_refuses_lists_of_parts() -> None:
     problems = check_request("dashscope", DASHSCOPE, path="text")
     assert "messages[0].content: a list where text is wanted" in problems
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_SHAPES)
-def test_a_broken_shape_is_refused_in_its_place(provider: str, place: str, value: object, problem: str) -> None:
+def test_a_wrong_type_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_request(provider, _broken(GOOD[provider], place, value))
     assert [one for one in problems if one.startswith(problem)], problems
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_ORDERS)
-def test_a_broken_rule_is_named_in_its_place(provider: str, place: str, value: object, problem: str) -> None:
+def test_a_broken_rule_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_order(provider, _broken(GOOD[provider], place, value))
     assert [one for one in problems if one.startswith(problem)], problems
 
 
-def test_a_missing_signature_is_seen_in_the_current_turn_alone() -> None:
+def test_a_missing_signature_is_reported_only_in_the_current_turn() -> None:
     unsigned = _broken(GEMINI, "contents[1].parts[1].thought_signature", ABSENT)
     assert check_order("gemini", unsigned) == []
     current = unsigned | {"contents": unsigned["contents"][:3]}
@@ -670,31 +670,31 @@ def test_a_missing_signature_is_seen_in_the_current_turn_alone() -> None:
     ]
 
 
-def test_the_fifth_cache_marker_is_refused() -> None:
+def test_a_fifth_cache_marker_is_reported() -> None:
     system = [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 4
     problems = check_order("anthropic", ANTHROPIC | {"system": system})
     assert problems == ["messages[0].content[2]: cache_control number 5 of 5, 4 are taken"]
 
 
-def test_every_rule_says_what_it_wants_and_where_that_is_written() -> None:
+def test_every_rule_has_a_description_and_a_source() -> None:
     for provider, rules in RULES.items():
         for rule in rules:
             assert rule.check.__doc__, (provider, rule)
             assert rule.source, (provider, rule)
 
 
-def test_every_table_knows_the_same_providers() -> None:
+def test_every_table_has_the_same_providers() -> None:
     assert set(GOOD) == set(RULES) == set(EXTENSIONS) == set(WIRE_TABLE)
 
 
 @pytest.mark.parametrize("provider", GOOD)
-def test_the_sdk_sends_what_the_table_says(provider: str) -> None:
+def test_the_sdk_sends_the_body_of_the_table(provider: str) -> None:
     captured = asyncio.run(send(provider, GOOD[provider]))
     assert captured.other_paths == []
     assert captured.body == expected_body(provider, GOOD[provider])
 
 
-def test_dashscopes_text_path_has_its_own_endpoint() -> None:
+def test_the_text_path_of_dashscope_has_a_separate_endpoint() -> None:
     captured = asyncio.run(send("dashscope", DASHSCOPE_TEXT, path="text"))
     assert captured.path == "/api/v1/services/aigc/text-generation/generation"
     assert captured.other_paths == []
@@ -716,7 +716,7 @@ def test_a_user_text_that_names_a_file_would_be_uploaded() -> None:
     assert [path.partition("?")[0] for path in captured.other_paths] == ["/api/v1/uploads"]
 
 
-def test_gemini_bytes_arrive_as_they_were() -> None:
+def test_bytes_arrive_unchanged_at_gemini() -> None:
     captured = asyncio.run(send("gemini", GEMINI))
     call = captured.body["contents"][1]["parts"][1]
     assert base64.urlsafe_b64decode(call["thoughtSignature"]) == b"skip_thought_signature_validator"
