@@ -256,7 +256,7 @@ def test_only_the_first_choice_is_read() -> None:
         ("content_filter", FinishReason.CONTENT_FILTER),
         ("insufficient_system_resource", FinishReason.ERROR),
         ("abort", FinishReason.INTERRUPTED),
-        ("tool_calls", FinishReason.OTHER),  # and there are none
+        ("tool_calls", FinishReason.OTHER),  # the reply has no tool calls
         ("sunset", FinishReason.OTHER),
         (None, FinishReason.OTHER),
     ],
@@ -520,7 +520,7 @@ def test_a_spoken_reply_without_a_finish_reason_ends_equally_in_any_chunking() -
     whole = parse_response(_whole({"audio": {**sound, "expires_at": 9}}, None))
     assert whole.finish_reason is FinishReason.STOP
     assert _streamed(*chunks) == whole
-    assert _streamed(sse(chunks)) == whole  # with its [DONE]
+    assert _streamed(sse(chunks)) == whole  # the bytes end with [DONE]
     assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == whole
 
 
@@ -640,7 +640,7 @@ def test_reasoning_without_a_proof_has_no_prefix_digest() -> None:
 
 
 def test_a_recorded_stream_of_dashscope_is_read() -> None:
-    # Alibaba's compatible mode: the id once, then empty; the type each time; usage in a chunk of its own.
+    # DashScope's compatible mode sends the id once, then empty ids, always the type, and separate usage.
     entries = [
         {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": ""}},
         {"index": 0, "id": "", "type": "function", "function": {"arguments": '{"x"'}},

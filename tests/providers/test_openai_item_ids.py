@@ -236,7 +236,7 @@ def test_thinking_stays_valid_after_reasoning_with_the_id_of_its_next_item() -> 
     assert first.content == ()
     start = [user("Go."), reply, Msg("tool", [ToolResultBlock("call_1", output="A.")], "system")]
     request = formatter.lower(start).request
-    assert all("id" not in item for item in request["input"])  # its own thinking is stale
+    assert all("id" not in item for item in request["input"])  # the thinking of the reply is stale
     second = OpenAIResponsesStreamParser.parse_response(_reply([_thought(2), _said(2)]), request=request)
     items = formatter.lower([*start, second, user("On.")]).request["input"]
     assert [item.get("id") for item in items if "id" in item] == ["rs_2", "msg_2"]

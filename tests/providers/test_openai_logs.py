@@ -57,8 +57,7 @@ def _again(provider: str, request: Json, model: str | None = None) -> Json:
 @examples(120)
 @given(msgs=histories())
 def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: list[Msg]) -> None:
-    # A speaker's name that the field refused was hashed, and would be hashed once more: nobody may take a name
-    # that another was given. So all are simple here.
+    # All names are legal. An illegal name is replaced by a name with a hash, which would be replaced again.
     msgs = [Msg(msg.role, msg.content, msg.role) for msg in msgs]
     written = dict(chat(provider).lower(msgs).request)
     turns = {key: found for key, found in written.items() if key != "tools"}

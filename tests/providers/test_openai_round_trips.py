@@ -174,7 +174,7 @@ def test_a_loaded_or_parsed_spoken_reply_is_sent_by_its_id(model: str) -> None:
 def test_other_apis_get_the_transcript_of_a_spoken_reply(target: str) -> None:
     plan = formatted_for(target, load_native("openai", CONVERSATION))
     assert "audio_1" not in str(plan.request)
-    if target == "gemini":  # takes sounds in its model's turn
+    if target == "gemini":  # Gemini accepts audio in turns of the model
         assert WAV in str(plan.request)
         return
     assert "Bob: a cat." in str(plan.request)

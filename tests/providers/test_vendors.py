@@ -57,7 +57,7 @@ def test_the_classes_of_a_row_have_the_name_of_the_vendor(vendor: str) -> None:
 # -- requests -----------------------------------------------------------------------------------------------------
 
 ASSISTANT: Final[dict[str, dict[str, Any]]] = {
-    # The assistant's turn with thinking that the vendor issued, a text and a tool call.
+    # An assistant turn with thinking of the vendor, a text and a tool call.
     "azure": {"content": "Soon.", "name": "Friday"},
     "compatible": {"content": "Soon."},
     "llamacpp": {"content": "Soon.", "reasoning_content": "Hm."},
@@ -124,7 +124,7 @@ def test_call_ids_follow_the_rule_of_the_model(vendor: str, model: str, call_id:
             (vendor, "look", {"type": "function", "function": {"name": "look"}})
             for vendor in ("azure", "compatible", "mistral", "openrouter")
         ],
-        ("llamacpp", "look", None),  # it treats an object as "auto", so a text asks for the tool
+        ("llamacpp", "look", None),  # the server treats an object as "auto", so a text asks for the tool
     ],
 )
 def test_a_tool_choice_has_a_form_that_the_vendor_accepts(vendor: str, choice: str, sent: object) -> None:
@@ -152,7 +152,7 @@ def test_only_mistral_gets_the_key_prefix(vendor: str) -> None:
 
 
 MEDIA: Final[dict[str, tuple[str, Any, dict[str, Any] | None]]] = {
-    # By case: vendor and model, the block, and the part; None where the vendor takes none.
+    # By case: vendor and model, the block, and the part. None: the vendor does not accept the block.
     **{
         f"image {vendor}": (
             vendor,
@@ -308,7 +308,7 @@ def test_reasoning_details_of_openrouter_are_joined_and_sent_back_unchanged() ->
     message = chat("openrouter", "some-model").lower(msgs, tools=[LOOK]).request["messages"][1]
     assert message["reasoning_details"] == DETAILS
     assert "reasoning" not in message
-    assert load_native("openrouter", [message])[0].content[0] != block  # the log names no model
+    assert load_native("openrouter", [message])[0].content[0] != block  # the log has no model name
     elsewhere = chat("deepseek").lower(msgs, tools=[LOOK]).request["messages"][1]
     assert "reasoning_details" not in elsewhere
 
