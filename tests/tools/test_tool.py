@@ -236,6 +236,8 @@ def test_null_fields_count_as_absent() -> None:
         "title": None,
     }
     assert Tool("a", parameters=empty).parameters == {"type": "object", "properties": {"b": {"type": "string"}}}
+    listed: dict[str, Any] = {"type": "object", "title": None, "anyOf": [{"required": ["b"], "enum": None}]}
+    assert Tool("a", parameters=listed).parameters == {"type": "object", "anyOf": [{"required": ["b"]}]}
 
 
 # -- as_tools --------------------------------------------------------------------------------------
