@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.formatting.request_spec import RequestSpec
@@ -72,7 +72,8 @@ def _any(target: Capabilities) -> int:
     return ANY
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stage:
     """One rule of the pipeline. A new rule for content is one more entry in `STAGES`.
 
     Attributes:

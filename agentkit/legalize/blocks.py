@@ -7,10 +7,10 @@ The pipeline sends all other messages unchanged and does not look at their block
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import is_
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition
@@ -214,7 +214,8 @@ class BlockLegalizer(MediaLegalizer):
 # -- the table -------------------------------------------------------------------------------------------------
 
 
-class BlockRule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BlockRule:
     """Rule of a target for blocks of one type.
 
     Attributes:
