@@ -1,4 +1,4 @@
-"""Anthropic's replies, whole and streamed (SDK: Message, RawMessageStreamEvent and their beta siblings)."""
+"""Parser of Anthropic's replies, complete and streamed (SDK: Message, RawMessageStreamEvent, beta types)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from agentkit_anthropic.capabilities import LAYOUT
 
 __all__ = ["AnthropicStreamParser", "parse_response"]
 
-_CUTTING = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
-"""The ends that may come in the middle of a call."""
+_CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
+"""Finish reasons of replies that may end in the middle of a tool call."""
 
-_NOTED = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
-"""What else a reply says of itself."""
+_NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
+"""Further keys of a reply, which become metadata of the message."""
 
 
 class AnthropicStreamParser(StreamParserBase):
-    """Reads the replies of `messages.create`, whole or streamed, and of its beta sibling.
+    """Parser of complete and streamed replies of `messages.create` and `beta.messages.create`.
 
-    The events that the SDK's `stream` helper adds to the API's own (`text`, `thinking`, `signature`, `citation`,
-    `input_json`) say nothing new and are passed over.
+    The SDK's `stream` helper adds events to those of the API (`text`, `thinking`, `signature`, `citation`,
+    `input_json`). These events repeat known content, and are ignored.
     """
 
     provider: ClassVar[str] = "anthropic"
@@ -46,18 +46,18 @@ class AnthropicStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
-        self._begun: dict[int, int] = {}  # how often a block began under an index
-        # The blocks that are open, by index: each in the table of its kind, under its key.
+        self._start_counts: dict[int, int] = {}  # number of blocks that started, by index
+        # Keys of open blocks, by index and type of block.
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}
         self._server: dict[int, ServerPart] = {}
-        self._inputs: dict[int, Any] = {}  # what a call began with
-        self._bare: tuple[int, int] | None = None  # a call without arguments, until it is known what comes next
-        self._cited: dict[int, list[Any]] = {}
+        self._inputs: dict[int, Any] = {}  # input at the start of a call
+        self._empty_call: tuple[int, int] | None = None  # call without arguments, before the next block
+        self._citations: dict[int, list[Any]] = {}
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Read a Message."""
+        """Reads a complete reply."""
         check_reply(reply)
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
@@ -66,7 +66,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._end(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Read one event of a stream."""
+        """Reads one event of a stream."""
         kind = event.get("type")
         if kind == "content_block_delta":
             index, delta = event.get("index"), event.get("delta")
@@ -85,23 +85,21 @@ class AnthropicStreamParser(StreamParserBase):
         elif kind == "message_stop":
             self.is_complete = True
             self._end({})
-        elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
+        elif kind == "error" or (kind is None and "error" in event):  # some gateways omit the type
             error = as_object(event.get("error"))
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
     def close(self) -> None:
-        """What broke off: a server tool's use asks nothing any more, and is kept beside the message."""
-        for index in [*self._cited]:
-            self._settle_citations(index)
+        """Closes an interrupted reply. Incomplete server parts become metadata of the message."""
+        for index in [*self._citations]:
+            self._close_citations(index)
         for _, part in sorted(self._server.items()):
-            self._note_cut(part)
-
-    # -- blocks ------------------------------------------------------------------------------------------------
+            self._note_incomplete(part)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         kind = delta.get("type")
         if kind == "text_delta":
-            key, piece = self._texts.get(index) or self._missed(index, "text"), delta.get("text")
+            key, piece = self._texts.get(index) or self._start_missing(index, "text"), delta.get("text")
             if key and isinstance(piece, str):
                 self.reply.add_text(key, piece)
         elif index in self._server:
@@ -111,33 +109,33 @@ class AnthropicStreamParser(StreamParserBase):
             if key and isinstance(piece, str):
                 self.reply.add_tool_call(key, piece=piece)
         elif kind == "thinking_delta":
-            key, piece = self._thoughts.get(index) or self._missed(index, "thinking"), delta.get("thinking")
+            key, piece = self._thoughts.get(index) or self._start_missing(index, "thinking"), delta.get("thinking")
             if key and isinstance(piece, str):
                 self.reply.add_thinking(key, piece)
         elif kind == "signature_delta" and index in self._thoughts:
             self.reply.add_state(self._thoughts[index], signature=as_text(delta.get("signature")) or None)
         elif kind == "citations_delta" and index in self._texts and (found := as_object(delta.get("citation"))):
-            self._cited.setdefault(index, []).append(found)
+            self._citations.setdefault(index, []).append(found)
 
-    def _missed(self, index: int, kind: str) -> tuple[int, int] | None:
-        """The key of a block whose beginning never came; None if another kind of block stands there."""
-        if index in self._begun:
+    def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
+        """Starts a block without a start event. Returns its key, or None if the index has another block."""
+        if index in self._start_counts:
             return None
-        self._start(index, {"type": kind})
+        self._start(index, {"type": block_type})
         return self._texts.get(index) or self._thoughts.get(index)
 
     def _start(self, index: int, block: dict[str, Any]) -> None:
         self._stop(index)
-        self._close_bare()
-        times = self._begun.get(index, 0)
-        key = (index, times)  # some servers begin every block at 0
+        self._close_empty_call()
+        count = self._start_counts.get(index, 0)
+        key = (index, count)  # some servers start every block at index 0
         kind = as_text(block.get("type"))
         if kind:
-            self._begun[index] = times + 1
+            self._start_counts[index] = count + 1
         if kind == "text":
             self._texts[index] = key
             self.reply.add_text(key, as_text(block.get("text")))
-            self._cited[index] = [*as_list(block.get("citations"))]
+            self._citations[index] = [*as_list(block.get("citations"))]
         elif kind == "thinking":
             self._thoughts[index] = key
             self.reply.add_thinking(key, as_text(block.get("thinking")))
@@ -155,46 +153,44 @@ class AnthropicStreamParser(StreamParserBase):
 
     def _stop(self, index: int) -> None:
         if key := self._texts.pop(index, None) or self._thoughts.pop(index, None):
-            self._settle_citations(index, key)
+            self._close_citations(index, key)
             self.reply.close(key)
         elif key := self._calls.pop(index, None):
-            given = self._inputs.pop(index, None)
-            if given and not self.reply.get_arguments(key):
-                self.reply.replace_arguments(key, given)
-            if given or self.reply.get_arguments(key).strip() not in ("", "{}"):
+            arguments = self._inputs.pop(index, None)
+            if arguments and not self.reply.get_arguments(key):
+                self.reply.replace_arguments(key, arguments)
+            if arguments or self.reply.get_arguments(key).strip() not in ("", "{}"):
                 self.reply.close(key)
             else:
-                self._bare = key
+                self._empty_call = key
         elif part := self._server.pop(index, None):
-            whole = part.build()
-            if whole is None:
-                self._note_cut(part)
+            data = part.build()
+            if data is None:
+                self._note_incomplete(part)
             else:
-                self.reply.add_block((index, self._begun[index] - 1), OpaqueBlock("anthropic", whole))
+                self.reply.add_block((index, self._start_counts[index] - 1), OpaqueBlock("anthropic", data))
 
-    def _close_bare(self, *, cut: bool = False) -> None:
-        """A call without arguments is complete once something follows it, or an end that cuts nothing off.
+    def _close_empty_call(self, *, cut: bool = False) -> None:
+        """Closes a call without arguments when another block or the end of the reply follows.
 
-        Behind `max_tokens` its arguments may be what is missing (handling-stop-reasons: an incomplete tool_use).
+        After `max_tokens`, the arguments may be missing (handling-stop-reasons: an incomplete tool_use).
         """
-        if self._bare is not None:
+        if self._empty_call is not None:
             if cut:
-                self.reply.add_metadata(self._bare, incomplete=True)
-            self.reply.close(self._bare)
-            self._bare = None
+                self.reply.add_metadata(self._empty_call, incomplete=True)
+            self.reply.close(self._empty_call)
+            self._empty_call = None
 
-    def _settle_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Citations are told with their text, and go back with it."""
-        cited = self._cited.pop(index, None)
+    def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
+        """Adds the citations of a text to its metadata, and to its state, which is sent back."""
+        citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
-        if cited and key:
-            self.reply.add_metadata(key, citations=cited)
-            self.reply.add_state(key, fields={"citations": cited})
+        if citations and key:
+            self.reply.add_metadata(key, citations=citations)
+            self.reply.add_state(key, fields={"citations": citations})
 
-    def _note_cut(self, part: ServerPart) -> None:
+    def _note_incomplete(self, part: ServerPart) -> None:
         self.reply.notes.setdefault("incomplete_parts", []).append(part.build_incomplete())
-
-    # -- the reply as a whole ----------------------------------------------------------------------------------
 
     def _begin(self, message: dict[str, Any]) -> None:
         self.reply.begin(message.get("id"), message.get("model"))
@@ -214,27 +210,30 @@ class AnthropicStreamParser(StreamParserBase):
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
         reason = as_finish_reason(native)
-        self._close_bare(cut=reason in _CUTTING)
+        self._close_empty_call(cut=reason in _CUTTING_REASONS)
         self.reply.end(reason, native or None)
 
     def _note(self, found: Mapping[str, Any]) -> None:
-        self.reply.notes |= {key: found[key] for key in _NOTED if found.get(key) is not None}
+        self.reply.notes |= {key: found[key] for key in _NOTE_KEYS if found.get(key) is not None}
         if container := as_object(found.get("container")):
-            self.reply.notes["container"] = {**container, "expires_at": _moment(container.get("expires_at"))}
+            self.reply.notes["container"] = {
+                **container,
+                "expires_at": _normalize_time(container.get("expires_at")),
+            }
 
     def _use(self, found: object) -> None:
-        """The figures add nothing up: each is the whole so far, and one that is left out stays as it was."""
-        told = {key: item for key, item in as_object(found).items() if item is not None}
-        if not told:
+        """Updates the usage. Each number is a total of the reply. A missing number does not change."""
+        numbers = {key: item for key, item in as_object(found).items() if item is not None}
+        if not numbers:
             return
-        self._usage |= told
+        self._usage |= numbers
         self.reply.set_usage(parse_usage(self._usage))
         if served := as_object(self._usage.get("server_tool_use")):
             self.reply.notes["server_tool_use"] = served
 
 
-def _moment(found: object) -> str | None:
-    """A time in one spelling: the SDK writes it anew."""
+def _normalize_time(found: object) -> str | None:
+    """Returns a time in ISO format, because the SDK may write the time in another form."""
     try:
         return datetime.fromisoformat(as_text(found)).isoformat()
     except ValueError:
@@ -242,8 +241,14 @@ def _moment(found: object) -> str | None:
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """A Message of Anthropic's, as the SDK's object, its dict or JSON text, as a message of ours.
+    """Parses a complete reply.
 
-    Raises MessageError for what is none, the provider's error included.
+    Args:
+        reply: The SDK's Message, its dict, or its JSON text.
+        **options: See `ParserOptions`.
+
+    Raises:
+        MessageError: The value is not a reply of Anthropic, or it is an error of the provider.
+
     """
     return AnthropicStreamParser.parse_response(reply, **options)
