@@ -26,8 +26,8 @@ from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
+from agentkit.models.error_location import locate_block
 from agentkit.models.failures import as_model_error, get_error_class
-from agentkit.models.locate import locate_block
 from agentkit.models.registry import Provider, available_providers
 from agentkit.models.stream import ModelStream
 from agentkit.replies.error_bodies import Failure

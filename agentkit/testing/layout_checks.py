@@ -11,7 +11,7 @@ from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
-from agentkit.models.locate import locate_block
+from agentkit.models.error_location import locate_block
 from agentkit.models.registry import Provider
 from agentkit.testing.findings import collect_findings, json_text
 from agentkit.testing.formatter_checks import make_tools

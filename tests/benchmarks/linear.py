@@ -14,8 +14,8 @@ from time import process_time
 from typing import Any, Final
 
 from agentkit import Msg, load_provider
+from agentkit.models.error_location import locate_block
 from agentkit.models.failures import get_error_class
-from agentkit.models.locate import locate_block
 from agentkit.provider_kit import Failure, WireLayout
 from tests.benchmarks.report import Aim, Report, Table
 

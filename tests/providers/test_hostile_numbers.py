@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import Msg, ToolUseBlock, dump_messages, load_provider
+from agentkit.models.error_location import locate_block
 from agentkit.models.failures import as_model_error, get_error_class
-from agentkit.models.locate import locate_block
 from agentkit.models.response_headers import parse_retry_after
 from agentkit.provider_kit import Failure, StreamParserBase, WireLayout
 from agentkit.replies.error_bodies import parse_failure

@@ -23,7 +23,7 @@ from agentkit import (
     load_request_options,
     prefix_digest,
 )
-from agentkit.models.locate import locate_block
+from agentkit.models.error_location import locate_block
 from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,

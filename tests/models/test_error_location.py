@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentkit import ImageBlock, Msg, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
-from agentkit.models.locate import locate_block
+from agentkit.models.error_location import locate_block
 from tests.providers import PNG, chat, picture
 
 LAYOUT = chat("openai").layout
