@@ -1,7 +1,7 @@
-"""Loaders of conversations from other formats: a provider's logs, AgentScope's and LangChain's dumps.
+"""Loaders that convert stored conversations of providers, AgentScope and LangChain to messages.
 
-The input is JSON values or the library's objects, the output a list of `Msg`, or a request's options. Start
-reading at `native`, which has the public functions.
+The input is a log as JSON values, or as objects of an SDK or library. The output is a list of `Msg`, or the
+options of a request. Read `native` first, which has the public functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages as AgentScope 1.x and 2.x dump them, alone or in the state of an agent or its memory."""
+"""`load_agentscope`: loads messages that AgentScope 1.x or 2.x stored, alone or in the state of an agent."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ __all__ = ["load_agentscope"]
 def load_agentscope(log: object) -> list[Msg]:
     """Returns the messages of an AgentScope log.
 
-    A compressed summary comes first, as in AgentScope. Calls and results of one message become separate messages.
-    In logs of 2.x, a `tool_call` becomes a tool call, `data` becomes a media block of its media type, and a `hint`
-    becomes a user message. Signatures and ids of thinking become opaque state. Other keys become metadata.
+    A compressed summary comes first, as in AgentScope. If one message has tool calls and their results, they
+    become separate messages. In logs of AgentScope 2.x, a `tool_call` becomes a tool call, and a `hint` becomes a
+    user message. A `data` block becomes an image, audio, video or document block, depending on its media type.
+    Signatures and ids of thinking become opaque state. Other keys become metadata.
 
     Args:
-        log: List of message dicts or of AgentScope's objects, or a stored state that has such a list. The state
-            may be that of an agent (`{"memory": …}`, in 2.x `{"context": […]}`), of a memory (`{"content": […]}`,
-            with messages or pairs of a message and its marks), or of a session with one agent.
+        log: List of message dicts or AgentScope objects, or a stored state that contains such a list. It may be
+            the state of an agent (`{"memory": …}`, in 2.x `{"context": […]}`) or of a memory (`{"content": […]}`).
+            The list in a memory may have pairs of a message and its marks. It may also be the state of a session
+            with one agent.
 
     Raises:
-        MessageError: The log is not AgentScope's, or the states of several agents have messages.
+        MessageError: The log is not an AgentScope log, or several agents in the log have messages.
     """
     state = make_json_safe(log, "log", _dump_object)
     messages, summary = _find_messages(state)
@@ -53,7 +55,10 @@ def load_agentscope(log: object) -> list[Msg]:
 
 
 def _dump_object(value: Any) -> Any:
-    """Returns the dump of an object. Objects of 1.x have `to_dict` or `state_dict`, others are pydantic models."""
+    """Converts an AgentScope object to a dict. Returns any other value unchanged.
+
+    AgentScope 2.x has pydantic models. Objects of AgentScope 1.x have `to_dict` or `state_dict`.
+    """
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
@@ -65,7 +70,7 @@ def _dump_object(value: Any) -> Any:
 
 
 def _find_messages(state: object) -> tuple[list[Any], object]:
-    """Returns the messages in a state, and the summary of removed messages."""
+    """Returns the messages in a stored state, and the summary that replaced older messages."""
     if isinstance(state, list):
         return cast("list[Any]", state), None
     inner = _find_state(as_object(state))
@@ -80,17 +85,17 @@ def _find_messages(state: object) -> tuple[list[Any], object]:
 
 
 _FORMATS = "agentscope anthropic langchain openai openai-responses"
-"""Log formats with content blocks that are read, or loaded as InvalidBlock."""
+"""Log formats whose content blocks AgentScope's messages may contain."""
 
 _MESSAGE_KEYS = ("content", "context", "messages", "observed_context")
-"""Keys of the messages in the state of a memory, of an agent of 2.x, and of an agent of another service."""
+"""Keys under which a stored state has its messages. A memory uses `content`, an agent of 2.x uses `context`."""
 _STATE_KEYS = ("memory", "state", "agent")
 _MAX_DEPTH = 5
-"""Levels to search in the state of a session: `{agent: {"memory": {"content": …}}}`, and two more."""
+"""Maximum depth of the search for messages. A usual session has three levels: agent, memory and content."""
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Returns the object in a state that has the messages, or is a message. Returns None if none has any."""
+    """Searches a state for the object that has the list of messages or is a message. Returns None if none does."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -108,7 +113,7 @@ def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any
 
 
 def _load_summary(summary: object) -> Iterator[Msg]:
-    """Yields the summary as a user message, as AgentScope does."""
+    """Yields a user message with the summary if the log has a summary. AgentScope sends the same message."""
     content = (
         summary if isinstance(summary, str) else [_convert_block(as_object(item)) for item in as_list(summary)]
     )
@@ -118,7 +123,7 @@ def _load_summary(summary: object) -> Iterator[Msg]:
 
 
 def _split_marks(item: Any) -> tuple[Any, list[Any]]:
-    """Returns a message and its marks. A memory stores them as a pair."""
+    """Returns a message and its marks. The memory of AgentScope stores a message and its marks as a pair."""
     pair = as_list(item)
     if len(pair) == 2 and isinstance(pair[0], dict):
         return cast("Any", pair[0]), as_list(pair[1])
@@ -126,7 +131,7 @@ def _split_marks(item: Any) -> tuple[Any, list[Any]]:
 
 
 def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg]:
-    """Yields the messages for one message of AgentScope."""
+    """Converts one AgentScope message to one or more messages."""
     stored = {
         key: item for key, item in message.items() if item is not None and key not in ("usage", "created_at")
     }
@@ -151,9 +156,10 @@ def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg
 
 
 def _drop_repeated_items(content: list[Any]) -> list[Any]:
-    """Returns the blocks of a message, with only the first block of each reasoning item of OpenAI.
+    """Removes repeated copies of OpenAI's reasoning items from the blocks of a message.
 
-    AgentScope splits such an item into blocks, each of which has the complete item.
+    AgentScope splits a reasoning item into several blocks, and stores the complete item in each of these blocks.
+    Therefore only the first block of each item is needed.
     """
     item_ids: set[str] = set()
     blocks: list[Any] = []
@@ -166,7 +172,7 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
 
 
 def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Returns the usage of a message of 2.x (agentscope: `Usage`) with the keys of `Usage.to_dict`."""
+    """Converts the usage of an AgentScope 2.x message to the keys of `agentkit.Usage.to_dict`."""
     if not usage:
         return {}
     names = {"cache_read_tokens": "cache_input_tokens", "cache_write_tokens": "cache_creation_input_tokens"}
@@ -174,7 +180,11 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _split_runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
-    """Splits blocks into runs of results, runs of other blocks, and single hints. Each run has its type."""
+    """Splits blocks into runs, each of which becomes one message. Returns each run with its type.
+
+    A run of type `results` has adjacent tool results, a run of type `content` has adjacent other blocks. A run of
+    type `hint` has one hint.
+    """
     runs: list[tuple[str, list[Any]]] = []
     for block in blocks:
         block_type = as_text(as_object(block).get("type"))
@@ -186,7 +196,7 @@ def _split_runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
 
 
 def _load_run(stored: dict[str, Any], run_type: str, run: list[Any], number: int, place: str) -> Msg:
-    """Returns one run as a message. The first run has the message's id and its other fields."""
+    """Converts one run of blocks to a message. The first run gets the id and the other fields of the message."""
     own = stored if not number else {"name": stored["name"], "role": stored.get("role")}
     if run_type == "content":
         return load_message({**own, "content": run}, place)
@@ -206,11 +216,11 @@ def _load_run(stored: dict[str, Any], run_type: str, run: list[Any], number: int
 _FAILED_STATES = frozenset({"error", "interrupted", "denied"})
 _ITEM = "reasoning_item_raw"
 _GEMINI_PREFIX = "gemini_ts:"
-"""Prefix of a Gemini call's signature, which AgentScope 2.x stores as the call's id."""
+"""Prefix of the id of a Gemini tool call. AgentScope 2.x stores the signature of the call as its id."""
 
 
 def _convert_block(block: Any) -> Any:
-    """Returns a block of 2.x in the format of 1.x; a block of 1.x unchanged."""
+    """Converts a block in AgentScope 2.x format to the 1.x format. Returns a block in 1.x format unchanged."""
     fields = as_object(block)
     converter = _CONVERTERS.get(as_text(fields.get("type")))
     return converter(fields) if converter else fields or block
@@ -229,7 +239,7 @@ _STATE_FIELDS = ("signature", "redacted_thinking_data", "reasoning_item_id", _IT
 
 
 def _convert_thinking(block: dict[str, Any]) -> Any:
-    """Returns thinking with its opaque state. AgentScope stores the state of Anthropic and OpenAI."""
+    """Converts a thinking block. Moves the signatures and ids of Anthropic and OpenAI to the opaque state."""
     thinking = {key: value for key, value in block.items() if key not in _STATE_FIELDS}
     if as_text(as_object(block.get(_ITEM)).get("type")) == "reasoning":
         return _load_reasoning(block[_ITEM]) or thinking
@@ -242,7 +252,7 @@ def _convert_thinking(block: dict[str, Any]) -> Any:
 
 
 def _load_reasoning(item: object) -> Any:
-    """Returns the block of a reasoning item, as the provider's loader reads it."""
+    """Loads a reasoning item of OpenAI with the loader of the provider. Returns None without a loader."""
     load = load_provider("openai-responses").load_native
     return load([item])[0].blocks[0] if load is not None else None
 
@@ -258,7 +268,7 @@ def _convert_result(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_media(block: dict[str, Any]) -> dict[str, Any]:
-    """Returns a media block by its media type. Types other than image, audio and video give a document."""
+    """Converts a `data` block to an image, audio or video block. Any other media type becomes a document."""
     source = as_object(block.get("source"))
     media_kind = as_text(source.get("media_type")).partition("/")[0]
     block_type = media_kind if media_kind in ("image", "audio", "video") else "document"
@@ -273,4 +283,4 @@ _CONVERTERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "thinking": _convert_thinking,
     "tool_result": _convert_result,
 }
-"""Converters by the type of a block. Other types are the same in 1.x and 2.x."""
+"""Converters by the type of a block. Blocks of other types have the same format in AgentScope 1.x and 2.x."""

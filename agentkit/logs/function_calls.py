@@ -1,4 +1,4 @@
-"""Tool calls in logs whose name and arguments are in an object `function`."""
+"""Parsing of logged tool calls that have their name and arguments in an object `function`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["parse_function_call"]
 
 
 def parse_function_call(entry: object, place: str) -> ToolUseBlock | InvalidBlock:
-    """Parses a tool call of a log. A call without an id gets an id that is derived from its place and name.
+    """Parses a tool call from a log. If the call has no id, its id is derived from its place and name.
 
     Args:
         entry: Tool call, such as `{"id": "c1", "function": {"name": "add", "arguments": {}}}`.
         place: Place of the tool call in the log.
 
     Returns:
-        The tool call, or an InvalidBlock if there is no object `function`.
+        The tool call, or an `InvalidBlock` if the entry has no object `function`.
 
     """
     call = as_object(entry)

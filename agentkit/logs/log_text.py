@@ -1,4 +1,4 @@
-"""Logs as JSON text."""
+"""Parsing of logs that are passed as JSON text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parse_log_text"]
 
 
 def parse_log_text(log: object) -> object:
-    """Returns the list or the object of a JSON text. Returns any other value and any other text unchanged."""
+    """Parses a log that is the JSON text of a list or an object. Returns any other log unchanged."""
     if not isinstance(log, str | bytes | bytearray):
         return log
     try:

@@ -1,4 +1,4 @@
-"""`load_native`: logs of any provider, of AgentScope and of LangChain as messages."""
+"""`load_native`: converts logs of any provider, of AgentScope or of LangChain to messages."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ _LOADERS = {
 
 
 def load_native(provider: str | Provider, log: object) -> list[Msg]:
-    """Returns the messages of a log, the system prompt first.
+    """Returns the messages of a log. The system prompt comes first.
 
-    If nothing is lost, formatting the messages for the same provider gives the same request. An unreadable block
-    becomes an InvalidBlock, and a block that only the provider understands an OpaqueBlock. Cache markers are
-    omitted; `list_cache_markers` returns their places. `load_request_options` loads the tools and the other
-    options of a request.
+    If the log can be loaded without loss, formatting the messages for the same provider gives the same request. An
+    unreadable block becomes an `InvalidBlock`. A block that only the provider understands becomes an
+    `OpaqueBlock`. Cache markers are omitted; `list_cache_markers` returns their places. `load_request_options`
+    loads the tools and the other options of a request.
 
     Args:
-        provider: Name of a provider, a Provider, `agentscope`, `langchain` or `agentkit`.
-        log: List of messages, a whole request (the arguments of the SDK's call, or the sent body), or the JSON
-            text of either. It may contain objects of the SDK.
+        provider: Provider that the log was written for: its name or a `Provider`. Also `agentscope`, `langchain`
+            or `agentkit`.
+        log: List of messages, or a complete request: the arguments of the SDK call, or the request body. Also the
+            JSON text of either. The log may contain SDK objects.
 
     Raises:
-        MessageError: The log has another format, or refers to messages that the server stores (OpenAI's
-            `previous_response_id`, `conversation` and `prompt`, Gemini's `cachedContent`, DashScope's `session_id`
-            and `memory_id`).
+        MessageError: The log has another format, or refers to messages that only the server stores. Examples are
+            OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's `cachedContent`, and DashScope's
+            `session_id` and `memory_id`.
         ProviderError: No provider has this name, or the provider has no loader.
     """
     if provider != "agentkit":

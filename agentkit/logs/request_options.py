@@ -1,6 +1,6 @@
-"""Tools, tool choice, output schema and cache markers of a native request.
+"""Loading of tools, tool choice and output schema from a native request, and the search for cache markers.
 
-The layout of the provider names the keys of the request: see `WireLayout` and `OptionLayout`.
+`WireLayout` and `OptionLayout` declare the keys under which each provider's request has these values.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from agentkit.tools.tool import Tool
 __all__ = ["LIBRARY_FORMATS", "list_cache_markers", "list_server_tools", "load_request_options"]
 
 LIBRARY_FORMATS = frozenset({"agentkit", "agentscope", "langchain"})
-"""Formats of message logs that belong to no provider."""
+"""Log formats of libraries, which belong to no provider."""
 
 _MAX_DEPTH = 20
-"""Levels of nesting in which cache markers are searched."""
+"""Maximum depth of the search for cache markers, in levels of nesting."""
 
 
 def load_request_options(provider: str | LayoutSource, request: object) -> RequestOptions:
-    """Returns the tools, tool_choice and response_format of a native request, for `format` and `plan`.
+    """Returns the `tools`, `tool_choice` and `response_format` of a native request.
 
-    Omits options that no other provider can carry out: tools that run at the provider (`list_server_tools` returns
-    them), and an output format without the schema of an object.
+    Pass the result to `format` or `plan`. Tools that the provider runs by itself are omitted, because no other
+    provider has them; `list_server_tools` lists these tools. An output format without an object schema is also
+    omitted.
 
     Args:
-        provider: Name of a provider, a Provider, a formatter or a layout; also `agentkit`, `agentscope` or
-            `langchain`.
-        request: Arguments of the SDK's call, the sent body, or the JSON text of either. A list of messages has no
-            options.
+        provider: Provider of the request: its name, a `Provider`, a formatter or a layout. Also `agentkit`,
+            `agentscope` or `langchain`.
+        request: Arguments of the SDK call, the request body, or the JSON text of either. For a list of messages,
+            the result is empty.
 
     Raises:
         MessageError: A tool has no valid name or schema.
         ProviderError: No provider has this name.
-        OptionError: `provider` is none of the values above.
+        OptionError: `provider` has none of the types above.
 
     """
     layout = _find_layout(provider)
@@ -72,7 +73,7 @@ def list_server_tools(provider: str | LayoutSource, request: object) -> list[tup
         request: Native request, as in `load_request_options`.
 
     Raises:
-        MessageError: The tools are no list.
+        MessageError: The value of the tools is not a list.
         ProviderError: No provider has this name.
         OptionError: `provider` has another type.
 
@@ -83,10 +84,10 @@ def list_server_tools(provider: str | LayoutSource, request: object) -> list[tup
 
 
 def list_cache_markers(provider: str | LayoutSource, request: object) -> list[str]:
-    """Returns the places of the blocks, messages and tools with a marker for a prompt cache.
+    """Returns the places of all blocks, messages and tools that have a marker for the provider's prompt cache.
 
-    `load_native` and `load_request_options` omit these markers. The option `cache_breakpoints` of a formatter
-    places new markers.
+    `load_native` and `load_request_options` omit the markers. To set new markers, pass `cache_breakpoints` to a
+    formatter.
 
     Args:
         provider: Provider of the request, as in `load_request_options`.
@@ -109,7 +110,10 @@ def _find_layout(provider: str | LayoutSource) -> WireLayout:
 
 
 def _read_items(request: object, layout: WireLayout) -> dict[str, Any]:
-    """Returns the values of a request by key. Values of the request itself override those of its containers."""
+    """Returns the values of a request by key, including values in nested objects such as `extra_body`.
+
+    If a key is both in the request and in a nested object, the value in the request counts.
+    """
     body: dict[str, Any] = as_object(make_json_safe(parse_log_text(request)))
     items = {key: value for key, value in layout.read_items(body) if value is not None}
     return items | {key: value for key, value in body.items() if value is not None}
@@ -119,12 +123,12 @@ def _read_items(request: object, layout: WireLayout) -> dict[str, Any]:
 
 
 class _LoggedTool(NamedTuple):
-    """Tool in a request.
+    """Tool that a logged request declares.
 
     Attributes:
-        declaration: The tool without its null values.
+        declaration: Native JSON object of the tool, without keys whose value is null.
         place: Place of the tool in the request.
-        server_type: Type of a tool that runs at the provider. None for a function of the application.
+        server_type: Type of a tool that the provider runs by itself. None for a function of the application.
 
     """
 
@@ -146,7 +150,10 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the tools under a key, without null values, and their places. A list of one tool may be the tool."""
+    """Yields the objects under a key, each with its place. Keys whose value is null are removed from the objects.
+
+    The value under the key may be a list of objects or a single object.
+    """
     value, place = fields.get(key), f"{prefix}{key}"
     if not isinstance(value, list | dict | None):
         raise MessageError(place, f"expected a list of tools, got {type(value).__name__}", "Pass a list.")
@@ -157,7 +164,10 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
 
 
 def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
-    """Returns the types of a tool; None for a function. Without a name and a type, the keys are the types."""
+    """Returns the types of a declared tool. The type of a function of the application is None.
+
+    A tool with neither name nor type may declare several tools, whose types are its keys.
+    """
     tool_type = as_text(tool.get(layout.options.tool_type))
     if tool_type:
         return (None if tool_type in layout.options.function_types else tool_type,)
@@ -187,7 +197,7 @@ def _find(items: Mapping[str, Any], path: str) -> object:
 
 
 def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
-    """Returns the tool choice, limited to the loaded tools. Returns None if the choice names none of these."""
+    """Returns the tool choice, limited to the loaded tools. Returns None if the choice names no loaded tool."""
     values = [_find(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:
@@ -207,7 +217,7 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
 
 
 def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
-    """Returns the output schema. Returns None for any other output format, such as JSON without a schema."""
+    """Returns the output schema, or None for any other output format, such as JSON without a schema."""
     for path in layout.options.outputs:
         schema = _read_schema(_find(items, path), path.rpartition(".")[2], layout)
         if isinstance(schema, dict) and schema:
@@ -220,7 +230,10 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
 
 
 def _has_marker_keys(value: object, markers: frozenset[str]) -> bool:
-    """Returns True if an object has the key of a marker. Without such a key, no places need to be computed."""
+    """Returns True if any object in a value has a key of a cache marker.
+
+    This quick check avoids the slower search that also computes places.
+    """
     level: list[Any] = [value] if markers else []
     for _ in range(_MAX_DEPTH + 1):
         inner: list[Any] = []

@@ -1,10 +1,10 @@
-"""Replies: from the native events or the complete native reply of a provider to events and a `Msg`.
+"""Parsing of replies: turns a provider's native events, or its complete native reply, into events and a `Msg`.
 
-Input: raw bytes of a stream, native events, or a complete native reply. Output: the events of `events`, and at the
-end one message. A stream gives the same message as the complete reply, however its bytes are split. The package
-does no I/O and imports no SDK.
+The input is the raw bytes of a stream, native events, or a complete native reply. The output is the events of the
+module `events`, and at the end one message. A stream gives the same message as the complete reply, however the
+bytes of the stream are split. The package does no I/O and imports no SDK.
 
-Read `events` first, then `parser` (the base class of the parsers of providers) and `builder`, which assembles the
+Read `events` first, then `parser`, which has the base class of all parsers, and `builder`, which assembles the
 message.
 """
 

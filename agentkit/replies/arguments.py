@@ -1,4 +1,4 @@
-"""`ArgumentBuffer`: the argument text of a tool call while it arrives, and its value so far."""
+"""`ArgumentBuffer`: collects the argument text of a tool call piece by piece, and parses the incomplete text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MARKS = re.compile(r'["{}\[\]]')
 _MARKS_IN_STRING = re.compile(r'["\\]')
 
 _EAGER_LENGTH = 250
-"""Characters up to which each delta parses the text again. Longer texts are parsed once in several deltas."""
+"""Text length in characters up to which every delta parses the text again. A longer text is parsed less often."""
 
 
 class ArgumentBuffer:
-    """Argument text of one tool call, in pieces, and the JSON object that its beginning describes.
+    """Incomplete argument text of one tool call. The text received so far can be parsed as a partial JSON object.
 
     Attributes:
-        length: Characters so far.
+        length: Number of characters received so far.
 
     """
 
@@ -42,14 +42,14 @@ class ArgumentBuffer:
         self._pieces: list[str] = []
         self._next_checkpoint = 1
         self._checkpoints: list[int] = [0]  # text lengths at which the partial text may be parsed
-        # length of the text that was parsed last, and the parsed value
+        # length of the most recently parsed beginning of the text, and its parsed value
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0
         self._is_object: bool | None = None
 
     def add(self, piece: str) -> None:
-        """Appends a piece of the text."""
+        """Appends a piece to the argument text."""
         self._pieces.append(piece)
         self.length += len(piece)
         if self.length >= self._next_checkpoint:
@@ -58,7 +58,7 @@ class ArgumentBuffer:
 
     @property
     def text(self) -> str:
-        """Text so far."""
+        """Argument text received so far."""
         if len(self._pieces) > 1:
             if self._scan is not None:
                 self._advance(self._scan)
@@ -68,7 +68,10 @@ class ArgumentBuffer:
 
     @property
     def is_object(self) -> bool:
-        """True if the text so far is one complete JSON object. Repeated use scans each character once."""
+        """True if the text received so far is one complete JSON object.
+
+        Each character is scanned only once, however often the property is read.
+        """
         self._scan = self._scan or _Scan()
         self._advance(self._scan)
         if not self._scan.is_closed:
@@ -86,10 +89,13 @@ class ArgumentBuffer:
         self._scanned_pieces = len(self._pieces)
 
     def partial(self, length: int) -> dict[str, Any]:
-        """Returns the object that the first `length` characters describe, up to the last checkpoint in them."""
+        """Returns the arguments that can be parsed from the first `length` characters of the text.
+
+        A few characters at the end may be ignored, because a long text is not parsed again for every piece.
+        """
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # an older event ends before the newest text
+        if end > length:  # the caller asks about an earlier event, which had less text
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))
@@ -110,7 +116,7 @@ class _Scan:
 
     @property
     def is_closed(self) -> bool:
-        """True if the value is complete and only white space follows it."""
+        """True if the JSON value is complete and only white space follows the value."""
         return self._is_over and not self._has_suffix
 
     def feed(self, piece: str) -> None:
@@ -143,9 +149,9 @@ def _parse_beginning(text: str) -> dict[str, Any]:
 
 
 def split_objects(text: str) -> list[tuple[dict[str, Any], str]]:
-    """Splits a text that is a sequence of JSON objects. Each object comes with its text.
+    """Splits a sequence of JSON objects. Returns each object together with its JSON text.
 
-    Returns an empty list if the text has anything but objects and white space.
+    Returns an empty list if the text contains anything else than JSON objects and white space.
 
     Example:
         >>> [value for value, _ in split_objects('{"a": 1}{"a": 2}')]

@@ -1,4 +1,4 @@
-"""`BlockBuilder`: the message blocks that the partial blocks of a reply become."""
+"""`BlockBuilder`: converts the partial blocks of a reply to message blocks."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from agentkit.replies.partial_blocks import (
 __all__ = ["BlockBuilder"]
 
 _PROOFS = ("signature", "redacted_data", "encrypted_content")
-"""Fields of OpaqueState that prove the origin of thinking."""
+"""Fields of `OpaqueState` by which a provider recognizes thinking that its own model wrote."""
 
 
 class BlockBuilder:
-    """Builder of the blocks of one reply.
+    """Builder of the message blocks of one reply.
 
     Attributes:
-        model: Model of the reply. None until it arrives.
-        id: Id of the reply. None until it arrives.
-        created: Creation time of the reply, in the provider's format. Empty until it arrives.
+        model: Name of the model that wrote the reply. None until the name arrives.
+        id: Id of the reply. None until the id arrives.
+        created: Creation time of the reply, in the provider's format. Empty until the time arrives.
 
     """
 
@@ -62,7 +62,11 @@ class BlockBuilder:
         self._calls_without_id: Counter[str] = Counter()  # number of calls by name and arguments
 
     def build(self, partial: PartialBlock) -> list[Block]:
-        """Returns the blocks of a partial block: none if it is empty, several for a text with several calls."""
+        """Converts a partial block to message blocks.
+
+        Returns no block if the partial block is empty. Returns several tool calls if one argument text contains
+        the arguments of several calls.
+        """
         if isinstance(partial, PartialToolCall):
             partial.blocks = partial.blocks or self.build_calls(partial, complete=False)
             return [*partial.blocks]
@@ -73,11 +77,13 @@ class BlockBuilder:
         return []
 
     def build_calls(self, partial: PartialToolCall, *, complete: bool) -> list[ToolUseBlock]:
-        """Returns the tool calls of a partial call: one, or several if a server concatenated their arguments.
+        """Converts a partial tool call to tool call blocks.
+
+        The result has one block, or several blocks if the server concatenated the arguments of several tool calls.
 
         Args:
             partial: Tool call with its argument text.
-            complete: True if the provider closed the call, so that an empty text means no arguments.
+            complete: True if the provider reported the end of the call. An empty text then means no arguments.
 
         """
         if partial.input is not None:
@@ -97,21 +103,22 @@ class BlockBuilder:
     def _call(
         self, partial: PartialToolCall, index: int, arguments: dict[str, Any], raw: str | None
     ) -> ToolUseBlock:
-        """Returns the call with an index among those of one text. Only the first one has the id and state."""
+        """Returns one of the tool calls that share an argument text. Only the call at index 0 has id and state."""
         id = partial.id if not index else ""
         id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
         state = self._state(partial.state) if partial.state and not index else None
         metadata = partial.metadata or None
         try:
             return ToolUseBlock(id, partial.name, arguments, raw, state, metadata=metadata)
-        except MessageError:  # the JSON has NaN, or is nested too deeply
+        except MessageError:  # the arguments contain NaN, or are nested too deeply
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
 
     def _create_call_id(self, name: str, arguments: str) -> str:
-        """Returns an id for a call without one. The same reply gives the same id, however it was split.
+        """Returns an id for a tool call to which the provider gave no id.
 
-        The same call of another turn gets another id, if the request or the reply identifies the turn. The key of
-        the block does not count: complete replies number their calls from 0, streams number them freely.
+        The id is the same whether the reply arrives complete or as a stream. An equal call in another turn gets
+        another id if the request or the reply identifies the turn. The id does not depend on the key of the block,
+        because a complete reply and its stream may number the calls differently.
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
         self._calls_without_id[identity] += 1
@@ -125,7 +132,7 @@ class BlockBuilder:
         return TextBlock(partial.text, state=state, metadata=metadata)
 
     def _complete(self, partial: CompleteBlock) -> Block:
-        """Returns a complete block with the state and metadata that arrived after it."""
+        """Returns the block with the opaque state and the metadata that arrived after the block."""
         block = partial.block
         if partial.state and not isinstance(block, OpaqueBlock):
             block = replace(block, state=self._state(partial.state))
@@ -144,14 +151,15 @@ class BlockBuilder:
             return None
         try:
             return prefix_digest(self._request, self._layout)
-        except (TypeError, AttributeError):  # the request contains objects of the SDK
+        except (TypeError, AttributeError):  # the request contains SDK objects
             return prefix_digest(make_json_safe(self._request), self._layout)
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
-    """Returns the concatenated objects that are tool calls.
+    """Returns the objects that are the arguments of separate tool calls, each with its text.
 
-    Empty objects before other ones are placeholders. An object that repeats the previous one is the same call.
+    Skips empty objects unless all are empty, because some servers send `{}` before the arguments. Also skips an
+    object that equals the previous one, because some servers send the arguments of a call twice.
     """
     calls = [pair for pair in objects if pair[0]] or objects[:1]
     return [pair for index, pair in enumerate(calls) if not index or not same_json(pair[0], calls[index - 1][0])]

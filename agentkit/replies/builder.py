@@ -1,31 +1,32 @@
-"""`ReplyBuilder`: a reply assembled from pieces, with the events that report each step.
+"""`ReplyBuilder`: assembles a reply from pieces, and creates the events that report each step.
 
 Idea
-    Parsers of providers translate native events into a few methods: add a piece, close a block, end the reply.
-    Each piece names its block by a key, a tuple of integers. A block begins with its first piece. Events number
-    the blocks in the order in which they begin; the message sorts them by key. So a provider may send pieces of
-    several blocks in any order, and a complete reply may be read block by block with the same methods.
+    The parser of a provider translates native events into a few method calls: add a piece, close a block, end the
+    reply. Each piece names its block by a key, a tuple of integers. A block begins with its first piece. Events
+    number the blocks in the order in which the blocks begin. The message sorts the blocks by key. So a provider
+    may send pieces of several blocks in any order. Parsers read a complete reply with the same methods.
 
-    Text that has arrived is never parsed twice as a whole: pieces are joined once, at the end, and argument text
-    is parsed at growing intervals. See `arguments`.
+    The pieces of a text are joined once, at the end. Argument text is parsed at growing intervals, so that long
+    arguments stay cheap: see the module `arguments`.
 
 Invariants
-    - A stream and the complete reply with the same content give equal messages, however the bytes were split. Half
-      a character at the end of a piece waits for its other half.
-    - A closed block takes no more pieces, and an ended reply takes no more blocks. Text that still arrives is
-      recorded in the metadata (`behind_end`) and is never part of the message.
-    - Every block that begins ends exactly once, except a tool call in which the stream broke off. `MessageEnd` is
-      the last event, except for a `UsageEvent`.
-    - `message` returns a message for every prefix of a stream. Its finish reason is `interrupted` or `error` if
-      the end did not arrive.
-    - The first id, model and tool name that arrive count. The last usage and the last opaque state count.
+    - A stream and the complete reply with the same content give equal messages, however the bytes were split. If
+      a piece ends with half of a surrogate pair, the builder keeps this half until the other half arrives.
+    - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives later is
+      never part of the message. The metadata of the message records this text under `behind_end`.
+    - Every block that begins ends exactly once. The exception is a tool call in which the stream broke off. Only a
+      `UsageEvent` may follow `MessageEnd`.
+    - `message` returns a message even if the stream broke off. The finish reason of this message is `interrupted`
+      or `error`.
+    - If a provider repeats the id, the model or a tool name, the first value counts. If it repeats the usage or an
+      opaque state, the last value counts.
 
 Cost
-    O(1) for each piece, O(n) for the message; n is the length of the reply.
+    Adding a piece takes constant time. Building the message takes time proportional to the length of the reply.
 
 Example:
-    Two blocks whose pieces alternate, as OpenAI-compatible servers send them. The tool call began first, the text
-    has the smaller key:
+    OpenAI-compatible servers may alternate the pieces of two blocks. Here the tool call begins before the text.
+    The text still comes first in the message, because its key is smaller:
 
     >>> builder = ReplyBuilder(
     ...     name="Friday", provider="demo", issuer="demo", request=None, tool_names={}, raw_arguments=False,
@@ -89,18 +90,18 @@ _MAX_CREATED = 64  # maximum length of a creation time in characters
 
 
 class ReplyBuilder:
-    """Builder of one reply, used by stream parsers.
+    """Builder of one reply. The parser of a provider passes each piece of the reply to the builder.
 
     Attributes:
         name: Speaker of the message.
         provider: Name of the provider.
-        id: Id of the reply. None until it arrives.
-        model: Model of the reply. None until it arrives.
-        usage: Tokens that the provider has reported so far. None before its first report.
-        finish_reason: Reason of the end. None while the reply goes on.
-        native_reason: Reason of the end in the provider's words.
-        error: Error that the provider reported: `message`, `code`, `request_id`, `status` and `retry_after`, as
-            far as they arrived. None without an error.
+        id: Id of the reply. None until the id arrives.
+        model: Name of the model that wrote the reply. None until the name arrives.
+        usage: Token counts that the provider has reported so far. None before the first report.
+        finish_reason: Finish reason of the reply. None until the reply ends.
+        native_reason: Finish reason as the provider spells it. None until the reply ends.
+        error: Error that the provider reported, with those of the keys `message`, `code`, `request_id`, `status`
+            and `retry_after` that have a value. None if there is no error.
         notes: Further metadata of the reply, by name, such as `safety_ratings`.
 
     """
@@ -143,7 +144,7 @@ class ReplyBuilder:
         self._late: list[str] = []  # text that arrived after the end of its block or of the reply
 
     def drain(self) -> list[StreamEvent]:
-        """Returns the events since the last call."""
+        """Returns the events since the previous call of `drain`."""
         events = self._events
         self._events = []
         return events
@@ -151,7 +152,10 @@ class ReplyBuilder:
     # -- the reply -----------------------------------------------------------------------------------------------
 
     def begin(self, id: object = None, model: object = None, created: object = None) -> None:
-        """Begins the reply, or adds its id, model and creation time. The first value of each counts."""
+        """Begins the reply and sets its id, model and creation time.
+
+        Later calls set only the values that are still missing.
+        """
         blocks = self._blocks
         blocks.created = blocks.created or (str(created)[:_MAX_CREATED] if isinstance(created, str | int) else "")
         blocks.id = self.id = self.id or as_text(id) or None
@@ -161,13 +165,13 @@ class ReplyBuilder:
             self._events.append(MessageStart(self.id, self.model))
 
     def set_usage(self, usage: Usage) -> None:
-        """Sets the tokens so far."""
+        """Replaces the token counts of the reply by the latest counts from the provider."""
         if usage != self.usage:
             self.usage = usage
             self._events.append(UsageEvent(usage))
 
     def end(self, reason: FinishReason, native: str | None = None) -> None:
-        """Ends the reply and closes all open blocks. A second end is ignored."""
+        """Ends the reply and closes all open blocks. Further calls of `end` have no effect."""
         if self.finish_reason is not None:
             return
         for key in self._partials:
@@ -181,13 +185,13 @@ class ReplyBuilder:
     def fail(
         self, message: str, code: str | None = None, request_id: str | None = None, **details: float | None
     ) -> None:
-        """Records an error that the provider reported. Open blocks stay incomplete.
+        """Records an error that the provider reported. Blocks that are still open remain incomplete.
 
         Args:
             message: Text of the error.
             code: Code or type of the error.
-            request_id: Provider's name for the call.
-            details: `status`, the HTTP status, and `retry_after` in seconds, where the error has them.
+            request_id: Id that the provider assigned to the model call.
+            details: HTTP status (`status`) and waiting time in seconds (`retry_after`), if the error has them.
 
         """
         message = self._redact(as_text(message)) or "an error without a message"
@@ -201,7 +205,7 @@ class ReplyBuilder:
 
     @property
     def has_calls(self) -> bool:
-        """True if the reply has tool calls."""
+        """True if at least one tool call has begun in the reply."""
         return any(isinstance(partial, PartialToolCall) for partial in self._partials.values())
 
     # -- blocks --------------------------------------------------------------------------------------------------
@@ -229,7 +233,10 @@ class ReplyBuilder:
         self.add_text(key, piece, PartialThinking)
 
     def add_tool_call(self, key: BlockKey, id: object = None, name: object = None, piece: str = "") -> None:
-        """Adds a piece to the argument text of a tool call. The first id and the first name count."""
+        """Adds a piece to the argument text of a tool call.
+
+        If several pieces have an id or a name, the call keeps the first id and the first name.
+        """
         partial = self._partials.get(key)
         if partial is None:
             if self.finish_reason is not None:
@@ -252,9 +259,9 @@ class ReplyBuilder:
         self._events.append(ToolUseDelta(partial.index, piece, arguments, arguments.length))
 
     def replace_text(self, key: BlockKey, text: str) -> None:
-        """Replaces the pieces of an open text or thinking block, where the provider repeats the complete text.
+        """Replaces the text of an open text or thinking block by the complete text that the provider repeats.
 
-        If the text continues the pieces so far, the new end is reported as a delta.
+        If the complete text only extends the earlier pieces, a delta event reports the additional end.
         """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialText) or partial.closed:
@@ -265,7 +272,13 @@ class ReplyBuilder:
             self._events.append(partial.delta(partial.index, text[len(before) :]))
 
     def replace_arguments(self, key: BlockKey, arguments: object) -> None:
-        """Replaces the arguments of a tool call that has begun, by an object or by its text."""
+        """Replaces the arguments of a tool call that has begun.
+
+        Args:
+            key: Key of the tool call.
+            arguments: Arguments as an object or as JSON text.
+
+        """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialToolCall):
             return
@@ -276,42 +289,49 @@ class ReplyBuilder:
             partial.arguments.add(text)
 
     def get_arguments(self, key: BlockKey) -> str:
-        """Returns the argument text of a tool call so far."""
+        """Returns the part of a tool call's argument text that has arrived."""
         partial = self._partials.get(key)
         return partial.arguments.text if isinstance(partial, PartialToolCall) else ""
 
     def has_complete_arguments(self, key: BlockKey) -> bool:
-        """Returns True if the arguments of a tool call so far are one JSON object. Repeated calls are cheap.
+        """Returns True if the arguments of a tool call that have arrived form one JSON object.
 
-        An empty object does not count unless it arrived as text: some servers send it before the arguments.
+        An empty object counts only if it arrived as text, because some servers send `{}` before the arguments.
+        Repeated calls are cheap.
         """
         partial = self._partials.get(key)
         return isinstance(partial, PartialToolCall) and (bool(partial.input) or partial.arguments.is_object)
 
     def get_call_id(self, key: BlockKey) -> str:
-        """Returns the id of a tool call, or an empty text before it arrives."""
+        """Returns the id of a tool call, or an empty string if the id has not arrived."""
         partial = self._partials.get(key)
         return partial.id if isinstance(partial, PartialToolCall) else ""
 
     def add_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Adds a complete block. A key that is in use is ignored."""
+        """Adds a complete block. Does nothing if another block already has the key."""
         if self.finish_reason is None and key not in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
     def replace_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Replaces a block that turns out to be something else. It keeps its index."""
+        """Replaces a block by a block of another type. The new block has the index of the old block."""
         if self.finish_reason is None and key in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 
     def add_state(self, key: BlockKey, **state: Any) -> None:
-        """Adds opaque state to a block: fields of OpaqueState except issuer, model and prefix. The last counts."""
+        """Adds fields of `OpaqueState` to a block. A later value of a field replaces the earlier value.
+
+        The fields `issuer`, `model` and `prefix` cannot be passed, because the builder sets them.
+        """
         partial = self._partials.get(key)
         if partial is not None:
             fields = {name: make_json_safe(value) for name, value in state.items() if value is not None}
             partial.state.update(fields)
 
     def add_metadata(self, key: BlockKey, **metadata: Any) -> None:
-        """Adds metadata to a block, such as `citations`. Lists are appended, other values replaced."""
+        """Adds metadata to a block, such as `citations`.
+
+        If the block already has a value of the same name, a list is extended, and any other value is replaced.
+        """
         partial = self._partials.get(key)
         if partial is None:
             return
@@ -321,11 +341,11 @@ class ReplyBuilder:
             partial.metadata[name] = [*cast("list[Any]", before), *value] if are_lists else value
 
     def has_block(self, key: BlockKey) -> bool:
-        """Returns True if a block has begun under a key."""
+        """Returns True if a block with this key has begun."""
         return key in self._partials
 
     def close(self, key: BlockKey) -> None:
-        """Closes a block, which is then complete."""
+        """Marks a block as complete. The block accepts no more pieces afterwards."""
         partial = self._partials.get(key)
         if partial is None or partial.closed:
             return
@@ -337,7 +357,7 @@ class ReplyBuilder:
             self._close_call(partial)
 
     def _add_half(self, partial: PartialBlock) -> None:
-        """Adds the replacement of half a character whose other half never came."""
+        """Adds a replacement character if the text ended with only one half of a surrogate pair."""
         piece = partial.take_half()
         if piece and isinstance(partial, PartialText):
             partial.pieces.append(piece)
@@ -370,7 +390,10 @@ class ReplyBuilder:
     # -- the message ---------------------------------------------------------------------------------------------
 
     def message(self) -> Msg:
-        """Returns the reply so far as a message. Without an end, the reply was interrupted or failed."""
+        """Returns the part of the reply that has arrived as a message.
+
+        If the reply has not ended, its finish reason is `interrupted`, or `error` after an error of the provider.
+        """
         partials = self._partials
         for partial in partials.values():
             if not partial.closed:
@@ -384,7 +407,11 @@ class ReplyBuilder:
         return Msg(self.name, blocks, "assistant", metadata={"reply": self._metadata()})
 
     def _end_open_blocks(self) -> None:
-        """Adds the end events of open texts. Open tool calls get no end; further calls in their text begin."""
+        """Adds end events for open text blocks.
+
+        Open tool calls get no end event, because they are incomplete. If an argument text contains several calls,
+        the calls after the first one get their start events here.
+        """
         for partial in [partial for partial in self._partials.values() if not partial.closed]:
             if isinstance(partial, PartialText):
                 self._events.append(partial.end(partial.index, partial.text))
@@ -407,7 +434,7 @@ class ReplyBuilder:
 
 
 def _clean_object(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object whose strings UTF-8 can encode."""
+    """Returns a JSON object in which lone surrogates are replaced, so that UTF-8 can encode every string."""
     try:
         to_json(value)
     except ValueError:

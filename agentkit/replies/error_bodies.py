@@ -1,4 +1,4 @@
-"""`Failure`: what an error body, or an error of an SDK, says about a failed model call."""
+"""`Failure`: details of a failed model call, parsed from the body of an error response."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from agentkit.reprs import bounded_repr
 __all__ = ["Failure", "LONGEST_WAIT", "parse_failure", "reported_error"]
 
 LONGEST_WAIT = 1e9
-"""Seconds. A longer `retry_after` is ignored."""
+"""Maximum `retry_after` in seconds. A longer waiting time is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Facts about a failed model call. Invalid values of a field become None.
+    """Details of a failed model call. A value that is invalid for its field becomes None.
 
     Attributes:
-        message: Text of the provider or of the transport.
-        status: HTTP status. None without a reply, or for an error within a stream.
-        code: Code or type of the error, in the provider's words.
-        request_id: Provider's name for the call.
-        retry_after: Seconds to wait before the next attempt.
-        network: True if no reply arrived.
-        param: Part of the request that the provider names.
-        advice: Advice to the user. None: the advice of the error class.
+        message: Error text from the provider or from the HTTP client.
+        status: HTTP status. None if no response arrived, or if the error arrived as an event of a stream.
+        code: Code or type of the error, as the provider spells it. None if the error has none.
+        request_id: Id that the provider assigned to the model call. None if unknown.
+        retry_after: Seconds to wait before the next attempt. None if the provider names no time.
+        network: True if no response arrived.
+        param: Part of the request that the provider blames for the error. None if it names no part.
+        advice: Advice to the user. None means the advice of the error class that is raised.
 
     """
 
@@ -56,26 +56,27 @@ class Failure:
 
 
 def _clean_text(value: object) -> str | None:
-    """Returns a value of an error body as a text that UTF-8 can encode. Other types become their JSON text."""
+    """Returns a value from an error body as text that UTF-8 can encode. A value that is not text becomes JSON."""
     if value is None or isinstance(value, str):
         return as_text(value) or None
     return to_json(value, fallback=str, inf_nan_mode="constants").decode()
 
 
 def reported_error(text: str) -> MessageError:
-    """Returns the exception for a reply that is an error of the provider."""
+    """Returns the exception to raise if the provider sent an error instead of a reply."""
     return MessageError("reply", f"the provider reports an error: {text}", "Pass the reply of a successful call.")
 
 
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
-    """Parses the error in a body, in any of the providers' formats. Returns None for a body without an error.
+    """Parses the error in a response body. Returns None if the body contains no error.
 
-    The formats are `{"error": {message, code | type | status, param}}`, also with `"type": "error"` or in a list,
-    `{"error": text}`, `{"code", "message", "request_id"}`, and `{"message"}` if the status is an error.
+    Most providers send an object `error` with a `message` and a `code`, `type` or `status`. This object may also
+    be in a list, or be a plain text. DashScope sends `code`, `message` and `request_id` at the top level. A body
+    with only a `message` is an error if `status` is an error status.
 
     Args:
-        body: Parsed JSON of a reply or of an event.
-        status: HTTP status of the reply, if there is one.
+        body: Parsed JSON of a response or of an event.
+        status: HTTP status of the response. None if there is no status, as for an event of a stream.
 
     Example:
         >>> parse_failure({"error": {"message": "no such model", "code": 404}})
@@ -102,7 +103,7 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
 def _parse_fields(error: dict[str, Any], body: dict[str, Any], status: int | None) -> Failure:
     number = error.get("code")
     if status is None and isinstance(number, int) and 400 <= number < 600:
-        status = number  # vLLM and Google use the HTTP status as the code
+        status = number  # vLLM and Google send the HTTP status as the code
     names = (number if isinstance(number, str) else None, error.get("type"), error.get("status"))
     code = next((name for name in names if isinstance(name, str) and name), None)
     message = _get_text(error, "message") or code or ""

@@ -1,18 +1,18 @@
-"""Events of a streamed reply, the same for every provider.
+"""Events of a streamed reply. All providers' streams are converted to these events.
 
     MessageStart
     TextStart       TextDelta*       TextEnd        a text block
     ThinkingStart   ThinkingDelta*   ThinkingEnd    a thinking block
     ToolUseStart    ToolUseDelta*    ToolUseEnd     a tool call
     MediaEvent      OpaqueEvent                     a block that arrives in one piece
-    UsageEvent                                      tokens so far; the last one counts
+    UsageEvent                                      token counts; each event replaces the previous counts
     ErrorEvent                                      an error that the provider reported
     MessageEnd                                      end of the reply; only a UsageEvent may follow
 
-`index` numbers the blocks in the order in which they begin. Several blocks may be open at the same time. Each
-block ends once, except a tool call in which the stream broke off. A tool call that the provider runs by itself
-gets an OpaqueEvent. Where a finish reason arrives together with content, MessageEnd follows when no more content
-comes.
+`index` numbers the blocks in the order in which the blocks begin. Several blocks may be open at the same time.
+Each block gets one end event, except a tool call in which the stream broke off. A tool call that the provider runs
+by itself, such as a web search, gets an `OpaqueEvent`. `MessageEnd` follows after all content, even if the
+provider sends the finish reason earlier.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class MessageStart:
-    """Start of the reply. `id` and `model` are None if the provider reports them later."""
+    """Start of the reply. `id` or `model` is None if the provider has not sent the value by then."""
 
     id: str | None = None
     model: str | None = None
@@ -124,7 +124,7 @@ class ThinkingEnd:
 
 @dataclass(slots=True)
 class ToolUseStart:
-    """Start of a tool call. `id` or `name` is empty if it arrives later; `ToolUseEnd` has both."""
+    """Start of a tool call. `id` or `name` is empty if the value arrives later. `ToolUseEnd` has both values."""
 
     index: int
     id: str
@@ -136,7 +136,7 @@ class ToolUseStart:
 
 @dataclass(slots=True)
 class ToolUseDelta:
-    """Piece of the argument text of a tool call. `length` is the length of the text so far."""
+    """Piece of a tool call's argument text. `length` is the number of characters of the text, with this piece."""
 
     index: int
     text: str
@@ -148,16 +148,16 @@ class ToolUseDelta:
 
     @property
     def input(self) -> dict[str, Any]:
-        """Arguments so far, as far as they can be parsed. Do not change the object.
+        """Arguments that can be parsed from the text so far. Do not modify the dict, because events share it.
 
-        Long arguments are parsed at intervals, so the last few percent of the text may be missing.
+        Long arguments are parsed only at intervals, so the last few percent of the text may be missing.
         """
         return self.arguments.partial(self.length)
 
 
 @dataclass(slots=True)
 class ToolUseEnd:
-    """End of a tool call. `block` is the block of the message."""
+    """End of a tool call. `block` is the complete tool call, as the message contains it."""
 
     index: int
     block: ToolUseBlock
@@ -179,7 +179,7 @@ class MediaEvent:
 
 @dataclass(slots=True)
 class OpaqueEvent:
-    """Opaque block, such as a search that the provider ran by itself."""
+    """Block that only the provider's own wire format can express, such as a web search that the provider ran."""
 
     index: int
     block: OpaqueBlock
@@ -190,7 +190,7 @@ class OpaqueEvent:
 
 @dataclass(slots=True)
 class UsageEvent:
-    """Tokens that the provider has reported so far."""
+    """Token counts that the provider has reported so far."""
 
     usage: Usage
     type: Literal["usage"] = "usage"
@@ -200,7 +200,7 @@ class UsageEvent:
 
 @dataclass(slots=True)
 class ErrorEvent:
-    """Error that the provider reported within the stream. Earlier blocks stay valid."""
+    """Error that the provider reported within the stream. Blocks that arrived before remain valid."""
 
     message: str
     code: str | None = None
@@ -211,7 +211,7 @@ class ErrorEvent:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """End of the reply. `native` is the finish reason in the provider's words."""
+    """End of the reply. `native` is the finish reason as the provider spells it."""
 
     finish_reason: FinishReason
     native: str | None = None

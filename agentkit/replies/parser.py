@@ -1,6 +1,7 @@
-"""`StreamParserBase`: the base class of the parsers that read a provider's native replies.
+"""`StreamParserBase`: base class of the parsers that convert a provider's native replies to messages.
 
-A parser reads a reply in events or as a complete object, and returns a `Msg`. It does no I/O and needs no SDK.
+A parser accepts a reply as a sequence of stream events or as one complete object, and returns a `Msg`. Parsers do
+no I/O and need no SDK.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from agentkit.replies.stream_opening import StreamOpening
 
 __all__ = ["ParserOptions", "StreamParserBase"]
 
-_TOO_DEEP = "JSON that is nested too deeply"
+_TOO_DEEP = "the JSON is nested too deeply"
 _BYTES = (bytes, bytearray, memoryview)
 
 
 class ParserOptions(TypedDict, total=False):
-    """Options of a parser, all about the model call that it belongs to.
+    """Options of a parser. They describe the model call to which the reply belongs.
 
     Attributes:
-        request: Request that the reply answers. Thinking keeps its digest as prefix. The digest also identifies
-            the turn in ids that the parser creates for tool calls without one.
+        request: Request that the reply answers. Thinking blocks store a digest of the request as `prefix`. If the
+            provider sends a tool call without an id, the created id also depends on the digest.
         name: Speaker of the message. The default is `assistant`.
-        tool_names: `plan.tool_names`: tool names of the conversation by their spelling in the request.
+        tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
+            `plan.tool_names`.
         redact: Function that removes credentials from the text of an error.
 
     """
@@ -46,11 +48,11 @@ class ParserOptions(TypedDict, total=False):
 
 
 class StreamParserBase(ABC):
-    """Base class of the parsers of one provider's replies. A parser reads one reply.
+    """Base class of the parsers of native replies. One parser object parses one reply.
 
-    `feed` takes native events, or raw bytes of the stream that may be split anywhere. It returns the events of
-    `agentkit.replies.events`. `finish` returns the message so far, even if the stream broke off. A stream gives
-    the message that `parse_response` returns for the complete reply.
+    `feed` accepts native events, or the raw bytes of the stream, split anywhere. It returns events of the types in
+    `agentkit.replies.events`. `finish` returns the message, even if the stream broke off. For a complete stream,
+    this message equals the message that `parse_response` returns for the complete reply.
 
         parser = AnthropicStreamParser(request=request)
         for chunk in chunks:
@@ -58,19 +60,21 @@ class StreamParserBase(ABC):
                 ...
         reply = parser.finish()
 
-    A subclass sets the class attributes and reads native events and replies into `self.reply`. If the stream has a
-    last event, the subclass sets `is_complete` at that event. A ModelStream then stops reading.
+    A subclass sets the class attributes, and adds the content of native events and replies to `self.reply`. If a
+    specific event ends the stream, the subclass sets `is_complete` when this event arrives. A `ModelStream` then
+    stops reading.
 
     Attributes:
         provider: Name of the provider.
-        issuer: Issuer of the opaque state in the replies.
-        layout: Keys of the requests that the replies answer.
-        binds_thinking: True if the provider accepts thinking only after an unchanged prefix.
-        raw_arguments: True if replies carry tool arguments as text. `raw_input` then keeps the text.
-        json_lines: True if the stream has one JSON value on each line, and no server-sent events.
-        request: Request that the reply answers, if it was passed.
+        issuer: System that signs or encrypts the opaque state in the replies.
+        layout: Names of the keys in the provider's requests.
+        binds_thinking: True if the provider accepts its thinking back only while the request before the thinking
+            is unchanged.
+        raw_arguments: True if replies contain tool arguments as text. `raw_input` then stores the text.
+        json_lines: True if the stream has one JSON value on each line instead of server-sent events.
+        request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
-        is_complete: True after the last event of the stream. Some streams have no such event.
+        is_complete: True after the event that ends the stream. Remains False if the stream has no such event.
 
     Raises:
         OptionError: If an option is unknown or invalid.
@@ -90,7 +94,7 @@ class StreamParserBase(ABC):
         check_text("name", name)
         request = options.get("request")
         if request is not None and not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            reason = f"expected a request (mapping), got {type(request).__name__}"
+            reason = f"expected a request as a mapping, got {type(request).__name__}"
             raise OptionError("request", reason, "Pass plan.request.")
         check_option("tool_names", options.get("tool_names"), Mapping | None)
         self.request: Mapping[str, Any] | None = request
@@ -112,28 +116,28 @@ class StreamParserBase(ABC):
 
     @abstractmethod
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one native event, as JSON values, into `self.reply`."""
+        """Adds the content of one native event to `self.reply`. The event consists of JSON values."""
 
     @abstractmethod
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete native reply, as JSON values, into `self.reply`."""
+        """Adds the content of a complete native reply to `self.reply`. The reply consists of JSON values."""
 
     def read_done(self) -> None:  # noqa: B027 - most streams end with an event of the provider
-        """Reads the end mark `data: [DONE]`."""
+        """Handles the mark `data: [DONE]`, with which some providers end a stream. Does nothing by default."""
 
     def close(self) -> None:  # noqa: B027 - most providers need nothing here
-        """Completes `self.reply` when no more events will come."""
+        """Completes `self.reply` after the last event. Does nothing by default."""
 
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Returns a complete reply as a message.
+        """Parses a complete native reply and returns the message.
 
         Args:
-            reply: Native reply: an object of the SDK, its dict, or its JSON text.
-            **options: Options of the parser: see ParserOptions.
+            reply: Native reply as an SDK object, a dict, or JSON text.
+            **options: Options of the parser, as described by `ParserOptions`.
 
         Raises:
-            MessageError: If `reply` is not a reply of this provider. An error of the provider raises it too.
+            MessageError: If `reply` is not a reply of this provider, or is an error response.
 
         """
         parser = cls(**options)
@@ -148,17 +152,17 @@ class StreamParserBase(ABC):
             raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
 
     def feed(self, chunk: object) -> list[StreamEvent]:
-        """Returns the events that a chunk of the stream completes.
+        """Parses the next chunk of the stream. Returns the events that are complete after this chunk.
 
         Args:
-            chunk: Native event, as an object of the SDK or its dict, or raw bytes of the stream.
+            chunk: Native event as an SDK object or a dict, or raw bytes of the stream.
 
         Raises:
-            MessageError: If the chunk is not part of any stream, or if `finish` was called before.
+            MessageError: If the chunk is neither an event nor bytes, or if `finish` was called before.
 
         """
         if self._msg is not None:
-            raise MessageError("chunk", "the reply is finished", "Create a parser for each reply.")
+            raise MessageError("chunk", "`finish` was already called", "Create a new parser for each reply.")
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
         if isinstance(chunk, _BYTES):
@@ -168,7 +172,10 @@ class StreamParserBase(ABC):
         return self.reply.drain()
 
     def finish(self) -> Msg:
-        """Returns the message so far. The finish reason shows if the stream broke off."""
+        """Ends the parsing and returns the message.
+
+        If the stream broke off, the message has the content that arrived, and its finish reason is `interrupted`.
+        """
         if self._msg is None:
             if self._opening is not None:
                 self._read_body(self._opening.pending)
@@ -179,17 +186,17 @@ class StreamParserBase(ABC):
         return self._msg
 
     def drain(self) -> list[StreamEvent]:
-        """Returns the events of `finish`: the ends of open blocks and of the message."""
+        """Returns the last events, which `finish` creates: the ends of open blocks and the end of the message."""
         return self.reply.drain()
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens that the provider has reported so far."""
+        """Token counts that the provider has reported so far. None before the first report."""
         return self.reply.usage
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Reason of the end. None while the reply goes on."""
+        """Finish reason of the reply. None until the reply ends."""
         return self.reply.finish_reason
 
     def _feed_bytes(self, piece: bytes) -> None:
@@ -202,7 +209,7 @@ class StreamParserBase(ABC):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Reads the complete stream as one JSON object, or else as events."""
+        """Parses the complete stream as one JSON object. If the stream is not one object, parses it as events."""
         self._opening = None
         try:
             body = reply_to_json(text)
@@ -225,7 +232,7 @@ class StreamParserBase(ABC):
             self.reply.fail(_TOO_DEEP)
 
     def _read_data(self, data: bytes, *, is_last: bool = False) -> None:
-        """Reads the data of one event. An incomplete last event is ignored: the stream broke off in it."""
+        """Parses the data of one event. Ignores an incomplete last event, because the stream broke off there."""
         event: dict[str, Any] | None
         try:
             event = parse_json(data)
@@ -245,7 +252,7 @@ class StreamParserBase(ABC):
     def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
             reason = f"expected an event, got {type(event).__name__}"
-            raise MessageError("chunk", reason, "Pass a dict, or bytes.")
+            raise MessageError("chunk", reason, "Pass the event as a dict, or raw bytes.")
         try:
             self.read_event(event)
         except RecursionError:

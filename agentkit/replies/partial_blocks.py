@@ -1,4 +1,4 @@
-"""Partial blocks: the blocks of a reply while their pieces arrive."""
+"""`PartialBlock` and its subclasses: blocks of a reply whose pieces are still arriving."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = [
 
 
 class PartialBlock:
-    """Block of a reply that may still change.
+    """Block of a reply that may be incomplete.
 
     Attributes:
         index: Number of the block, in the order in which the blocks began.
-        state: Opaque state of the block: fields of OpaqueState.
+        state: Opaque state of the block, by the names of the fields of `OpaqueState`.
         metadata: Metadata of the block.
-        closed: True if the block takes no more pieces.
+        closed: True if the block accepts no more pieces.
 
     """
 
@@ -49,7 +49,10 @@ class PartialBlock:
         self._half = ""  # first half of a surrogate pair that was split between two pieces
 
     def clean(self, piece: str) -> str:
-        """Returns a piece that UTF-8 can encode. Half a character at its end waits for the next piece."""
+        """Returns a piece of text that UTF-8 can encode.
+
+        If the piece ends with half of a surrogate pair, this half is removed and added to the next piece.
+        """
         if piece.isascii() and not self._half:
             return piece
         piece, self._half = self._half + piece, ""
@@ -58,18 +61,21 @@ class PartialBlock:
         return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def clean_all(self, text: str) -> str:
-        """Returns a text, which replaces all pieces so far, as `clean` does."""
+        """Cleans a text that replaces all earlier pieces. Discards a stored half of a surrogate pair."""
         self._half = ""
         return self.clean(text)
 
     def take_half(self) -> str:
-        """Removes half a character whose other half never came. Returns its replacement, or an empty text."""
+        """Removes the stored half of a surrogate pair, and returns U+FFFD in its place.
+
+        Returns an empty string if no half is stored.
+        """
         half, self._half = self._half, ""
         return as_text(half, f"reply.content[{self.index}]")
 
 
 class PartialText(PartialBlock):
-    """Text or thinking in pieces. The class attributes are the types of its events."""
+    """Incomplete text or thinking block. The class attributes are the types of the events for the block."""
 
     __slots__ = ("pieces",)
 
@@ -83,12 +89,12 @@ class PartialText(PartialBlock):
 
     @property
     def text(self) -> str:
-        """Text so far."""
+        """Text that has arrived."""
         return "".join(self.pieces)
 
 
 class PartialPlainText(PartialText):
-    """Text block in pieces."""
+    """Incomplete text block."""
 
     __slots__ = ()
     start = TextStart
@@ -97,7 +103,7 @@ class PartialPlainText(PartialText):
 
 
 class PartialThinking(PartialText):
-    """Thinking block in pieces."""
+    """Incomplete thinking block."""
 
     __slots__ = ()
     start = ThinkingStart
@@ -106,14 +112,14 @@ class PartialThinking(PartialText):
 
 
 class PartialToolCall(PartialBlock):
-    """Tool call in pieces.
+    """Incomplete tool call.
 
     Attributes:
-        id: Id of the call. Empty until it arrives.
-        name: Name of the tool. Empty until it arrives.
-        arguments: Argument text so far.
-        input: Arguments as an object. None if the provider sends text.
-        blocks: Tool calls that the complete text contains. Empty before the call is closed.
+        id: Id of the call. Empty until the id arrives.
+        name: Name of the tool. Empty until the name arrives.
+        arguments: Argument text that has arrived.
+        input: Arguments as an object. None if the provider sends the arguments as text.
+        blocks: Tool calls that the argument text contains, usually one. Empty until the call is closed.
 
     """
 
@@ -129,7 +135,7 @@ class PartialToolCall(PartialBlock):
 
 
 class CompleteBlock(PartialBlock):
-    """Block that arrived in one piece. Its state and metadata may arrive later."""
+    """Block that arrived in one piece. The opaque state and the metadata of the block may arrive later."""
 
     __slots__ = ("block",)
 

@@ -1,4 +1,4 @@
-"""`EventBytes`: the events in the raw bytes of a stream."""
+"""`EventBytes`: decoder that splits the raw bytes of a stream into events."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_STARTS = frozenset((b"{", b"["))
 
 MAX_EVENT_BYTES = 1 << 27
-"""Maximum bytes of one event of a stream. A base64 image or audio has about 30 million."""
+"""Maximum size of one event in bytes. An event with base64 media may have about 30 million bytes."""
 
 
 def check_event_size(size: int) -> None:
-    """Raises MessageError if an event has more than MAX_EVENT_BYTES bytes."""
+    """Raises `MessageError` if the size of an event exceeds `MAX_EVENT_BYTES`."""
     if size > MAX_EVENT_BYTES:
         reason = f"an event of the stream has more than {MAX_EVENT_BYTES:,} bytes"
-        raise MessageError("reply", reason, "Check the server: it sends no line breaks.")
+        raise MessageError("reply", reason, "Check that the server ends each event with a line break.")
 
 
 class EventBytes:
-    r"""Incremental decoder of server-sent events, or of JSON values on one line each.
+    r"""Incremental decoder of a stream of server-sent events or of newline-delimited JSON.
 
-    The bytes may be split anywhere: within a character, a line, or an event. Comments, ids and retry times are
-    ignored (HTML Standard, 9.2.6: Interpreting an event stream).
+    The bytes may be split anywhere, even within a character or a line. The decoder ignores comments, ids and retry
+    times (HTML Standard, 9.2.6: Interpreting an event stream).
 
     Example:
         >>> decoder = EventBytes()
@@ -35,16 +35,16 @@ class EventBytes:
     """
 
     def __init__(self) -> None:
-        self._incomplete: list[bytes] = []  # pieces of the unfinished last line
+        self._incomplete: list[bytes] = []  # pieces of the last line, whose end has not arrived
         self._data: list[bytes] = []  # data lines of the current event
         self._size = 0  # bytes of the current event
         self._started = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Returns the data of the events that end within a piece of the stream.
+        """Returns the data of each event that is complete after this piece of the stream.
 
         Raises:
-            MessageError: If an event has more than MAX_EVENT_BYTES bytes.
+            MessageError: If an event has more than `MAX_EVENT_BYTES` bytes.
 
         """
         self._size += len(piece)
@@ -60,12 +60,12 @@ class EventBytes:
             piece = self._skip_mark(piece)
         if self._incomplete:
             if b"\n" not in piece and b"\r" not in piece and not self._incomplete[-1].endswith(b"\r"):
-                self._incomplete.append(piece)  # pieces are joined once, when the line ends
+                self._incomplete.append(piece)  # the pieces of a line are joined once, when the line ends
                 return []
             piece = b"".join((*self._incomplete, piece))
             self._incomplete = []
         lines = piece.splitlines()  # `bytes.splitlines` splits only at \n, \r and \r\n
-        if lines and not piece.endswith(b"\n"):  # a final \r may be the first half of a line break
+        if lines and not piece.endswith(b"\n"):  # a final \r may be the first half of \r\n
             self._incomplete = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
         events: list[bytes] = []
         data = self._data
@@ -81,13 +81,13 @@ class EventBytes:
         return events
 
     def finish(self) -> list[bytes]:
-        """Returns the last event if the stream ended without the blank line after it."""
+        """Ends the stream. Returns the data of the last event if the blank line after this event is missing."""
         incomplete, self._incomplete = b"".join(self._incomplete).rstrip(b"\r"), []
         self._started = True
         return self.feed(incomplete + b"\n\n")
 
     def _skip_mark(self, piece: bytes) -> bytes:
-        """Returns the first bytes without a byte order mark, or no bytes while they may be a part of one."""
+        """Removes a byte order mark from the first bytes. Returns no bytes while the mark may be incomplete."""
         piece, self._incomplete = b"".join((*self._incomplete, piece)), []
         if len(piece) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(piece):
             self._incomplete = [piece]

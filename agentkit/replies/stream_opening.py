@@ -1,4 +1,4 @@
-"""`StreamOpening`: the first bytes of a stream, buffered until they are recognized as events."""
+"""`StreamOpening`: buffer for the first bytes of a stream, which detects if they are events or one JSON object."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class StreamOpening:
-    """First bytes of a stream, which may turn out to be one JSON object.
+    """Buffer for the first bytes of a stream, used until the format of the stream is known.
 
-    A server may answer a request for a stream with one JSON object: an error, or a complete reply. The object may
-    span several lines, or one line that looks like the first of many events.
+    Some servers answer a request for a stream with one JSON object: an error, or a complete reply. Such an object
+    may look like the first event of a stream of JSON lines, so more bytes are needed to decide.
 
     Attributes:
-        is_over: True after the bytes were recognized as events.
+        is_over: True after the buffered bytes were recognized as events.
 
     """
 
@@ -28,17 +28,17 @@ class StreamOpening:
         self._json_lines = json_lines
         self._pieces: list[bytes] = []
         self._size = 0
-        self._is_json = False  # True if the first bytes begin like JSON
-        self._is_body = False  # True if the first line is not an event
-        self._has_line = False  # True if the first line is a JSON value, and only white space follows
+        self._is_json = False  # True if the stream begins with { or [
+        self._is_body = False  # True if the first line is not an event, so that the stream is one JSON object
+        self._has_line = False  # True if a line with a JSON value has arrived, and only white space after it
 
     @property
     def pending(self) -> bytes:
-        """Bytes so far."""
+        """Bytes that are buffered."""
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:
-        """Returns all bytes so far if they are recognized as events. Returns no bytes before."""
+        """Adds a piece to the buffer. Returns all buffered bytes if they are events, else no bytes."""
         self._pieces.append(piece)
         self._size += len(piece)
         check_event_size(self._size)
@@ -54,7 +54,7 @@ class StreamOpening:
         return text if self.is_over else b""
 
     def _is_events(self, text: bytes) -> bool:
-        """Returns True if a text that begins like JSON is a sequence of events, as far as its first line shows."""
+        """Returns True if a text that begins with JSON consists of events, as far as its first line shows."""
         line, line_break, suffix = text.partition(b"\n")
         try:
             event = parse_json(line)

@@ -1,7 +1,7 @@
-"""`ToolCallIndex`: finds the tool call that each entry of a streamed list of tool calls belongs to.
+"""`ToolCallIndex`: finds the tool call to which each piece of a stream belongs.
 
-An entry begins or continues a tool call. Servers mark entries with an index, with the id of the tool call, with
-both, or with neither.
+In a stream, each event has a list of entries. An entry begins a tool call or continues an earlier tool call.
+Servers identify the tool call by an index, by its id, by both, or by neither.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["ToolCallIndex"]
 
 
 class ToolCallIndex:
-    """Index of the tool calls of one reply. It assigns their keys in the `ReplyBuilder`.
+    """Index of the tool calls of one reply. The index assigns each tool call its key in the `ReplyBuilder`.
 
-    Iteration yields the keys in the order of the message: by index, then by arrival.
+    Iteration yields the keys in the order of the tool calls in the message: by index, then by arrival.
 
     In Chat Completions, entries are numbered by `index` (openai-python: ChoiceDeltaToolCall). Some servers omit
     the index, start at 1, leave gaps, or send 0 for all tool calls. Four rules cover these servers:
@@ -28,15 +28,15 @@ class ToolCallIndex:
 
     Args:
         reply: Builder of the reply.
-        group: First number of all keys. It orders the tool calls among the other blocks of the message.
+        group: First number of each key. It determines the position of the tool calls among the message's blocks.
     """
 
     def __init__(self, reply: ReplyBuilder, group: int) -> None:
         self._reply = reply
         self._group = group
-        self._keys: list[BlockKey] = []  # calls in order of arrival
+        self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # By index and id. The index None stands for the first call with the id.
+        # Keys by index and id. With None as the index: the key of the first tool call with the id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 
@@ -45,11 +45,14 @@ class ToolCallIndex:
 
     @property
     def last(self) -> BlockKey | None:
-        """Key of the last tool call of the message. None without tool calls."""
+        """Key of the last tool call in the message. None if the message has no tool call."""
         return max(self._keys, default=None)
 
     def begin(self, index: object = None) -> BlockKey:
-        """Begins a tool call and returns its key. A tool call without an index follows the latest one."""
+        """Begins a tool call and returns its key.
+
+        A tool call without an index gets a position directly after the most recent tool call.
+        """
         if type(index) is not int:
             key = (self._group, self._keys[-1][1] if self._keys else 0, len(self._keys))
         else:
@@ -58,19 +61,20 @@ class ToolCallIndex:
         return key
 
     def get_latest(self, index: object) -> BlockKey | None:
-        """Returns the key of the latest tool call at an index, or of the latest tool call if there is no index.
+        """Returns the key of the tool call that began most recently at an index, or None if there is none.
 
-        An entry without an id and a name continues this tool call. None if no tool call has begun there.
+        If `index` is not an int, the result is the most recent of all tool calls. An entry with neither id nor
+        name continues this tool call.
         """
         if type(index) is int:
             return self._by_index.get(index)
         return self._keys[-1] if self._keys else None
 
     def find(self, index: object, id: str, name: str, used: set[BlockKey]) -> BlockKey:
-        """Returns the key of the tool call that an entry belongs to. The entry may begin this tool call.
+        """Returns the key of the tool call to which an entry belongs. Begins a tool call if none matches.
 
         Args:
-            index: Index of the entry. Any value except an int means that the server sends no index.
+            index: Index of the entry. Any value that is not an int means that the server sends no index.
             id: Id of the tool call, or an empty string.
             name: Name of the tool, or an empty string.
             used: Keys of the earlier entries in the same event.
@@ -86,7 +90,7 @@ class ToolCallIndex:
         return key
 
     def _find_key(self, index: object, id: str, name: str, used: set[BlockKey]) -> BlockKey | None:
-        """Returns the key of the tool call that an entry continues. None if the entry begins a tool call."""
+        """Returns the key of the tool call that an entry continues, or None if the entry begins a tool call."""
         key = self._by_id.get((index if type(index) is int else None, id)) if id else None
         if key is not None:
             return None if self._has_other_name(key, name) else key
@@ -102,10 +106,10 @@ class ToolCallIndex:
         return self._by_id.get((None, id)) == key
 
     def _has_other_name(self, key: BlockKey, name: str) -> bool:
-        """Returns True if a name is not that of a tool call whose arguments are complete."""
+        """Returns True if a tool call has complete arguments, and the name of another tool than `name`."""
         return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
 
     def _is_complete(self, key: BlockKey) -> bool:
-        """Returns True if the arguments of a tool call have not begun, or seem to be complete."""
+        """Returns True if a tool call has no argument text yet, or if the text ends with a closing brace."""
         text = self._reply.get_arguments(key).rstrip()
         return not text or text.endswith("}")

@@ -1,7 +1,7 @@
-"""LangChain's messages as `Msg`, without LangChain installed.
+"""Conversion of LangChain messages to `Msg`. LangChain does not need to be installed.
 
-The input is a dump of any kind (`dumpd`, `messages_to_dict`, plain dicts, the state of a graph), or LangChain's
-objects. Start reading at `messages`; `blocks` has the table of content block types.
+The input is LangChain objects, or JSON values from `dumpd`, `messages_to_dict`, plain dicts or the state of a
+graph. Read the module `messages` first; the module `blocks` has the table of content block types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Blocks that LangChain stores outside a message's content, in `additional_kwargs`."""
+"""Loading of blocks that LangChain stores in `additional_kwargs` instead of the message content."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["AdditionalBlocks", "read_additional_blocks"]
 _READ_ALWAYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _READ_IF_FILLED: Final = ("reasoning", "audio", "tool_outputs")
 _WAITING_TYPES: Final = frozenset({"apply_patch_call", "computer_call", "mcp_approval_request"})
-"""Items of Responses that wait for an answer from the client: a reply ends with them."""
+"""Item types of OpenAI's Responses API that the application must answer. A reply ends with these items."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdditionalBlocks:
-    """Blocks of a message outside its content, by their position, and the keys that are no blocks.
+    """Blocks from the `additional_kwargs` of a message, grouped by their position in the message.
 
     Attributes:
-        before_content: Thinking, and items of tools that the service ran.
+        before_content: Thinking, and items of tools that the provider ran.
         after_content: Refusal and audio.
-        after_calls: Items of tools that wait for an answer from the client.
-        unread: Other keys of `additional_kwargs`.
+        after_calls: Items that the application must answer.
+        unread: Keys of `additional_kwargs` that contain no blocks, with their values.
     """
 
     before_content: tuple[Block, ...]
@@ -36,11 +36,11 @@ class AdditionalBlocks:
 
 
 def read_additional_blocks(message: dict[str, Any], place: str) -> AdditionalBlocks:
-    """Returns the blocks in `additional_kwargs`.
+    """Returns the blocks in the `additional_kwargs` of a LangChain message.
 
-    They are the refusal and the audio of Chat Completions (langchain-openai: `_convert_dict_to_message`), the
-    reasoning item and the tools' items of Responses in the older format ("v0", `_convert_to_v03_ai_message`), and
-    the thinking of DeepSeek, Qwen and Ollama.
+    For OpenAI's Chat Completions these are the refusal and the audio (langchain-openai:
+    `_convert_dict_to_message`). For the Responses API in the older format "v0" these are the reasoning item and
+    the items of tools (`_convert_to_v03_ai_message`). For DeepSeek, Qwen and Ollama this is the thinking.
     """
     fields, place = as_object(message.get("additional_kwargs")), f"{place}.additional_kwargs"
     content_types = {as_text(as_object(item).get("type")) for item in as_list(message.get("content"))}
@@ -70,7 +70,7 @@ def read_additional_blocks(message: dict[str, Any], place: str) -> AdditionalBlo
 
 
 def _reasoning_item(value: object) -> dict[str, Any]:
-    """Returns a reasoning item with its type, which LangChain may omit. Returns {} for any other value."""
+    """Adds the type to a reasoning item, because LangChain may omit it. Returns `{}` for any other value."""
     item = strip_indexes(value)
     if item.get("type", "reasoning") != "reasoning" or not item.keys() & {"summary", "encrypted_content", "id"}:
         return {}

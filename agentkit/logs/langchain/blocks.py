@@ -1,4 +1,4 @@
-"""Content blocks of LangChain's messages: the table of block types, LangChain's own and those of providers."""
+"""Readers that convert the content blocks of LangChain messages to message blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["ISSUERS", "read_block", "read_native_entry", "strip_indexes"]
 
 _Object: TypeAlias = dict[str, Any]
 _Reader: TypeAlias = Callable[[_Object, str, str], Block]
-"""Returns the block for an object, LangChain's name of the provider, and the place."""
+"""Function that converts a content block. Takes the block, LangChain's provider name and the block's place."""
 
 ISSUERS: Final = {
     "anthropic": "anthropic",
@@ -42,19 +42,19 @@ ISSUERS: Final = {
     "ollama": "ollama",
     "deepseek": "deepseek",
 }
-"""Issuer of a reply's opaque state, by LangChain's `response_metadata["model_provider"]`."""
+"""Issuers of opaque state, by the provider name in LangChain's `response_metadata["model_provider"]`."""
 
 _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""Wire format of content blocks that LangChain passes on unchanged. Google's parts have no type to pass on."""
+"""Wire formats by LangChain's provider name. LangChain stores unknown blocks of these providers unchanged."""
 
 _UNSENDABLE: Final = frozenset({"server_tool_call_chunk", "tool_call_chunk", "invalid_tool_call"})
-"""LangChain's own blocks that no provider accepts (langchain_core.messages.content)."""
+"""Block types that LangChain defines and no provider accepts (langchain_core.messages.content)."""
 
 
 def read_block(item: Any, provider: str, place: str) -> Block:
-    """Returns one item of a message's content as a block.
+    """Converts one item of a LangChain message's content to a block.
 
-    An unreadable item is an InvalidBlock; a type that the table lacks is an OpaqueBlock.
+    An unreadable item becomes an `InvalidBlock`. An item of an unknown type becomes an `OpaqueBlock`.
     """
     if isinstance(item, str):
         return TextBlock(item)
@@ -72,9 +72,9 @@ def read_block(item: Any, provider: str, place: str) -> Block:
 
 
 def strip_indexes(item: object) -> _Object:
-    """Returns an object without its stream index. Returns an empty dict for any other value.
+    """Removes the stream index from an object. Returns an empty dict if the value is not an object.
 
-    LangChain joins the pieces of a stream by these indexes, and no provider accepts them (langchain-openai:
+    LangChain uses the index to join the pieces of a stream. No provider accepts it (langchain-openai:
     `_pop_index_and_sub_index`).
     """
     block = {key: value for key, value in as_object(item).items() if key != "index"}
@@ -84,15 +84,16 @@ def strip_indexes(item: object) -> _Object:
 
 
 def read_native_entry(wire: str, entry: Any, place: str, following_id: str = "") -> Block:
-    """Returns the block that the loader of a provider returns for one entry of a log.
+    """Loads a message or item in a provider's wire format as a block, with the loader of this provider.
 
-    An unreadable entry is an InvalidBlock.
+    An unreadable entry becomes an `InvalidBlock`.
 
     Args:
         wire: Name of the provider.
-        entry: Entry in the provider's wire format.
+        entry: Message or item in the provider's wire format.
         place: Place of the entry in LangChain's log.
-        following_id: Id of the entry after this one, where the wire format binds the two.
+        following_id: Id of the next item. OpenAI accepts a reasoning item only before this next item. Empty if
+            there is no such item.
     """
     load = load_provider(wire).load_native
     entries = [entry, {"type": "item_reference", "id": following_id}] if following_id else [entry]
@@ -139,7 +140,7 @@ def _signed_state(issuer: str, signature: str) -> OpaqueState:
 
 
 def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
-    """Returns thinking of Anthropic or Google: LangChain has the same block type for both."""
+    """Reads thinking of Anthropic or Google, because LangChain has one block type for both."""
     state = _signed_state(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
     return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_metadata(block, "thinking", "signature"))
 
@@ -157,7 +158,7 @@ _REASONING_KEYS: Final = ("type", "id", "summary", "content", "encrypted_content
 
 
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
-    """Returns reasoning in LangChain's standard format, or an item of OpenAI, which has the same type."""
+    """Reads reasoning in LangChain's standard format, or a reasoning item of OpenAI, which has the same type."""
     if "summary" in block:
         item = {key: block[key] for key in _REASONING_KEYS if key in block}
         return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWING_ID)))
@@ -186,7 +187,7 @@ _SOURCE_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_t
 
 
 def _media(block: _Object, provider: str, place: str) -> Block:
-    """Returns a media item in LangChain's format 0 or 1, or in Anthropic's format with a `source`."""
+    """Reads a media block in the format of LangChain 0.x or 1.x, or in Anthropic's format with a `source`."""
     block_type = as_text(block.get("type"))
     if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
@@ -206,7 +207,11 @@ def _media(block: _Object, provider: str, place: str) -> Block:
 
 
 def _source(block: _Object, default_type: str) -> Source:
-    """Returns the source: `base64` or `url` (1.x), `source_type` with a value (0.x), or Anthropic's `source`."""
+    """Reads the source of a media block.
+
+    LangChain 1.x stores it under `base64` or `url`. LangChain 0.x names its key in `source_type`. Anthropic stores
+    an object under `source`.
+    """
     inner = as_object(block.get("source")) or block
     media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None
     data, text = as_text(inner.get("base64") or inner.get("data")), inner.get("text")
@@ -240,7 +245,7 @@ def _input_audio(block: _Object, provider: str, place: str) -> AudioBlock:
 
 
 def _file(block: _Object, provider: str, place: str) -> Block:
-    """Returns a file in LangChain's format, or in OpenAI's format with an inner object."""
+    """Reads a file in LangChain's format, or in OpenAI's format with an object under `file`."""
     inner = as_object(block.get("file"))
     if not inner:
         return _media(block, provider, place)
@@ -258,7 +263,7 @@ _OUTSIDE_RESULTS: Final = ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
 def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
-    """Returns a result in Anthropic's format, which LangChain puts into a human message."""
+    """Reads a tool result in Anthropic's format. LangChain allows such a result in a `HumanMessage`."""
     call_id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     content: object = block.get("content")
     if isinstance(content, str):
@@ -281,10 +286,11 @@ def _result_item(item: Any, provider: str, place: str) -> Any:
 
 
 def _server_tool(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Returns a call or a result of a tool that the provider ran, in Anthropic's wire format if it is Anthropic's.
+    """Reads the call or the result of a tool that the provider ran by itself, as an opaque block.
 
-    The inverse is `_convert_from_v1_to_anthropic` of langchain-anthropic. OpenAI's items remain blocks of
-    LangChain, which lack the status and the results of the items.
+    Anthropic's blocks are converted to Anthropic's wire format, as `_convert_from_v1_to_anthropic` of
+    langchain-anthropic does. Blocks of other providers stay in LangChain's format, because LangChain drops fields
+    that their wire formats require.
     """
     extras = as_object(block.get("extras"))
     if provider == "anthropic" and block["type"] == "server_tool_call":
@@ -309,7 +315,7 @@ def _server_tool_call(block: _Object, extras: _Object) -> _Object:
 
 
 def _non_standard(block: _Object, provider: str, place: str) -> Block:
-    """Returns the block of a provider that LangChain wraps."""
+    """Reads a provider's block that LangChain wrapped in a `non_standard` block."""
     value = block.get("value")
     is_block = isinstance(value, dict) and "type" in value
     return read_block(value, provider, place) if is_block else OpaqueBlock("langchain", block)
@@ -338,4 +344,4 @@ _READERS: Final[dict[str, _Reader]] = {
     "server_tool_result": _server_tool,
     "non_standard": _non_standard,
 }
-"""Readers by the type of a block."""
+"""Functions that read a content block of LangChain, by the type of the block."""

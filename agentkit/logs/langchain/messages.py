@@ -1,4 +1,4 @@
-"""Messages as LangChain dumps them: `dumpd`, `messages_to_dict`, or plain dicts with a type or a role."""
+"""`load_langchain`: loads messages dumped by LangChain as `dumpd`, `messages_to_dict` or plain dicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _CONTENT_KEYS: Final = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "additional_kwargs")
 _FORMATS: Final = "langchain anthropic openai openai-responses"
-"""Log formats with content blocks that LangChain passes on."""
+"""Log formats whose content blocks LangChain's messages may contain unchanged."""
 _READ_KEYS: Final = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
@@ -39,18 +39,20 @@ _READ_KEYS: Final = frozenset(
 def load_langchain(log: object) -> list[Msg]:
     """Returns the messages of a LangChain log.
 
-    Each message becomes one `Msg`. Tool calls come from `tool_calls`; a call that the content names has its
-    position in the content. A call whose arguments are broken JSON has their text as `raw_input`. The message of a
-    tool becomes a result: `status` sets `is_error`, and `artifact` becomes metadata. Usage and finish reason are
-    in `metadata["reply"]`. Other keys become metadata. A block that only one provider understands becomes an
-    OpaqueBlock. An unreadable block becomes an InvalidBlock.
+    Each message becomes one `Msg`. Tool calls are read from `tool_calls`. A call that also appears in the content
+    keeps its position there. If the arguments of a call are invalid JSON, `raw_input` has their text. A
+    `ToolMessage` becomes a message with a tool result, whose `is_error` depends on the `status`.
+
+    `metadata["reply"]` has the usage and the finish reason. All other keys, such as `artifact`, become metadata. A
+    block that only one provider understands becomes an `OpaqueBlock`. An unreadable block becomes an
+    `InvalidBlock`.
 
     Args:
-        log: Dump of any kind, or LangChain's objects: a list of messages, one message, or an object with
-            `messages`, such as the state of a graph.
+        log: LangChain objects or their JSON dump: a list of messages, one message, or an object with `messages`,
+            such as the state of a graph.
 
     Raises:
-        MessageError: The log is not LangChain's, or a message has blocks of another format.
+        MessageError: The log is not a LangChain log, or a message has blocks in an unsupported format.
     """
     state = make_json_safe(log, "log", _dump_object)
     items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
@@ -59,16 +61,16 @@ def load_langchain(log: object) -> list[Msg]:
 
 
 def _dump_object(value: Any) -> Any:
-    """Returns the dump of a message object, with default fields such as `type`."""
+    """Converts a LangChain object to a dict that includes default fields, such as `type`."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else value
 
 
 def _find_messages(state: dict[str, Any]) -> list[Any]:
-    """Returns the messages of one object: a state, a prompt value, or one message."""
+    """Returns the messages in a graph state or a prompt value. A single message is returned as a list."""
     for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
-            check_log_request({"system": inner.get("system")}, ())  # the state of a graph may have any other keys
+            check_log_request({"system": inner.get("system")}, ())  # a graph state may have any other keys
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
@@ -76,7 +78,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
 
 
 def _unwrap(item: Any) -> dict[str, Any]:
-    """Returns a message as one dict with its `type`. Returns an empty dict for any other value."""
+    """Converts a message in any of LangChain's formats to one flat dict. Returns `{}` if it is not a message."""
     if isinstance(item, str):
         return {"type": "human", "content": item}
     if isinstance(item, list):
@@ -95,7 +97,10 @@ def _unwrap(item: Any) -> dict[str, Any]:
 
 
 def _message_type(message: dict[str, Any]) -> str:
-    """Returns the type of a message: `ai` for `AIMessage` and `AIMessageChunk`, the role for a chat message."""
+    """Returns the type of a message in short form, such as `ai` for `AIMessage` and for `AIMessageChunk`.
+
+    A `ChatMessage` has no type of this kind, so its role is returned.
+    """
     name = as_text(message.get("type")) or as_text(message.get("role"))
     message_type = name.removesuffix("Chunk").removesuffix("Message").lower()
     return as_text(message.get("role")) if message_type == "chat" else message_type
@@ -168,11 +173,11 @@ _REASONS: Final = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
 }
-"""Finish reasons of the providers, which LangChain passes on."""
+"""Finish reasons by their lower-case names at the providers. LangChain stores the providers' names unchanged."""
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the other keys of a message. Model, usage and finish reason of a reply are under `reply`."""
+    """Returns the metadata of a message: `reply` with model, usage and finish reason, and all unread keys."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:

@@ -1,4 +1,4 @@
-"""OpenAI's output items in LangChain's content: joins the parts of reasoning items, and finds the ids of items."""
+"""Restores OpenAI's reasoning items, which LangChain splits into several blocks, and the ids of output items."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ToolUseBlock
 __all__ = ["FOLLOWING_ID", "add_item_id", "join_reasoning"]
 
 FOLLOWING_ID: Final = "id_of_following_item"
-"""Key of a joined reasoning item for the id of the item after it."""
+"""Key of a restored reasoning item under which the id of the next item is stored."""
 
 _OPENAI: Final = frozenset({"openai", "azure_openai"})
 _GENERATED_PREFIX: Final = "lc_"  # prefix of ids that LangChain creates for blocks without an id
 _CALL_TYPES: Final = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
-"""Blocks with the call's `id`; the item's id is in `extras` (langchain-core: `_convert_to_v1_from_responses`)."""
+"""Block types whose `id` is the id of the tool call.
+
+These blocks have the id of OpenAI's output item in `extras` (langchain-core: `_convert_to_v1_from_responses`).
+"""
 
 
 def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
-    """Yields the items of a content, each with its index and the id to send back with it.
+    """Yields the items of a message's content. Each item comes with its index and the id to send back.
 
-    Version 1 of LangChain's content splits a reasoning item into blocks with the same id. They are joined to one
-    item, at the index of the first, with the id of the item after it under `FOLLOWING_ID`. Only OpenAI's items
-    after a reasoning item have an id to send back. The id of any other item is an empty string.
+    Version 1 of LangChain's content splits a reasoning item into several blocks with the same id. This function
+    joins them to one item at the index of the first block. The joined item has the id of the next item under
+    `FOLLOWING_ID`. Only items after a reasoning item have an id to send back, because OpenAI binds the reasoning
+    to them. For any other item, the id is an empty string.
     """
     follows_reasoning = False
     entries = list(_join_parts(items, provider))
@@ -40,7 +44,10 @@ def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, A
 
 
 def add_item_id(block: Block, item_id: str) -> Block:
-    """Returns a text or tool call with the id of its output item, if it has one; any other block unchanged."""
+    """Adds the id of OpenAI's output item to a text block or tool call.
+
+    Returns the block unchanged if `item_id` is empty, or if the block has opaque state or another type.
+    """
     if not item_id or not isinstance(block, TextBlock | ToolUseBlock) or block.state is not None:
         return block
     return replace(block, state=OpaqueState("openai", item_id=item_id))
@@ -54,10 +61,10 @@ def _item_id(item: object) -> str:
 
 
 def _join_parts(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any]]:
-    """Yields the items with their indexes, with the parts of each reasoning item joined.
+    """Yields the items with their indexes, after joining the parts of each reasoning item.
 
-    langchain-openai joins them the same way (`_implode_reasoning_blocks`): all parts have the item's id, and one
-    part has the encrypted content.
+    All parts have the id of the reasoning item, and one part has its encrypted content. langchain-openai joins the
+    parts in the same way (`_implode_reasoning_blocks`).
     """
     for item_id, group in groupby(enumerate(items), lambda entry: _reasoning_id(entry[1])):
         entries = list(group)
@@ -72,7 +79,7 @@ def _join_parts(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any]
 
 
 def _reasoning_id(item: object) -> str:
-    """Returns the id of the reasoning item that a block is a part of; an empty string for any other block."""
+    """Returns the id of the reasoning item to which a block belongs, or an empty string for any other block."""
     part = as_object(item)
     is_part = part.get("type") == "reasoning" and "summary" not in part
     return _item_id(part) if is_part else ""

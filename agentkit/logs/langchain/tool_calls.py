@@ -1,4 +1,4 @@
-"""Tool calls of LangChain's messages, which name most calls twice: in the content, and in `tool_calls`."""
+"""Loading of tool calls from LangChain messages. Most calls appear twice: in the content and in `tool_calls`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from agentkit.messages.blocks import OpaqueState, ToolUseBlock
 __all__ = ["MessageCalls", "PendingCalls", "SIGNATURES"]
 
 SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
-"""Key of `additional_kwargs` for the signatures of calls, by call id (langchain-google-genai)."""
+"""Key in `additional_kwargs` under which langchain-google-genai stores the signatures of tool calls by call id."""
 
 _CALL_TYPES: Final = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
 _ARGUMENT_KEYS: Final = ("args", "input", "arguments", "parameters")
 
 
 class MessageCalls:
-    """Calls that one message lists outside its content. Two calls may have the same id, or no id.
+    """Tool calls that a LangChain message lists outside its content, such as in `tool_calls`.
+
+    The ids of the calls need not be unique, and a call may have no id.
 
     Attributes:
-        remaining: Calls that no item of the content has matched so far.
+        remaining: Calls that `match` has not returned yet.
 
     Raises:
         MessageError: An entry of `tool_calls` is not an object.
@@ -42,13 +44,13 @@ class MessageCalls:
 
     @property
     def remaining(self) -> list[ToolUseBlock]:
-        """Calls that no item of the content has matched so far."""
+        """Calls that `match` has not returned yet."""
         return [call for _, call in self._listed]
 
     def match(self, item: dict[str, Any], place: str) -> ToolUseBlock | None:
-        """Returns the call that an item of the content names, and removes it from the list.
+        """Returns the listed call that matches an item of the content, and removes this call from the list.
 
-        A call that the list lacks is read from the item. Returns None if the item is not a call.
+        If no listed call matches, the call is read from the item. Returns None if the item is not a tool call.
         """
         if as_text(item.get("type")) not in _CALL_TYPES:
             return None
@@ -61,28 +63,36 @@ class MessageCalls:
 
 
 class PendingCalls:
-    """Tool calls of a conversation so far: their names, and which of them have no result yet."""
+    """Tool calls of the messages that have been loaded. Used to find the tool call that a result answers."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._turns: list[list[ToolUseBlock]] = [[]]  # newest turn first
+        self._turns: list[list[ToolUseBlock]] = [[]]  # calls without a result, by turn; the newest turn is first
 
     def end_turn(self) -> None:
-        """Starts a new turn: a message of a user or a tool follows."""
+        """Ends the current assistant turn. Call this method before a message of another role is loaded."""
         if self._turns[0]:
             self._turns.insert(0, [])
 
     def add(self, calls: Iterable[ToolUseBlock]) -> None:
-        """Adds the calls of one more assistant message. Adjacent assistant messages are one turn."""
+        """Adds the tool calls of an assistant message to the current turn."""
         for call in calls:
             self._names[call.id] = call.name
             self._turns[0].append(call)
 
     def resolve(self, id: str, name: str) -> tuple[str, str]:
-        """Returns the id and the tool name of the call that a result answers. An unknown name is empty.
+        """Finds the call that a tool result answers. Returns the id of the call and the name of the tool.
 
-        A result with an id answers the call with that id. Without an id it answers the first open call with its
-        name, or without a name the first open call. The calls of the last turn come before those of earlier turns.
+        Calls of the newest turn are tried first. A result with an id answers the call with this id. A result
+        without an id answers the first open call with its tool name. A result without both answers the first open
+        call.
+
+        Args:
+            id: Id of the call in the result, or an empty string.
+            name: Tool name in the result, or an empty string.
+
+        Returns:
+            Id and tool name. If no open call matches, the id is `id`. An unknown tool name is an empty string.
         """
         for turn in self._turns:
             for index, call in enumerate(turn):
@@ -103,7 +113,7 @@ def _list_calls(message: dict[str, Any]) -> list[Any]:
 
 
 def _read_call(call: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
-    """Returns a call in the format of LangChain or Anthropic, or in one of the two formats of OpenAI."""
+    """Reads a tool call in the format of LangChain, Anthropic, OpenAI's Chat Completions or Responses API."""
     inner, name = as_object(call.get("function")) or call, _call_name(call)
     id = _call_id(call) or derive_call_id(f"{place}{name}")
     arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
