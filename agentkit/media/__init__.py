@@ -1,11 +1,12 @@
-"""Media of a conversation: reading files, fetching URLs, resizing images, and the media that a target accepts.
+"""Media in messages: reading files, fetching URLs, resizing images, and checking them against a target's rules.
 
-This is the only package that reads files and fetches URLs of messages. It takes messages and the `Capabilities` of
-a target. It returns a `ResolvedMedia`: for each source the content, a URL that the target opens itself, or the
-reason why there is no content. I/O and slow work run in worker threads.
+Only this package reads the files and fetches the URLs that messages name. The input is messages and the
+`Capabilities` of a target, which is the provider, API and model of a request. The output is a `ResolvedMedia`. For
+each media source it has the content, a URL that the target opens itself, or the reason why there is no content.
+I/O and slow work run in worker threads.
 
-Read first: `loading`, which does all I/O for one request. Then: `resolution` (`ResolvedMedia`), `files`,
-`fetching`, `downloading` and `addresses`, `cache`, `resizing`, and `acceptance`, the rules of a target.
+Read `loading` first; it does all I/O for one request. Then read `resolution` (`ResolvedMedia`), `files`,
+`fetching`, `downloading`, `addresses`, `cache` and `resizing`. `acceptance` has the rules of a target.
 """
 
 from __future__ import annotations

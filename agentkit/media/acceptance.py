@@ -1,4 +1,4 @@
-"""Media that a target accepts, and the texts about media in requests and in the ledger."""
+"""Checks of media against a target's rules, and texts about media for requests and for the ledger."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Sourc
 
 
 def sanitize(name: str | None) -> str:
-    """Returns a name of the caller for a sentence: at most 64 characters, none that could end the sentence."""
+    """Returns at most 64 characters of an untrusted name, for use inside a sentence.
+
+    Characters such as quotes and line breaks become underscores, because they could end the sentence.
+    """
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
 
 def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> str:
-    """Returns the ledger reason for an image that was resized or encoded again."""
+    """Returns the ledger reason for an image that was replaced by a resized or newly encoded copy."""
     old = image_size(before) if isinstance(before, Base64Source) else None
     new = image_size(after)
     if old is None or new is None or old == new:
@@ -50,12 +53,15 @@ def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> st
 
 
 _HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-# URLs with credentials are not shown.
+# A URL with credentials does not match, so that requests and the ledger never show credentials.
 _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
 
 
 def address(source: Base64Source | URLSource | None) -> str:
-    """Returns the URL of a source if a sentence can show it: no credentials, at most 300 characters. Else ""."""
+    """Returns the URL of a media source for display in a sentence.
+
+    Returns an empty string if there is no URL, or if the URL has credentials or more than about 300 characters.
+    """
     if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
         return source.url
     return ""

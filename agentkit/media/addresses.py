@@ -1,4 +1,8 @@
-"""Public and local network addresses. URLs in messages are fetched from public addresses only, by default."""
+"""Checks that an IP address is public or local.
+
+By default, URLs in messages are fetched from public addresses only, so that no message can reach an internal
+service.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,14 @@ _Address: TypeAlias = IPv4Address | IPv6Address
 _RESERVED = tuple(
     ip_network(block)
     for block in (
-        # The complete IANA IPv4 Special-Purpose Address Registry, because Python's list differs by version.
+        # The complete IANA IPv4 Special-Purpose Address Registry, copied because Python's list differs by version.
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
         "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
         "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
         "168.63.129.16/32",  # a public address that Azure uses for internal services
-        # The IPv6 registry, within the global unicast space: IETF protocols with Teredo, documentation, 6to4 with
-        # its embedded IPv4 addresses, and AS112.
+        # The entries of the IANA IPv6 registry that lie in global unicast space: IETF protocols (including
+        # Teredo), documentation, 6to4 (which embeds IPv4 addresses), and AS112.
         "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
@@ -30,18 +34,20 @@ _NAT64 = ip_network("64:ff9b::/96")  # RFC 6052, 2.1: the last 32 bits are an IP
 _LOCAL = tuple(
     ip_network(block)
     for block in (
-        # Loopback, private use (RFC 1918), shared space of carriers' NAT (RFC 6598), unique local (RFC 4193).
+        # Loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598), unique local IPv6 (RFC 4193).
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
     )
 )  # fmt: skip
 
 
-# Metadata services of Alibaba, AWS and Google within private space, which return access keys.
+# Metadata services of Alibaba, AWS and Google at private addresses. These services return access keys.
 _METADATA = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
 
 
 def is_public(text: str) -> bool:
-    """Returns True if an address is public. An IPv6 address that embeds an IPv4 address is public if that one is.
+    """Returns True if a text is a public IP address.
+
+    An IPv6 address that embeds an IPv4 address is public if the IPv4 address is public.
 
     Example:
         >>> is_public("93.184.216.34"), is_public("::ffff:10.0.0.1")
@@ -55,9 +61,10 @@ def is_public(text: str) -> bool:
 
 
 def is_local(text: str) -> bool:
-    """Returns True if an address belongs to this machine or a private network.
+    """Returns True if a text is an IP address of this machine or of a private network.
 
-    Link-local addresses and the metadata services of clouds are excluded, because they return access keys.
+    Link-local addresses and the addresses of cloud metadata services give False, because services at these
+    addresses return access keys.
     """
     address = _parse_address(text)
     if address is None or any(address in block for block in _METADATA if block.version == address.version):
@@ -66,7 +73,10 @@ def is_local(text: str) -> bool:
 
 
 def _parse_address(text: str) -> _Address | None:
-    """Returns an address, with the IPv4 address for an IPv6 form that embeds one. Returns None for other text."""
+    """Parses an IP address, or returns None if the text is not an IP address.
+
+    For an IPv6 address that embeds an IPv4 address, the result is the IPv4 address.
+    """
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""`MediaCache`: media that were downloaded, for the requests of one application."""
+"""`MediaCache`: downloaded media that several requests can use."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["MediaCache"]
 
 
 class MediaCache:
-    """LRU cache of downloaded media, shared by all `Fetch` options that it is passed to.
+    """LRU cache of downloaded media.
 
-    Concurrent requests for one URL cause one download. Failed downloads are not cached. A cache belongs to one
-    event loop; a program with several event loops needs one cache for each.
+    Pass one cache to several `Fetch` options to share the downloads. Concurrent requests for one URL share one
+    download. Failed downloads are not cached. A program with several event loops needs a separate cache for each
+    event loop.
 
     Attributes:
-        max_bytes: Limit of the cached data, in bytes. The size of an entry is that of its base64 text, its data
-            URL, and the smaller copies of an image.
+        max_bytes: Maximum size of the cached data, in bytes. The size of an entry includes its base64 text, its
+            data URL, and the resized copies of an image.
 
     """
 
@@ -32,7 +33,7 @@ class MediaCache:
         """Creates an empty cache.
 
         Args:
-            max_bytes: Limit of the cached data, in bytes.
+            max_bytes: Maximum size of the cached data, in bytes.
 
         Raises:
             OptionError: `max_bytes` is not an integer of at least 0.
@@ -51,16 +52,25 @@ class MediaCache:
 
     @property
     def bytes(self) -> int:
-        """Size of the cached data, as `max_bytes` counts it."""
+        """Size of the cached data in bytes, measured in the same way as for `max_bytes`."""
         return self._bytes
 
     def clear(self) -> None:
-        """Removes all entries. Downloads in progress still reach the requests that wait for them."""
+        """Removes all entries. Requests that wait for a download in progress still receive its result."""
         self._entries.clear()
         self._bytes = 0
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
-        """Returns the entry of a key, or the result of `load`, which concurrent calls share."""
+        """Returns the cached source for a key, or downloads the source.
+
+        Args:
+            key: Key of the entry.
+            load: Function that downloads the source. Concurrent calls with one key share one download.
+
+        Returns:
+            The source, or the reason why the download failed.
+
+        """
         while True:
             if (entry := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
@@ -71,7 +81,7 @@ class MediaCache:
             await download.done.wait()
             if download.result is not None:
                 return download.result
-            # The task that downloaded was canceled: try again.
+            # The task that ran the download was canceled, so the loop tries again.
 
     async def _load(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
         download = self._downloads[key] = _Download(anyio.Event())
@@ -86,9 +96,9 @@ class MediaCache:
         return result
 
     def update_size(self, key: Hashable) -> None:
-        """Updates the size of an entry, whose image may have new smaller copies.
+        """Measures an entry again, because its image may have new resized copies.
 
-        If the cache then exceeds its limit, the least recently used entries are removed.
+        If the cache then exceeds `max_bytes`, the least recently used entries are removed.
         """
         if (entry := self._entries.get(key)) is None:
             return
@@ -102,7 +112,7 @@ class MediaCache:
 
 @dataclass(slots=True)
 class _Entry:
-    """Cached source, and its size when it was last measured."""
+    """Cached source with its last measured size, in bytes."""
 
     source: Base64Source
     size: int = 0
@@ -110,13 +120,13 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Download:
-    """Download in progress, and its result at the end. The result of a canceled download is None."""
+    """Download in progress. `result` is None until the download ends, and remains None if it is canceled."""
 
     done: anyio.Event
     result: Base64Source | str | None = None
 
 
-_OVERHEAD = 500  # bytes of an entry beside its data, about
+_OVERHEAD = 500  # approximate bytes of an entry without its data
 
 
 def _measure(source: Base64Source) -> int:

@@ -1,8 +1,8 @@
-"""Downloads from public addresses only.
+"""Downloads media, by default from public network addresses only.
 
-A URL in a message is untrusted text. Therefore this module resolves the host, checks all its addresses before any
-connection, and connects to exactly one of these addresses: the name is not resolved a second time. Each redirect
-is checked in the same way.
+A URL in a message is untrusted text. Therefore this module resolves the host name once, checks all addresses of
+the host, and connects only to a checked address. A second lookup of the name could return an unchecked address.
+Each redirect is checked in the same way.
 """
 
 from __future__ import annotations
@@ -28,24 +28,27 @@ __all__ = ["DownloadRefusedError", "download", "resolve", "tls_context"]
 
 
 class DownloadRefusedError(Exception):
-    """A URL must not be downloaded, or its server sent no usable body. The text is a reason for the ledger."""
+    """Error for a URL that must not be downloaded, or whose server sends no usable body.
+
+    The error text is a ledger reason.
+    """
 
 
 async def download(
     url: str, *, max_bytes: int, max_redirects: int, connect_timeout: float, allow_private: bool
 ) -> tuple[bytearray, str]:
-    """Returns the body at a URL, and the content type that the server declares.
+    """Downloads a URL. Returns the body, and the content type that the server declares.
 
     Args:
-        url: URL of untrusted origin.
-        max_bytes: Limit of the body, in bytes.
-        max_redirects: Limit of redirects.
-        connect_timeout: Limit of connecting in seconds, shared by all addresses of a host.
-        allow_private: True if this machine and private networks may be contacted.
+        url: URL from an untrusted message.
+        max_bytes: Maximum size of the body, in bytes.
+        max_redirects: Maximum number of redirects.
+        connect_timeout: Time limit for connecting to a host, in seconds. All addresses of the host share it.
+        allow_private: True allows connections to this machine and to private networks.
 
     Raises:
-        DownloadRefusedError: The URL or one of its redirects is refused, or there is no usable body.
-        Exception: Any network error of the client.
+        DownloadRefusedError: The URL or a redirect is refused, or the server sends no usable body.
+        Exception: The HTTP client raised a network error.
 
     """
     await anyio.to_thread.run_sync(_load_client)
@@ -62,11 +65,11 @@ async def download(
 
 @cache
 def _load_client() -> None:
-    """Imports the client and the tables of addresses, once. This is slow, so it runs in a worker thread."""
+    """Imports the HTTP client and the address tables once. Callers use a worker thread, because this is slow."""
     import httpx2
 
     import_module("agentkit.media.addresses")
-    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # imports more modules at its creation
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # the first transport imports more modules
 
 
 def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
@@ -80,7 +83,7 @@ def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
 async def _connect(
     url: httpx2.URL, connect_timeout: float, allow_private: bool
 ) -> AsyncGenerator[httpx2.Response, None]:
-    """Yields the response to one request with its body unread, over a new connection to a checked address."""
+    """Connects to a checked address of the host, and yields the response before its body is read."""
     import httpx2
 
     if url.scheme not in ("http", "https") or not url.host:
@@ -98,7 +101,7 @@ async def _connect(
 
 
 async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
-    """Returns the addresses of a host. Raises DownloadRefusedError if one of them must not be contacted."""
+    """Returns the addresses of a host. Raises DownloadRefusedError if any address must not be contacted."""
     from agentkit.media.addresses import is_local, is_public
 
     host = url.raw_host.decode("ascii")
@@ -112,8 +115,8 @@ async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
 async def resolve(host: str, port: int) -> list[str]:
     """Returns the addresses of a host without duplicates, in the order of the resolver.
 
-    DNS lookups have worker threads of their own: a slow name server then does not delay other users of the event
-    loop's worker threads.
+    DNS lookups use separate worker threads, so that a slow name server does not delay other work in the worker
+    threads of the event loop.
     """
     limiter = _lookup_limiter.get(None)
     if limiter is None:
@@ -124,14 +127,17 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-_MAX_LOOKUPS = 16  # concurrent
+_MAX_LOOKUPS = 16  # concurrent DNS lookups
 _lookup_limiter: RunVar[anyio.CapacityLimiter] = RunVar("agentkit_lookups")
 
 
 async def _send(
     transport: httpx2.AsyncHTTPTransport, url: httpx2.URL, addresses: list[str], connect_timeout: float
 ) -> httpx2.Response:
-    """Returns the response of the first address that accepts a connection. The host name is that of the URL."""
+    """Returns the response from the first address that accepts a connection.
+
+    The `Host` header has the host name of the URL, not the address.
+    """
     import httpx2
 
     for address in addresses:
@@ -139,7 +145,7 @@ async def _send(
             "GET",
             url.copy_with(host=address),
             headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-            # The host name for SNI and for the check of the certificate.
+            # TLS needs the host name for SNI and to check the certificate. The URL has the address instead.
             extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": connect_timeout}},
         )
         try:
@@ -147,7 +153,7 @@ async def _send(
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             if address == addresses[-1]:
                 raise
-    raise AssertionError("a host has at least one address here")
+    raise AssertionError("addresses: expected at least one IP address, got an empty list")
 
 
 _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "agentkit"}
@@ -155,17 +161,21 @@ _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Returns a TLS context with the default root certificates. Environment variables have no effect. Blocking."""
+    """Returns a TLS context with the default root certificates. Environment variables have no effect.
+
+    The first call reads files and blocks; later calls return the same context.
+    """
     import httpx2
 
     return httpx2.create_ssl_context(trust_env=False)
 
 
 async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
-    """Returns a body within the limit of bytes, whatever length the server declares.
+    """Reads the body of a response. Raises DownloadRefusedError if the body is too large or not usable.
 
-    Tiny chunks cost time rather than bytes, so the number of chunks has a limit too. Endless interim responses
-    such as `100 Continue` are handled by the client; they end with the timeout.
+    The limit applies to the received bytes, because a server can declare a wrong length. The number of chunks has
+    a limit too, because endless tiny chunks cost much time. The caller's timeout ends endless interim responses
+    such as `100 Continue`.
     """
     status = response.status_code
     if status != 200:
@@ -188,13 +198,13 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                scope.cancel()  # ends the client's generators from inside: trio warns about unfinished ones
-            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client splits received data without a checkpoint
+                scope.cancel()  # also ends the client's generators, because trio warns about unfinished generators
+            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client itself does not yield to the event loop
                 await anyio.lowlevel.cancel_shielded_checkpoint()
     if refusal is not None:
         raise refusal
     return body
 
 
-_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # limit of chunks: 4096, and one more for each 512 bytes of `max_bytes`
+_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # maximum of chunks: 4096, plus one for each 512 bytes of `max_bytes`
 _CHUNKS_PER_CHECKPOINT = 32

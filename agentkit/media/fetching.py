@@ -1,7 +1,7 @@
-"""`Fetch`: the options for media at http and https URLs, and fetching one such URL.
+"""`Fetch`, the options for downloading media, and `fetch_media`, which downloads the media at one URL.
 
-`agentkit.media.downloading` connects to the server and reads the body. This module turns the body into a source,
-or the failure into a reason.
+`agentkit.media.downloading` connects to the server and reads the body. This module converts the body to a media
+source, or a failure to a ledger reason.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _log = get_logger("media")
 
 @dataclass(frozen=True, kw_only=True)
 class Fetch:
-    """Options for downloading media that the target cannot fetch itself. Needs the extra `fetch`.
+    """Options for downloading media from URLs that the provider does not open itself. Needs the extra `fetch`.
 
-    Only http and https URLs are fetched, and no redirect from https to http is followed. The client uses no proxy,
-    no cookies, no credentials and no compression.
+    Only http and https URLs are downloaded. A redirect from https to http is refused. The HTTP client uses no
+    proxy, no cookies, no credentials and no compression.
 
     Attributes:
-        max_bytes: Limit of a body, in bytes.
-        timeout: Limit of one download in seconds, from the DNS lookup to the last byte.
-        max_redirects: Limit of redirects of one download.
-        max_concurrency: Limit of concurrent downloads for one request.
-        allow_private: True if this machine and private networks may be contacted, for your own servers. Link-local
-            addresses and metadata services of clouds are never contacted.
-        cache: Cache for later requests. None: each request downloads again.
+        max_bytes: Maximum size of one download, in bytes.
+        timeout: Time limit for one download in seconds, from the DNS lookup to the last byte.
+        max_redirects: Maximum number of redirects in one download.
+        max_concurrency: Maximum number of concurrent downloads for one request.
+        allow_private: True allows downloads from this machine and from private networks, such as a company's own
+            servers. Link-local addresses and cloud metadata services are always refused.
+        cache: Cache that keeps downloads for later requests. If None, each request downloads its media again.
 
     Raises:
         OptionError: An option is outside its range or has a wrong type.
@@ -91,20 +91,29 @@ class Fetch:
 
 
 async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
-    """Returns the content at a URL, or the reason why there is none. The reason contains no secret."""
+    """Returns the media at a URL from the cache or from a download.
+
+    Returns:
+        The media source, or the reason why the download failed. The reason does not show the URL, because a URL
+        can contain a secret.
+
+    """
     load = partial(_fetch_logged, source, fetch)
     return await (load() if fetch.cache is None else fetch.cache.get(_cache_key(source, fetch), load))
 
 
 def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
-    """Updates the sizes of cached sources, whose images may have new smaller copies."""
+    """Measures cached sources again, because their images may have new resized copies."""
     if fetch.cache is not None:
         for source in sources:
             fetch.cache.update_size(_cache_key(source, fetch))
 
 
 def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
-    """Returns the cache key, with all limits: a stricter caller never gets a download with looser limits."""
+    """Returns the cache key of a download.
+
+    The key includes the limits, so that a caller never gets media that were downloaded under looser limits.
+    """
     return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
 
@@ -120,7 +129,7 @@ async def _fetch_logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
 
 
 def _find_host(url: str) -> str:
-    """Returns the host of a URL. The other parts may contain a key."""
+    """Returns the host of a URL for a log line, because the other parts of the URL may contain a key."""
     try:
         return urlsplit(url).hostname or "an unknown host"
     except ValueError:
@@ -144,12 +153,15 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
         return f"a remote URL that took longer than {fetch.timeout:g} seconds"
     except gaierror:
         return "a remote URL whose host is not known"
-    except Exception:  # a server can make the client raise any error, which must not fail the conversation
+    except Exception:  # a server can cause any error, and a failed download must not end the conversation
         return "a remote URL that cannot be fetched"
 
 
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
-    """Returns a body as a source. Its first bytes decide the media type, or else the declared type."""
+    """Converts a body to a media source, or returns the reason for a refusal.
+
+    The declared media type applies only if the first bytes of the body indicate no type.
+    """
     data = encode_base64(body)
     if not data:
         return "a remote URL with nothing at it"
@@ -166,7 +178,10 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
 
 
 def _declared_type(source: URLSource, content_type: str) -> str | None:
-    """Returns the media type that the block, else the server, else the URL declares. None if they declare none."""
+    """Returns the media type from the media block, else from the server, else from the URL.
+
+    Returns None if none of them declares a media type.
+    """
     server = canonical_media_type(content_type) if is_media_type(content_type) else ""
     candidates = (source.media_type, "" if server in _GENERIC_TYPES else server, source.guessed_type)
     return next((canonical_media_type(media_type) for media_type in candidates if media_type), None)

@@ -1,4 +1,8 @@
-"""Local files as media. Only a file below a root is read, even if paths are swapped meanwhile. Blocking."""
+"""Reads local files as media.
+
+Only files inside the allowed folders (roots) are read, even if another process replaces a part of the path by a
+link at the same time. All functions block.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,23 @@ from agentkit.messages.sources import (
 __all__ = ["MAX_BYTES", "OUTSIDE", "measure_file", "read_file"]
 
 MAX_BYTES = MAX_FILE_BYTES
-"""Limit of the size of a file, in bytes."""
+"""Maximum size of a file, in bytes."""
 
 OUTSIDE = "a local file outside the media roots"
-"""Reason for a file that lies below no root."""
+"""Ledger reason for a file that is outside all allowed folders."""
 
 
 def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
-    """Returns the content of a file below a root, or the reason why there is none.
+    """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
-    The content is cached on the source and read again only if the file has changed. The checks and the read use
-    one file descriptor, which is opened from the root downward without following links.
+    The source caches the content, and the file is read again only after a change. The checks and the read use one
+    file descriptor, so that another process cannot replace the file in between.
+
+    Args:
+        source: Source with the path or file URL.
+        roots: Resolved folders that files may be read from.
+        max_bytes: Maximum size of the file, in bytes.
+
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
@@ -50,7 +60,10 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYT
 
 
 def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
-    """Returns a placeholder with the size of a text file, or the reason why there is none. Reads no content."""
+    """Returns a placeholder with the size of a text file, or the reason why the file cannot be used.
+
+    The content of the file is not read.
+    """
 
     def measure(_: int, path: str, status: os.stat_result) -> Base64Source | str:
         if not status.st_size:
@@ -66,7 +79,10 @@ _Use: TypeAlias = Callable[[int, str, os.stat_result], "Base64Source | str"]
 
 
 def _open_checked(source: URLSource, roots: Sequence[Path], max_bytes: int, use: _Use) -> Base64Source | str:
-    """Returns the result of `use` for descriptor, path and status of a file, or the reason for a refusal."""
+    """Opens and checks a file. Returns the result of `use`, or the reason for a refusal.
+
+    `use` receives the descriptor, the path and the status of the file.
+    """
     try:
         path = os.path.realpath(_as_path(source.url))
         root = next((root for root in map(str, roots) if _is_below(path, root)), None)
@@ -77,7 +93,7 @@ def _open_checked(source: URLSource, roots: Sequence[Path], max_bytes: int, use:
             if not S_ISREG(status.st_mode):
                 return "a path that is no file"
             return _too_large(max_bytes) if status.st_size > max_bytes else use(descriptor, path, status)
-    except (OSError, ValueError, RuntimeError):  # circular links are a RuntimeError up to Python 3.12
+    except (OSError, ValueError, RuntimeError):  # Python 3.12 and older raise RuntimeError for circular links
         return "a local file that cannot be read"
 
 
@@ -99,14 +115,15 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
 
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# O_NONBLOCK: opening a pipe does not wait for a writer.
+# With O_NONBLOCK, opening a named pipe does not wait for a writer.
 _NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)  # for passing through, not for listing
+# A folder is opened to reach its files, not to list them.
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 
 
 @contextmanager
 def _open(path: str, root: str) -> Generator[int]:
-    """Yields a descriptor of the file at a resolved path below a root."""
+    """Opens the file at a resolved path inside a root, yields its descriptor, and closes it at the end."""
     descriptor = _descend(path, root) if os.open in os.supports_dir_fd else _open_and_compare(path)
     try:
         yield descriptor
@@ -115,7 +132,10 @@ def _open(path: str, root: str) -> Generator[int]:
 
 
 def _descend(path: str, root: str) -> int:
-    """Opens a file folder by folder, without following links. A resolved path has none unless it was swapped."""
+    """Opens a file folder by folder, without following links.
+
+    A resolved path contains a link only if another process changed the path after it was resolved.
+    """
     *folders, name = path[len(root) :].strip(os.sep).split(os.sep)
     parent = os.open(root, _FLAGS | _FOLDER)
     try:
@@ -129,16 +149,19 @@ def _descend(path: str, root: str) -> int:
 
 
 def _open_and_compare(path: str) -> int:
-    """Opens a file where folders have no descriptors: on Windows, where creating a link is a privilege."""
+    """Opens a file on a system without folder descriptors, such as Windows.
+
+    The comparison is a weaker check than `_descend`, but creating a link on Windows requires a privilege.
+    """
     descriptor = os.open(path, _NO_LINK)
     if os.path.realpath(path) == path and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
         return descriptor
     os.close(descriptor)
-    raise OSError("the path was swapped")
+    raise OSError("another process replaced the file or a part of its path")
 
 
 def _is_below(path: str, root: str) -> bool:
-    """Returns True if a resolved path lies below a resolved folder."""
+    """Returns True if a resolved path lies inside a resolved folder."""
     path, root = os.path.normcase(path), os.path.normcase(root)
     return path.startswith(root if root.endswith(os.sep) else root + os.sep)
 
@@ -149,6 +172,6 @@ def _as_path(url: str) -> str:
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
-    if parts.netloc.lower() not in ("", "localhost"):  # RFC 8089, 2; hosts are case-insensitive
-        raise ValueError("the file is on another machine")
+    if parts.netloc.lower() not in ("", "localhost"):  # RFC 8089, section 2; host names are case-insensitive
+        raise ValueError("a file URL must not name the host of another machine")
     return unquote(parts.path)

@@ -1,7 +1,7 @@
-"""Loads the media of a request: reads files, fetches URLs, and resizes images, in worker threads and each once.
+"""Loads the media of a request: reads files, fetches URLs, and resizes images.
 
-`load_media` does everything for one request and returns a `ResolvedMedia`. The other functions do a part of it, or
-tell in advance that there is nothing to do.
+`load_media` does all of this for one request and returns a `ResolvedMedia`. Slow work runs in worker threads, and
+each media source is loaded once. The other functions do a part of this work, or check if any work is necessary.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from agentkit.reprs import shorten_repr
 
 __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts", "needs_loading"]
 
-_MAX_READS = 8  # concurrent reads of files
-_MAX_RESIZES = 2  # concurrent: an image takes four bytes per pixel while it is resized
-_MAX_INLINE = 1 << 16  # characters: more base64 text is checked in a worker thread
+_MAX_READS = 8  # concurrent file reads
+_MAX_RESIZES = 2  # concurrent resizes; few, because resizing an image needs four bytes of memory per pixel
+_MAX_INLINE = 1 << 16  # in characters; longer base64 text is checked in a worker thread
 
 _Item = TypeVar("_Item")
 _Contents: TypeAlias = dict[URLSource, "Base64Source | str"]
 
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
-    """Returns the folders that media may be read from, resolved.
+    """Returns the folders that media may be read from, as absolute paths without symbolic links.
 
     Raises:
         OptionError: `roots` is not a list of existing folders.
@@ -68,16 +68,17 @@ async def load_media(
     fetch: Fetch | None = None,
     fetched: dict[URLSource, Base64Source | str] | None = None,
 ) -> ResolvedMedia:
-    """Reads, fetches and resizes the media of messages as far as the target needs it.
+    """Reads files, fetches URLs and resizes images in messages, as far as the target needs it.
 
-    A failure is never an exception: the result has the reason instead of the content.
+    A source that cannot be loaded causes no exception. The result then has the reason for the failure instead of
+    the content.
 
     Args:
         msgs: Messages of the request.
         capabilities: Rules of the target. They decide which URLs are fetched and which images are resized.
         roots: Folders that files may be read from, after symbolic links are resolved.
-        fetch: Options for downloads. None: no URL is fetched.
-        fetched: Downloads of earlier calls for the same request; new downloads are added to it.
+        fetch: Options for downloads. If None, no URL is fetched.
+        fetched: Downloads from earlier calls for the same request. New downloads are added to this dict.
 
     """
     media = get_all_media(msgs)
@@ -97,7 +98,7 @@ async def _read(
     fetch: Fetch | None,
     fetched: _Contents | None,
 ) -> ResolvedMedia:
-    """Reads files and fetches URLs. Base64 text is checked meanwhile."""
+    """Reads files, fetches URLs and checks base64 text at the same time."""
     work = _Work.collect(media, capabilities, fetch)
     downloads = {} if fetched is None else fetched
     contents: _Contents = {}
@@ -115,16 +116,19 @@ async def _read(
 
 
 async def check_media(msgs: Sequence[Msg]) -> None:
-    """Checks the base64 text of messages, in a worker thread if there is much. Sources cache the results."""
+    """Checks the base64 data of media in messages. The media sources cache the results."""
     media = get_all_media(msgs)
     if not _are_ready(media):
         await _check_sources([block.source for item in media for block in item.blocks if is_fresh(block.source)])
 
 
 async def measure_texts(msgs: Sequence[Msg], capabilities: Capabilities, roots: Sequence[Path]) -> _Contents:
-    """Returns a placeholder with the size of each text file of messages, or the reason why there is none.
+    """Measures the text files in messages without reading them.
 
-    Other media need no placeholder here, because their size does not decide their price.
+    Returns:
+        For each text file, a placeholder of the same size, or the reason why the file cannot be used. Other files
+        are not measured, because their placeholders are always empty.
+
     """
     files = _Work.collect(get_all_media(msgs), capabilities, None).files
     texts = {source: limit for source, limit in files.items() if is_text_type(source.guessed_type or "")}
@@ -140,7 +144,7 @@ def _measure_in_turn(contents: _Contents, limits: Mapping[URLSource, int], roots
 
 
 def needs_loading(msgs: Sequence[Msg], capabilities: Capabilities, fetch: Fetch | None) -> bool:
-    """Returns True if a file must be read, a URL fetched or an image resized for the target."""
+    """Returns True if the target needs a file to be read, a URL to be fetched or an image to be resized."""
     media = get_all_media(msgs)
     if not _are_ready(media):
         work = _Work.collect(media, capabilities, fetch)
@@ -155,7 +159,7 @@ def _are_ready(media: Sequence[MessageMedia]) -> bool:
 
 
 def _compute_box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
-    """Returns the limits of each image if one request contains all of them."""
+    """Returns the size limits for each image in a request that contains all images."""
     return limits.box(sum([item.image_count for item in media]))
 
 
@@ -165,12 +169,12 @@ def _all_fit(media: Sequence[MessageMedia], box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Work:
-    """Sources to load, without duplicates.
+    """Media sources of one request that must be loaded.
 
     Attributes:
-        files: Files to read, with the limit of their size in bytes.
+        files: Files to read. Each value is the maximum size of the file, in bytes.
         urls: URLs to fetch.
-        unchecked: Sources with base64 text to check.
+        unchecked: Sources whose base64 text must be checked.
 
     """
 
@@ -180,7 +184,7 @@ class _Work:
 
     @classmethod
     def collect(cls, media: Sequence[MessageMedia], capabilities: Capabilities, fetch: Fetch | None) -> _Work:
-        """Returns the sources to load for the media of some messages."""
+        """Collects the media sources that must be loaded for a target."""
         work = cls()
         for block in [block for item in media if not item.ready for block in item.blocks]:
             work._add(block, capabilities, fetch)
@@ -200,14 +204,17 @@ class _Work:
 
 
 def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
-    """Returns the limit of a file for a target, in bytes. An image over the target's limit may be resized."""
+    """Returns the maximum size of a file for a target, in bytes.
+
+    If images can be resized, the target's limit does not apply to an image file.
+    """
     rule = capabilities.media.rules[kind]
     limit = rule.limits.data // 4 * 3 if rule and rule.limits else 0
     return min(limit, MAX_BYTES) if limit and not (kind == "image" and can_resize()) else MAX_BYTES
 
 
 async def _check_sources(sources: Sequence[Source]) -> None:
-    """Checks sources with much text in one worker thread. Others are checked at their first use."""
+    """Checks long base64 text in one worker thread. Short text is checked at its first use."""
     size = sum(len(source.data if isinstance(source, Base64Source) else source.url) for source in sources)
     if size > _MAX_INLINE:
         await anyio.to_thread.run_sync(_check_in_turn, sources)
@@ -240,12 +247,12 @@ async def _fetch_all(downloads: _Contents, urls: Sequence[URLSource], fetch: Fet
 async def _resize_images(
     media: Sequence[MessageMedia], capabilities: Capabilities, limits: MediaLimits, resolved: ResolvedMedia
 ) -> None:
-    """Adds smaller copies of images that are too large for a request with all images."""
+    """Adds resized copies to `resolved` for all images that exceed the target's limits."""
     box = _compute_box(media, limits)
     if not [item for item in media if not (item.closed and item.fits(box))]:
         return
     images = _list_accepted(media, capabilities, resolved)
-    images = images[excess(len(images), limits.count) :]  # `limit_media` omits the oldest
+    images = images[excess(len(images), limits.count) :]  # `limit_media` omits the oldest images later
     box = limits.box(len(images))
     sources = {id(source): source for source in images if isinstance(source, Base64Source)}
     too_large = [source for source in sources.values() if needs_fitting(source, box)]
@@ -258,14 +265,14 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A cut may omit some images later: a copy for many images also fits the box for few.
+    # A budget may omit some images later. A copy within the limits for many images is also within those for few.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
 def _list_accepted(
     media: Sequence[MessageMedia], capabilities: Capabilities, resolved: ResolvedMedia
 ) -> list[Base64Source | URLSource]:
-    """Returns the images that the target accepts, each by itself, in their order."""
+    """Returns the image sources that the target accepts, before any limit on the number of images."""
     blocks = [block for item in media for block in item.blocks if block.type == "image"]
     sources = [resolved.resolve_for(capabilities, "image", block.source) for block in blocks]
     return [
@@ -276,7 +283,10 @@ def _list_accepted(
 
 
 async def _read_files(contents: _Contents, limits: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
-    """Reads files. One thread checks all files that were read before, most of which are unchanged."""
+    """Reads files in worker threads.
+
+    One thread handles all files that were read before, because most of these files are unchanged.
+    """
     limiter = anyio.CapacityLimiter(_MAX_READS)
     cached = {source: limit for source, limit in limits.items() if source.cached_content is not None}
     work = partial(_read_in_turn, contents, roots=roots)

@@ -18,12 +18,13 @@ __all__ = ["MessageMedia", "get_all_media", "get_media", "is_fresh"]
 
 @dataclass(slots=True, eq=False)
 class MessageMedia:
-    """Media of one message, those in tool results included.
+    """Media of one message, including the media in its tool results.
 
     Attributes:
-        blocks: Media blocks in their order.
+        blocks: Media blocks in the order of the message.
         image_count: Number of images.
-        closed: True if the message contains all data itself: no source is a file or a remote URL.
+        closed: True if the message itself contains the data of all its media. No media source is a file or a
+            remote URL.
 
     """
 
@@ -31,17 +32,20 @@ class MessageMedia:
     image_count: int
     closed: bool
     _ready: bool = False
-    _box: Box | None = None  # the last box that all images fit in
+    _box: Box | None = None  # last size limits that all images were within
 
     @property
     def ready(self) -> bool:
-        """True if the message contains all data and they are checked. The value never becomes False again."""
+        """True if the message contains the data of all its media, and the data are checked.
+
+        Once True, the value never becomes False.
+        """
         if not self._ready and self.closed:
             self._ready = not any(is_fresh(block.source) for block in self.blocks)
         return self._ready
 
     def fits(self, box: Box) -> bool:
-        """Returns True if all images with data in the message fit in a box."""
+        """Returns True if all images whose data are in the message are within the size limits of a box."""
         if self._box != box:
             resolved = ResolvedMedia()
             sources = [resolved.resolve(block.source) for block in self.blocks if block.type == "image"]
@@ -52,12 +56,12 @@ class MessageMedia:
 
 
 def get_media(msg: Msg) -> MessageMedia:
-    """Returns the media of a message, cached on the message."""
+    """Returns the media of a message. The message caches the result."""
     return cache_result(msg, MessageMedia, _collect)
 
 
 def get_all_media(msgs: Sequence[Msg]) -> list[MessageMedia]:
-    """Returns the media of each message that has any."""
+    """Returns the `MessageMedia` of each message that has media. Skips other messages."""
     return [get_media(msg) for msg in msgs if msg.features & _MASK]
 
 
@@ -65,7 +69,7 @@ _MASK = Feature.MEDIA | Feature.RESULT_MEDIA
 
 
 def is_fresh(source: Source) -> bool:
-    """Returns True if a source contains data that are not checked yet."""
+    """Returns True if a media source contains data that are not checked yet."""
     if isinstance(source, Base64Source):
         return "checked" not in source.cache
     return source.cached_content is None and source.scheme == "data"

@@ -1,4 +1,4 @@
-"""Resizing images with Pillow (extra `media`). Results are cached on the source."""
+"""Resizes images with Pillow (extra `media`). Each image source caches its resized copies."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["can_resize", "get_fit", "is_resizable", "list_copies", "needs_fitting", "resize_to_fit"]
 
-_MAX_PIXELS = 40_000_000  # larger images are not opened: a pixel takes four bytes while it is resized
+_MAX_PIXELS = 40_000_000  # larger images are not opened, because resizing needs four bytes of memory per pixel
 _QUALITY = 90
 _TRIES = 6
 
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
-    """Returns True if an image does not fit in a box. Computed once."""
+    """Returns True if an image exceeds the size limits of a box. The image source caches the result."""
     too_large: bool | None = source.cache.get(("too_large", box))
     if too_large is None:
         too_large = source.cache["too_large", box] = not box.holds(image_size(source), len(source.data))
@@ -38,28 +38,32 @@ def can_resize() -> bool:
 
 
 def is_resizable(source: Base64Source) -> bool:
-    """Returns True if the format of an image can be resized, and the image is small enough to be opened."""
+    """Returns True if Pillow can resize the format of an image, and the image is small enough to be opened."""
     size = image_size(source)
     return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MAX_PIXELS
 
 
 def get_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
-    """Returns the cached result of `resize_to_fit` as a tuple of one item. Returns None if there is none."""
+    """Returns the cached result of `resize_to_fit` in a tuple of one item.
+
+    Returns None if the image was not resized for the box yet.
+    """
     result: tuple[Base64Source | None] | None = source.cache.get(box)
     return result
 
 
 def list_copies(source: Base64Source) -> list[Base64Source]:
-    """Returns the smaller copies that are cached on an image, without duplicates."""
+    """Returns the resized copies that an image source caches, without duplicates."""
     copies = (result[0] for key, result in [*source.cache.items()] if isinstance(key, Box))
     return [*{id(copy): copy for copy in copies if copy is not None}.values()]
 
 
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
-    """Returns the largest copy of an image that fits in a box, or None if the image cannot be resized. Blocking.
+    """Resizes an image to the size limits of a box. Returns None if the image cannot be resized.
 
-    The copy has the format of the image, the first frame of an animation, and the orientation of its EXIF data.
-    The result is cached. The same image and the same version of Pillow give the same bytes.
+    The copy has the same format, shows the first frame of an animation, and is rotated as its EXIF data say. The
+    image source caches the copy. With the same version of Pillow, equal images give equal bytes. The function
+    blocks.
     """
     result = get_fit(source, box)
     if result is None:
@@ -80,20 +84,20 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
-            return None  # a second header, whose size is not checked
+            return None  # the file has a second header, whose size was not checked
         opened.draft(None, (box.side or size[0], box.side or size[1]))  # decodes a JPEG at a reduced size
         if opened.mode[0] in "IF":
-            return None  # 16 and 32 bits per pixel: Pillow clips the values instead of scaling them
+            return None  # with 16 or 32 bits per pixel, Pillow clips values instead of scaling them
         image = _convert_mode(ImageOps.exif_transpose(opened))
     scale = _compute_scale(image.size, box)
     for _ in range(_TRIES):
         width, height = (max(1, int(side * scale)) for side in image.size)
-        # Pillow's annotation names numpy, which need not be installed.
+        # Pillow's type annotation refers to numpy, which may be missing.
         image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
         data = _save(image, name)
         if not box.data or len(data) <= box.data:
             copy = Base64Source(source.media_type, data)
-            _ = copy.data_url  # computed here rather than on the event loop
+            _ = copy.data_url  # cached in this worker thread, so that the event loop need not compute it
             return copy
         scale = 0.9 * (box.data / len(data)) ** 0.5  # the data is roughly proportional to the pixels
     return None
@@ -103,7 +107,7 @@ _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "ima
 
 
 def _convert_mode(image: Image) -> Image:
-    """Returns the image in a mode that can be resized and saved: palettes and rare modes become RGB or RGBA."""
+    """Converts palettes and rare modes to RGB or RGBA, so that the image can be resized and saved."""
     if image.mode in ("RGB", "RGBA", "L"):
         return image
     is_transparent = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
@@ -111,7 +115,7 @@ def _convert_mode(image: Image) -> Image:
 
 
 def _compute_scale(size: tuple[int, int], box: Box) -> float:
-    """Returns the factor for both sides that makes the pixels fit in a box."""
+    """Returns the factor by which width and height must shrink to be within the pixel limits of a box."""
     width, height = size
     scale = 1.0
     if box.side:
@@ -122,7 +126,7 @@ def _compute_scale(size: tuple[int, int], box: Box) -> float:
 
 
 def _save(image: Image, name: str) -> str:
-    """Returns the image as base64 text, without metadata such as camera and place."""
+    """Encodes an image as base64 text, without metadata such as the camera and the location."""
     if name in ("JPEG", "BMP") and image.mode == "RGBA":
         image = image.convert("RGB")
     file = BytesIO()

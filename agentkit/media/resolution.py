@@ -1,4 +1,4 @@
-"""`ResolvedMedia`: each media source of a request as data, as a URL, or as the reason for its omission."""
+"""`ResolvedMedia`: maps each media source of a request to data, to a URL, or to the reason for its omission."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class ResolvedMedia:
     """Content of the media sources of one request.
 
     Attributes:
-        files: Content of files and URLs that were loaded, or the reason why a source has none.
+        files: Loaded content of each file or URL, or the reason why the source cannot be loaded.
         assume: True if a placeholder replaces each file that is not read yet.
-        unread: Reason for a file that is not read, if `assume` is False.
-        fetches: True if a placeholder replaces each URL that has to be fetched and is not fetched yet.
+        unread: Ledger reason for a file that is not read, if `assume` is False.
+        fetches: True if a placeholder replaces each URL that must be fetched and is not fetched yet.
         resizes: True if images that are too large will be resized later.
-        fits: Smaller copies of images, by the identity of the resolved source and the box.
+        fits: Resized copies of images. A key is the `id` of the image source and the box that the copy fits.
 
     """
 
@@ -59,7 +59,11 @@ class ResolvedMedia:
     def resolve_for(
         self, capabilities: Capabilities, kind: Kind, source: Source
     ) -> Base64Source | URLSource | str:
-        """Returns `resolve(source, kind)`, with a placeholder for a URL that has to be fetched for the target."""
+        """Resolves a media source for a target.
+
+        If `fetches` is True, a placeholder replaces a URL that the target does not open itself. Otherwise the
+        result is that of `resolve`.
+        """
         resolved = self.resolve(source, kind)
         if self.fetches and isinstance(resolved, URLSource) and needs_fetching(capabilities, kind, resolved):
             return placeholder_source(resolved.guessed_type or _DEFAULT_TYPES[kind])
@@ -70,7 +74,7 @@ class ResolvedMedia:
 
         Args:
             source: Source of a media block.
-            kind: Kind of the media. It decides the media type of the placeholder for a file without a suffix.
+            kind: Kind of the media. It decides the media type of a placeholder if the file name has no suffix.
 
         """
         if isinstance(source, Base64Source):
@@ -91,22 +95,23 @@ def placeholder_source(media_type: str, size: int | None = None) -> Base64Source
     """Returns a source for media whose content is not loaded yet.
 
     Args:
-        media_type: Media type of the source. The placeholder of a text has English words, so that counters count
-            it; any other placeholder is empty.
-        size: Size of a text in bytes. None if unknown: the text then costs about as much as other media.
+        media_type: Media type of the source. A placeholder for text contains English words, so that token counters
+            can count them. Any other placeholder is empty.
+        size: Size of the text in bytes. If None, the placeholder has 1,000 words, which cost about as much as
+            other media.
 
     """
     if not is_text_type(media_type):
         return Base64Source(media_type, "")
     if size is None:
         return Base64Source(media_type, _SOME_TEXT)
-    too_long = size > 4 * LONGEST_TEXT  # a character of UTF-8 has at most four bytes
+    too_long = size > 4 * LONGEST_TEXT  # UTF-8 has at most four bytes per character
     length = LONGEST_TEXT + 1 if too_long else min(size, LONGEST_TEXT)
     return Base64Source(media_type, encode_base64((_WORD * (length // len(_WORD) + 1))[:length]))
 
 
 LONGEST_TEXT = 1_000_000
-"""Limit of a text document that is sent as text, in characters: about 250,000 tokens."""
+"""Maximum length of a document that is sent as text, in characters. This length is about 250,000 tokens."""
 
 _WORD = b"word "
 _SOME_TEXT = encode_base64(_WORD * 1_000)
@@ -117,11 +122,11 @@ _DEFAULT_TYPES: Mapping[Kind, str] = {
     "video": "video/mp4",
     "document": "application/pdf",
 }
-"""Media types of placeholders for media of unknown type."""
+"""Media types of placeholders, if the media type of a source is unknown."""
 
 
 def needs_fetching(capabilities: Capabilities, kind: Kind, source: URLSource) -> bool:
-    """Returns True if a target accepts the media at an http or https URL only as data."""
+    """Returns True if a target accepts media from an http or https URL only after agentkit has fetched them."""
     rule, media_type = capabilities.media.rules[kind], source.guessed_type
     if source.scheme not in _WEB:
         return False
@@ -136,13 +141,16 @@ _WEB = frozenset({"http", "https"})
 
 
 def _with_lower_scheme(source: URLSource) -> URLSource:
-    """Returns the URL with its scheme in lower case (RFC 3986, 6.2.2.1), as servers and SDKs compare it."""
+    """Returns the source with its URL scheme in lower case, because servers and SDKs expect lower case.
+
+    Schemes are case-insensitive (RFC 3986, section 6.2.2.1).
+    """
     url = source.scheme + source.url[len(source.scheme) :]
     return source if url == source.url else replace(source, url=url)
 
 
 def _check(source: Base64Source) -> Base64Source | str:
-    """Returns the source with a canonical media type, or the reason why its data is refused. Checked once."""
+    """Returns a source with a canonical media type, or the reason for a refusal. The source caches the result."""
     checked: object = source.cache.get("checked")
     if checked is None:
         checked = source.cache["checked"] = _compute_check(source)
@@ -150,7 +158,7 @@ def _check(source: Base64Source) -> Base64Source | str:
 
 
 def _compute_check(source: Base64Source) -> object:
-    """Returns True for a source that needs no change, else the changed source, or the reason for a refusal."""
+    """Returns True if a source needs no change. Otherwise returns the changed source or a reason for refusal."""
     data = source.data
     if not is_base64(data):
         data = "".join(data.split())  # some encoders break lines
@@ -162,12 +170,15 @@ def _compute_check(source: Base64Source) -> object:
 
 
 def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
-    """Returns base64 text as a source with the media type that its first bytes indicate. A text becomes UTF-8.
+    """Converts base64 text to a media source, or returns the reason for a refusal.
+
+    Data without the signature of their declared type are refused, because no target can open them. The content of
+    a text document is converted to UTF-8.
 
     Args:
         data: Base64 text.
-        declared: Declared media type, with parameters. It applies if the first bytes indicate no type.
-        subject: Start of the reason for data without the signature of the declared type, which no target can open.
+        declared: Declared media type, with parameters. It applies if the first bytes of the data indicate no type.
+        subject: Start of the reason for a refusal, such as "its data".
 
     """
     media_type = detect_type(data, canonical_media_type(declared))
@@ -177,10 +188,9 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
 
 
 def detect_type(data: str, declared: str | None) -> str | None:
-    """Returns the media type of base64 text.
+    """Returns the media type that the first bytes of base64 text indicate, else the declared media type.
 
-    This is the type that the first bytes indicate, else the declared type. Returns None if the declared type has a
-    signature that the data lacks.
+    Returns None if no type is known, or if the data lack the signature of the declared type.
     """
     sniffed = sniff_media_type(data, declared or "")
     return declared if sniffed is None and declared and not has_signature(declared) else sniffed
@@ -190,21 +200,21 @@ _NO_BASE64 = "its data is not base64 text"
 
 
 def _checked_source(media_type: str, data: str) -> Base64Source:
-    """Returns a source whose data is known to be base64 text."""
+    """Returns a source that is marked as checked, for data that are known to be base64 text."""
     source = Base64Source(media_type, data)
     source.cache["checked"] = True
     return source
 
 
 def fill_caches(source: Base64Source) -> None:
-    """Fills the caches of a source in this thread, so that the event loop need not compute them."""
+    """Computes the cached values of a source. Call it in a worker thread, because this is slow for large data."""
     _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
 
 def is_base64(data: str) -> bool:
     """Returns True if a text is standard base64 with at least one byte of data."""
     if data.endswith("==="):
-        return False  # strict mode accepts groups of nothing but padding
+        return False  # Python's strict mode accepts a group of padding alone
     try:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
@@ -212,17 +222,17 @@ def is_base64(data: str) -> bool:
 
 
 NO_TYPE = "a file whose media type neither its name nor its content tells"
-"""Reason for data of an unknown media type."""
+"""Ledger reason for a file of unknown media type."""
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 def _from_data_url(source: URLSource) -> Base64Source | str:
-    """Returns the content of a data URL, cached on the source, or the reason for a refusal.
+    """Decodes a data URL. Returns its content, or the reason for a refusal. The source caches the result.
 
-    RFC 2397: an optional media type and parameters, `;base64` last, then the data, percent-encoded or base64.
-    Other cases follow the WHATWG Fetch Standard, "data: URLs": spaces around `base64` are allowed, the first comma
-    ends the head even within quotes, and padding is optional.
+    A data URL has an optional media type, parameters, and data that are percent-encoded or, after `;base64`, in
+    base64 (RFC 2397). Three further rules follow the WHATWG Fetch Standard, section "data: URLs". Spaces around
+    `base64` are allowed. The first comma ends the header, even inside quotes. Padding is optional.
     """
     head = _DATA_URL.match(source.url)
     if head is None:
@@ -242,7 +252,7 @@ _NO_DATA = "a data URL whose data is empty or not base64 text"
 
 
 def _decode_body(body: str, parameters: str) -> str:
-    """Returns the body of a data URL as base64 text. Returns an empty text for a malformed body."""
+    """Converts the body of a data URL to base64 text. Returns an empty string if the body is malformed."""
     from urllib.parse import unquote, unquote_to_bytes
 
     if parameters.rpartition(";")[2].strip().lower() != "base64":
@@ -254,9 +264,9 @@ def _decode_body(body: str, parameters: str) -> str:
 
 
 def convert_to_utf8(data: str, media_type: str) -> str:
-    """Returns the base64 text of a text, converted to UTF-8 from the charset of its media type.
+    """Converts base64-encoded text from the charset in its media type to UTF-8.
 
-    The data is unchanged if the charset is missing or unknown, or if the bytes are not valid in it.
+    Returns the data unchanged if the charset is missing or unknown, or if the bytes are not valid in the charset.
     """
     match = _CHARSET.search(media_type)
     codec = _CODECS.get(match[1].lower()) if match else None
@@ -271,8 +281,8 @@ def convert_to_utf8(data: str, media_type: str) -> str:
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.ASCII | re.IGNORECASE)
 
 
-# WHATWG Encoding Standard, 4.2, "Names and labels": the common labels, and Python's codec for each. UTF-8 and
-# ASCII need no conversion. UTF-16 is missing because its bytes do not count as text.
+# Common charset labels of the WHATWG Encoding Standard (section 4.2), with Python's codec for each label. UTF-8
+# and ASCII need no conversion. UTF-16 is missing because agentkit does not recognize UTF-16 bytes as text.
 _CODECS: dict[str, str] = {
     **dict.fromkeys(("iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "cp1252"), "cp1252"),
     **{f"iso-8859-{number}": f"iso8859_{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
