@@ -1,11 +1,13 @@
-"""Token counters: the number of tokens of a request, and the weights of single messages.
+"""Token counters, which count the tokens of a request and estimate the tokens of single messages.
 
-A counter takes the keyword arguments of an SDK's call and the `WireLayout` of their provider, and returns a
-`TokenCount`. Budgets use counters to find what to cut. Nothing is downloaded.
+The input of a counter is the keyword arguments of an SDK call, and the `WireLayout` that names the keys of the
+provider's requests. The output is a `TokenCount`. Budgets use counters to decide which messages to omit. Counters
+download nothing.
 
-Read first: `counters`, the base classes. Then: `text_counters` (estimate by characters), `tiktoken_counter` and
-`encodings` (ranks), `hugging_face` (tokenizer files), `remote` (endpoints of providers), `usage_anchored`
-(reported usage). `request_parts` splits a request, `estimate` counts a text, `media_costs` prices media.
+Read `counters` first; it has the base classes. Then read `text_counters` (estimate by characters),
+`tiktoken_counter` and `encodings`, `hugging_face` (tokenizer files), `remote` (endpoints of providers), and
+`usage_anchored` (reported usage). `request_parts` splits a request, `estimate` estimates the tokens of a text, and
+`media_costs` has the token prices of media.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Base classes of token counters, and `TokenCount`, the number of tokens that a counter returns.
 
-A counter reads a request. A local counter needs no I/O and also weighs single messages, so that a budget finds
-the position of a cut without building requests.
+Every counter counts the tokens of a request. A local counter needs no I/O and also estimates the tokens of single
+messages. A budget uses these estimates to decide how many messages to omit, without building many requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class TokenCount(int):
-    """Number of tokens with the reasons why it is an estimate, otherwise an ordinary `int`.
+    """Number of tokens. This `int` also has the reasons why the number is an estimate.
 
     Attributes:
         estimated: Short reasons why a part of the number is an estimate, without duplicates. Empty if the number
@@ -52,15 +52,17 @@ class TokenCount(int):
 
 
 class TokenCounterBase(ABC):
-    """Counter of the tokens of a request, tools and schemas included.
+    """Base class of counters for the tokens of a request, including its tools and schemas.
 
-    A subclass implements `count`. One cut calls `count` O(log n) times for n messages. A counter that needs no I/O
-    derives from `LocalTokenCounter`, which makes cuts cheaper.
+    A subclass implements `count`. To fit n messages into a budget, `count` is called O(log n) times. Derive a
+    counter that needs no I/O from `LocalTokenCounter`, because `count` is then called less often.
     """
 
     @abstractmethod
     async def count(self, request: Mapping[str, Any]) -> int:
-        """Returns the tokens of a request; a `TokenCount` if a part of the number is an estimate.
+        """Returns the number of tokens of a request.
+
+        If a part of the number is an estimate, the result is a `TokenCount` with the reasons.
 
         Args:
             request: Keyword arguments of the SDK's call. The method must not change them.
@@ -74,17 +76,17 @@ class TokenCounterBase(ABC):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Counter that places cuts without I/O; by default an estimate by characters."""
-        from agentkit.tokens.text_counters import ESTIMATE  # a subclass of this class, defined later
+        """Local counter that decides how many messages a budget omits. The default estimates by characters."""
+        from agentkit.tokens.text_counters import ESTIMATE  # that module imports this module
 
         return ESTIMATE
 
 
 async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Returns the tokens of a request by any counter.
+    """Counts the tokens of a request with any counter.
 
     Raises:
-        OptionError: `count` of the counter is not asynchronous, or returns something else than a number of tokens.
+        OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
 
     """
     count: Any = counter.count
@@ -103,17 +105,17 @@ def _check_tokens(tokens: object, method: str) -> int:
 
 
 def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Returns the tokens of a request by any local counter."""
+    """Counts the tokens of a request with any local counter."""
     measure: Any = counter.measure
     tokens: int = measure(request, layout) if counter.needs_layout else measure(request)
     return tokens
 
 
 def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
-    """Returns the layout of a provider, for a counter that reads the keys of requests.
+    """Returns the layout of a provider's requests, for a counter that must know their keys.
 
     Raises:
-        OptionError: There is no provider, so the keys of the request are unknown.
+        OptionError: `provider` is None, so the keys of the request are unknown.
 
     """
     if provider is None:
@@ -126,7 +128,7 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
     """Awaits `counter.prepare()`.
 
     Raises:
-        OptionError: `prepare` of the counter is not asynchronous.
+        OptionError: `counter.prepare` is not asynchronous.
 
     """
     result: object = counter.prepare()
@@ -138,7 +140,7 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _IdentityKey:
-    """Cache key that equals only the key of the same object, hashable or not."""
+    """Cache key that compares an object by its identity, because the object may not be hashable."""
 
     owner: object
 
@@ -151,24 +153,32 @@ class _IdentityKey:
 
 @lru_cache(256)
 def weight_key(*terms: object) -> object:
-    """Returns the cache key for the weights of all counters with equal terms: one object, quick to look up."""
+    """Returns the key under which messages cache the weights of a counter.
+
+    A weight is the approximate number of tokens of a message. Equal arguments return the same object, because
+    looking up the same object is fast.
+
+    Args:
+        terms: Values that determine the weights, such as the class and the model of the counter.
+
+    """
     return terms
 
 
 class LocalTokenCounter(TokenCounterBase):
-    """Counter that needs no I/O and weighs single messages.
+    """Base class of counters that need no I/O and also weigh single messages.
 
-    `weigh` places a cut; `measure` decides whether the request fits. The closer the sum of the weights is to the
-    measure, the fewer requests a cut builds.
+    A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. The
+    closer the sum of the weights is to the result of `measure`, the fewer requests the budget builds.
     """
 
     deterministic: ClassVar[bool] = True
     slow: ClassVar[bool] = False
-    """True if weighing takes long enough to be done in a worker thread."""
+    """True if `weigh` is so slow that it must run in a worker thread."""
 
     @abstractmethod
     def measure(self, request: Mapping[str, Any]) -> int:
-        """Returns the tokens of a request.
+        """Returns the number of tokens of a request.
 
         Args:
             request: Keyword arguments of the SDK's call. The method must not change them.
@@ -181,27 +191,30 @@ class LocalTokenCounter(TokenCounterBase):
 
     @property
     def key(self) -> object:
-        """Key of the weights that messages cache. Counters with equal keys must return equal weights."""
+        """Key under which messages cache their weights. Counters with equal keys must return equal weights."""
         return _IdentityKey(self)
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The counter itself."""
+        """This counter itself, because it is a local counter."""
         return self
 
     async def prepare(self) -> None:
-        """Loads files in a worker thread. Otherwise `measure` and `weigh` load them at their first use."""
+        """Loads the files of the counter in a worker thread. The default does nothing.
+
+        Without this call, `measure` and `weigh` load the files at their first use.
+        """
 
     async def count(self, request: Mapping[str, Any]) -> int:
-        """Returns `measure(request)`, after the counter is prepared."""
+        """Prepares the counter, then returns `measure(request)`."""
         await prepare_counter(self)
         return self.measure(request)
 
     def weight(self, msg: Msg) -> int:
-        """Returns `weigh(msg)`, computed once and cached on the message.
+        """Returns `weigh(msg)`. The message caches the result.
 
         Raises:
-            OptionError: `weigh` returned something else than a number of tokens.
+            OptionError: The result of `weigh` is not a number of tokens.
 
         """
         return cache_result(msg, self.key, self._weigh_checked)

@@ -1,14 +1,14 @@
-"""Encodings of models, and counting with the ranks of an encoding. Nothing is ever downloaded.
+"""Finds the encoding of a model, and counts tokens with the ranks of an encoding. Nothing is downloaded.
 
-Two packages have ranks; a text has the same count in both:
+The ranks of an encoding are its vocabulary. Two packages provide ranks, and both give the same counts:
 
-1. tiktoken is first, but only for an encoding whose ranks are already in its cache folder and have the right
-   SHA-256. tiktoken is OpenAI's own implementation, and it lets other threads run while it encodes. Without cached
-   ranks it would block in a download without a timeout, so it is not used then.
-2. splintr is second. Its wheel contains the ranks of all encodings here, so it counts on a new machine without a
-   network. It holds the interpreter lock while it encodes: about 0.1 s for 2,000,000 characters.
+1. tiktoken is used only if its cache folder already has the ranks with the right SHA-256. tiktoken is OpenAI's own
+   implementation, and other threads can run while it encodes. Without cached ranks, it would start a download
+   without a timeout.
+2. splintr is used otherwise. Its wheel contains the ranks of all encodings in this module, so that it counts
+   without a network. Other Python threads wait while splintr encodes, about 0.1 s for 2,000,000 characters.
 
-`find_encoding` names the encoding of a model, `load_encoding` returns the function that counts with it.
+`find_encoding` returns the encoding of a model. `load_encoding` returns the function that counts with an encoding.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["Encoding", "find_encoding", "find_encoding_package", "load_encoding"
 
 
 class Encoding(NamedTuple):
-    """Encoding of a model.
+    """Encoding that counts the tokens of a model.
 
     Attributes:
         name: Name of the encoding, such as `o200k_base`.
-        note: Reason why the model's own encoding is another one. Empty if this is the model's own encoding.
+        note: Reason why the counts are estimates. Empty if the model itself uses this encoding.
 
     """
 
@@ -44,18 +44,18 @@ class Encoding(NamedTuple):
 
 
 BASE: Final = "o200k_base"
-"""Encoding for models without an available encoding."""
+"""Encoding that replaces an unknown or unavailable encoding."""
 
-# Patterns of the start of the normalized model name; the first match decides.
+# Each pattern matches the start of a normalized model name. The first match decides.
 _MODELS: Final = tuple(
     (re.compile(pattern), Encoding(name, note))
     for pattern, name, note in (
-        # tiktoken.model, 0.14
+        # encodings of tiktoken 0.14 (tiktoken.model)
         (r"gpt-(oss|4o|4\.1|4\.5|5)|chatgpt-4o|o[134](-|$)", BASE, ""),
         (r"gpt-(4|3\.5|35)", "cl100k_base", ""),
-        # tiktoken raises KeyError for these (tiktoken.model)
+        # OpenAI's models without an encoding in tiktoken 0.14 (tiktoken.model)
         (r"gpt-|codex|computer-use", BASE, "the model's encoding is not published; counted with o200k_base"),
-        # vocabularies in the wheel of splintr
+        # vocabularies that the wheel of splintr contains
         (r"(qwen-?(1\.5|2|3(?!\.[5-9]))|qwq|qvq)", "qwen3", ""),
         (r"qwen", "qwen3", "newer Qwen models have another vocabulary; counted with that of Qwen 3"),
         (r"deepseek-(v3|r1)", "deepseek_v3", ""),
@@ -64,18 +64,18 @@ _MODELS: Final = tuple(
         (r"glm-4", "glm4", ""),
         (r"(meta-)?llama-?3", "llama3", ""),
         (r"phi-?4", "phi4", ""),
-        # no offline tokenizer (Claude docs, token-counting; Gemini docs, tokens)
+        # models without an offline tokenizer (Claude docs, token-counting; Gemini docs, tokens)
         (r"claude", BASE, "the model's tokenizer is not published; o200k_base counts fewer tokens"),
         (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; counted with o200k_base"),
     )
 )
 
 ENCODINGS: Final = frozenset(encoding.name for _, encoding in _MODELS)
-"""Names of all encodings."""
+"""Names of all supported encodings."""
 
 
 def find_encoding(model: str) -> Encoding:
-    """Returns the encoding of a model, by its normalized name (see `normalize_model_name`)."""
+    """Returns the encoding for a model. An unknown model gets `BASE`, with a note."""
     name = normalize_model_name(model)
     match = next((encoding for pattern, encoding in _MODELS if pattern.match(name)), None)
     return match or Encoding(BASE, f"the encoding of model {model!r} is unknown; counted with o200k_base")
@@ -83,7 +83,8 @@ def find_encoding(model: str) -> Encoding:
 
 Count: TypeAlias = Callable[[str], int]
 
-# Files in the cache of tiktoken: the SHA-1 of their URL, and the SHA-256 of their content (tiktoken_ext, 0.14).
+# Files in tiktoken's cache folder. The first value is the file name, which is the SHA-1 of the URL. The second
+# value is the SHA-256 of the content. Source: tiktoken_ext, version 0.14.
 _CACHED: Final = {
     "cl100k_base": (
         "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
@@ -97,10 +98,10 @@ _CACHED: Final = {
 
 
 def find_encoding_package(encoding: str) -> str:
-    """Returns the package that counts in an encoding without a network: "tiktoken" or "splintr". Loads nothing.
+    """Returns the package that can count with an encoding without a network: "tiktoken" or "splintr".
 
     Raises:
-        MissingExtraError: No installed package has the ranks.
+        MissingExtraError: No installed package has the ranks of the encoding.
 
     """
     if _is_installed("tiktoken") and _is_cached(encoding):
@@ -115,7 +116,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _is_cached(encoding: str) -> bool:
-    """Returns True if the cache of tiktoken has intact ranks. tiktoken downloads a missing or damaged file."""
+    """Returns True if tiktoken's cache folder has intact ranks, because tiktoken downloads any other file."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder == "" or encoding not in _CACHED:
         return False
@@ -130,7 +131,10 @@ def _is_cached(encoding: str) -> bool:
 
 @lru_cache(8)
 def _has_digest(path: str, size: int, modified: int, digest: str) -> bool:
-    """Returns True if a file has a SHA-256. Size and time of change are part of the key: the file is read once."""
+    """Returns True if a file has the SHA-256 `digest`.
+
+    The cache key includes the size and the time of the last change, so that only a changed file is read again.
+    """
     return sha256(Path(path).read_bytes()).hexdigest() == digest
 
 
@@ -138,12 +142,13 @@ _loading: Final = Lock()
 
 
 def load_encoding(encoding: str) -> Count:
-    """Returns the function that counts the tokens of a text. Special tokens in a text count as text.
+    """Returns the function that counts the tokens of a text with an encoding.
 
-    The first call for an encoding takes up to 0.4 s; later calls in the process are immediate.
+    The function counts special tokens as ordinary text. The first call for an encoding takes up to 0.4 s. Later
+    calls in the process are immediate.
 
     Raises:
-        MissingExtraError: No installed package has the ranks.
+        MissingExtraError: No installed package has the ranks of the encoding.
 
     """
     with _loading:
@@ -158,7 +163,7 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    encode = tiktoken.get_encoding(encoding).encode  # `encode_ordinary` panics where `encode` raises ValueError
+    encode = tiktoken.get_encoding(encoding).encode  # for some texts, `encode_ordinary` panics but `encode` raises
 
     def count(text: str) -> int:
         try:
@@ -167,7 +172,7 @@ def _load_tiktoken(encoding: str) -> Count:
             middle = len(text) // 2
             if not middle:
                 raise
-            return count(text[:middle]) + count(text[middle:])  # a border between pieces adds a few tokens at most
+            return count(text[:middle]) + count(text[middle:])  # splitting the text adds a few tokens at most
 
     return count
 
@@ -180,7 +185,7 @@ def _load_splintr(encoding: str) -> Count:
     def count(text: str) -> int:
         try:
             return len(encode(text))
-        except UnicodeEncodeError:  # a lone surrogate, in a request that no formatter created
+        except UnicodeEncodeError:  # the text has a lone surrogate, which formatters would have removed
             return len(encode(text.encode(errors="replace").decode()))
 
     return count

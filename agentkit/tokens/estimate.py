@@ -1,4 +1,4 @@
-"""Estimate of the tokens of a text without a tokenizer: a measured weight for each kind of character."""
+"""Estimates the tokens of a text without a tokenizer, by a measured weight for each kind of character."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["TextCounts", "estimate_text"]
 
-# Translation of each ASCII character to one letter for its kind, so that C code counts the kinds.
+# Maps each ASCII character to a letter for its kind, because `bytes.count` is much faster than a loop in Python.
 _KIND: Final = (
     bytes(
         ord("a" if char.islower() else "A" if char.isupper() else "0" if char.isdigit() else _space or ".")
@@ -19,17 +19,18 @@ _KIND: Final = (
     + b"." * 128
 )
 
-# Hundredths of a token, fitted to o200k_base over licenses, manuals, READMEs, Python, TypeScript and JSON (least
-# squares of the relative error, plus 3 %). For ASCII, cl100k_base differs by at most 2 %.
+# Weights of characters, in hundredths of a token. The weights were fitted to o200k_base over licenses, manuals,
+# READMEs, Python, TypeScript and JSON (least squares of the relative error, plus 3 %). For ASCII, cl100k_base
+# differs by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
-_WORD = 34  # a word in lower case after a space
-_SCRAMBLED = 120  # capitals beyond one letter in eight, among lower-case letters: base64, keys, hashes
+_WORD = 34  # added for each lower-case word after a space
+_SCRAMBLED = 120  # added for each capital beyond one letter in eight, as in base64 text, keys and hashes
 
-# Hundredths of a token for a character of another script. cl100k_base has up to three times more tokens.
+# Weights of characters of other scripts, in hundredths of a token. cl100k_base has up to three times more tokens.
 _SCRIPTS: Final = tuple(
     (re.compile(f"[{characters}]+"), weight)
     for characters, weight in (
-        ("\u4e00-\u9fff", 83),  # Han: 62 to 92; also within 25 % of cl100k_base
+        ("\u4e00-\u9fff", 83),  # Han, measured between 62 and 92; cl100k_base differs by at most 25 %
         ("\u3000-\u30ff\uff00-\uffef", 85),  # Kana, and Chinese punctuation
         ("\uac00-\ud7af", 84),  # Hangul
         ("\u0400-\u052f", 36),  # Cyrillic
@@ -49,10 +50,11 @@ _ASCII: Final = re.compile("[\x00-\x7f]+")
 
 
 def estimate_text(text: str) -> int:
-    """Returns the estimated tokens of a text, in hundredths of a token, so that sums are integers.
+    """Estimates the tokens of a text. The result is in hundredths of a token, so that sums are integers.
 
-    The estimate is within 10 % of o200k_base for English prose, JSON and code, and within 25 % for Chinese and
-    text mixed with Chinese; more often too high than too low. The texts are in tests/tokens/corpus.py.
+    The estimate differs from o200k_base by at most 10 % for English prose, JSON and code. For Chinese, alone or
+    mixed with other text, the difference is at most 25 %. The estimate is more often too high than too low. The
+    measured texts are in tests/tokens/corpus.py.
     """
     if text.isascii():
         return _estimate_ascii(text.encode())
@@ -64,7 +66,7 @@ def _estimate_ascii(text: bytes) -> int:
     upper, digit, mark, space, line = count(b"A"), count(b"0"), count(b"."), count(b" "), count(b"\n")
     lower = len(text) - upper - digit - mark - space - line
     scrambled = max(0, 8 * min(upper, lower) - len(text)) * _SCRAMBLED // 8
-    marks = mark - count(b"..")  # two punctuation marks are mostly one token
+    marks = mark - count(b"..")  # two adjacent punctuation marks are usually one token
     return (_LOWER * lower + _UPPER * upper + _DIGIT * digit + _MARK * marks + _SPACE * space + _LINE * line) + (
         _WORD * count(b" a") + scrambled
     )
@@ -85,14 +87,14 @@ _ENTRY = 100  # overhead of a cache entry, as a number of characters
 
 
 class TextCounts(dict[str, int]):
-    """Cache of the counts of texts: `counts[text]` counts a new text.
+    """Cache of token counts by text. `counts[text]` counts the text if it is not in the cache.
 
-    A request shares the string objects of its messages, and Python caches their hashes. A cached text therefore
-    costs one look-up.
+    Requests contain the string objects of their messages, and Python caches the hash of a string object. Therefore
+    looking up a cached text is fast.
 
     Args:
-        count: Function that counts a text.
-        limit: Maximum of cached characters. Beyond it, the oldest texts are removed.
+        count: Function that counts the tokens of a text.
+        limit: Maximum length of all cached texts, in characters. If it is exceeded, the oldest texts are removed.
 
     """
 
@@ -119,5 +121,5 @@ class TextCounts(dict[str, int]):
         return result
 
     def __reduce__(self) -> tuple[type[TextCounts], tuple[Callable[[str], int], int]]:
-        """Pickles the function and the limit, without the counts."""
+        """Pickles the function and the limit, without the cached counts."""
         return (TextCounts, (self._count, self._limit))

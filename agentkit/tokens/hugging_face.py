@@ -1,4 +1,4 @@
-"""`HuggingFaceTokenCounter`: counts with the tokenizer file and the chat template of a local model."""
+"""`HuggingFaceTokenCounter`: counts tokens with the tokenizer file and the chat template of a local model."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["HuggingFaceTokenCounter"]
 
-_TURN: Final = 5  # ChatML: two markers, two line breaks, the role
+_TURN: Final = 5  # tokens around a message in ChatML: two markers, two line breaks and the role
 _MEDIA: Final = 1_500  # approximate tokens of a media item
-_CALL: Final = 12  # tokens that a template adds around a call or a result
+_CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
 _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each"
 
 
 class HuggingFaceTokenCounter(LocalTokenCounter):
-    """Counter with the tokenizer file and the chat template of a local model.
+    """Counter that uses the tokenizer file and the chat template of a local model.
 
-    It counts the text that the template writes for a request. The request must have the wire format of OpenAI Chat
-    Completions (`messages`, `tools`). A request of another wire format, or with roles that the template refuses,
-    is counted text by text; `TokenCount.estimated` then gives the reason. Media have the price of the model's
-    image rule.
+    The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
+    must have the wire format of OpenAI Chat Completions (`messages`, `tools`). If the wire format differs, or if
+    the template refuses a role, the counter adds up the counts of the single texts instead. `TokenCount.estimated`
+    then has the reason. The tokens of an image follow the published rule of the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -50,13 +50,13 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     needs_layout: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
-        """Checks that the file and the packages exist. `prepare` loads them.
+        """Checks that the tokenizer file and the packages exist. `prepare` loads the file.
 
         Args:
             tokenizer: Path of a `tokenizer.json`, or of its folder. The files `tokenizer_config.json` and
-                `chat_template.jinja` of the folder are read too.
-            chat_template: Text of the chat template. None reads it from the folder.
-            model: Name of the model, which decides the price of images.
+                `chat_template.jinja` in the same folder are read too.
+            chat_template: Text of the chat template. If None, the template is read from the folder.
+            model: Name of the model, which decides how many tokens an image costs.
 
         Raises:
             MissingExtraError: The packages of the extra `tokens` are missing.
@@ -81,7 +81,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @property
     def key(self) -> object:
-        """Cache key of the weights: that of the estimate, which weighs messages."""
+        """Key under which messages cache their weights. It is that of the estimate by characters."""
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,7 +94,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _template(self) -> Callable[..., str] | None:
-        """Compiled chat template. It runs in jinja's sandbox, because models come from untrusted sources."""
+        """Function that renders the chat template. None if there is no template.
+
+        The template runs in jinja's sandbox, because a model may come from an untrusted source.
+        """
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         file = self.file.with_name("chat_template.jinja")
@@ -102,7 +105,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         source = source or self._config.get("chat_template")
         if not isinstance(source, str):
             return None
-        # Options, filter and functions as in transformers.utils.chat_template_utils.
+        # The options, the filter and the functions are those of transformers.utils.chat_template_utils.
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
         )
@@ -113,7 +116,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _encode(self) -> Callable[[str], int]:
-        """Function that counts a text. It is slow to load."""
+        """Function that counts the tokens of a text. The first access reads the tokenizer file, which is slow."""
         from tokenizers import Tokenizer
 
         tokenizer = cast("Any", Tokenizer).from_file(str(self.file))
@@ -121,7 +124,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         tokenizer.no_padding()
 
         def encode(text: str) -> int:
-            # the text has lone surrogates
+            # the tokenizer refuses lone surrogates
             encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()
             return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
 
@@ -129,9 +132,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
-        """Pattern of the special tokens that split a rendered conversation into pieces.
+        """Pattern of the special tokens that separate the pieces of a rendered conversation.
 
-        None if the pieces of a text do not add up to the text, as with a tokenizer that marks the start of a text.
+        None if the counts of the pieces do not add up to the count of the text. An example is a tokenizer that
+        marks the start of each text.
         """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
         special = [token for token in added if token.get("special")]
@@ -149,7 +153,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return self._encode(text)
 
     async def prepare(self) -> None:
-        """Loads the files in a worker thread."""
+        """Loads the tokenizer file and the chat template in a worker thread."""
         await anyio.to_thread.run_sync(self._load)
 
     def _load(self) -> None:
@@ -157,11 +161,11 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             _ = (self._encode, self._special, self._template)
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns `measure(request, provider)`, counted in a worker thread: a few megabytes take a second."""
+        """Runs `measure(request, provider)` in a worker thread, because a few megabytes take a second."""
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the tokens of a request.
+        """Returns the number of tokens of a request.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -182,14 +186,17 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return TokenCount(total + self._count_pieces(rendered), reasons)
 
     def _count_pieces(self, rendered: str) -> int:
-        """Returns the tokens of a rendered conversation. The text between two special tokens is counted once."""
+        """Counts the tokens of a rendered conversation.
+
+        Texts between special tokens are counted separately, so that their counts can be cached.
+        """
         if self._special is None:
             return self._texts[rendered]
         pieces = self._special.split(rendered)
         return len(pieces) - 1 + sum(map(self._texts.__getitem__, pieces))
 
     def _render(self, request: Mapping[str, Any]) -> tuple[str | None, str]:
-        """Returns the conversation as the model reads it, or None and the reason why it cannot be rendered."""
+        """Renders a request with the chat template. Returns None and the reason if this is not possible."""
         messages, template = request.get("messages"), self._template
         if template is None:
             return None, _NO_TEMPLATE
@@ -209,7 +216,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return None, reason
 
     def weigh(self, msg: Msg) -> int:
-        """Returns an estimate by characters. It places a cut; `measure` decides whether the request fits."""
+        """Estimates the tokens of a message by characters. A budget decides with it how many messages to omit."""
         return self._estimate.weigh(msg)
 
 
@@ -218,7 +225,10 @@ def _create(file: str, template: str | None, model: str) -> HuggingFaceTokenCoun
 
 
 def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
-    """Returns True if the messages are not those of OpenAI Chat Completions, and a template would lose content."""
+    """Returns True if a request does not have the wire format of OpenAI Chat Completions.
+
+    A chat template would lose content of such a request.
+    """
     if "system" in request or not all(isinstance(message, dict) for message in messages):
         return True
     contents = [message.get("content") for message in cast("list[dict[str, Any]]", messages)]
@@ -230,7 +240,7 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
 
 
 def _read_token(token: Any) -> str:
-    """Returns a special token of the configuration, which is a string or an object."""
+    """Reads a special token from the tokenizer's configuration, where it is a string or an object."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 
 
@@ -239,7 +249,7 @@ def _dump_json(value: Any, ensure_ascii: bool = False, indent: int | None = None
 
 
 def _format_fixed_date(pattern: str) -> str:
-    """Returns a fixed date: equal requests have equal counts on any day."""
+    """Formats a fixed date, so that equal requests have equal counts on any day."""
     return date(2026, 11, 21).strftime(pattern)
 
 
@@ -248,7 +258,10 @@ def _raise_exception(reason: str) -> None:
 
 
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a message as templates expect it: no null content, objects as arguments, no media data."""
+    """Converts a message for chat templates.
+
+    Null content becomes an empty text, arguments become objects, and media data are removed.
+    """
     converted = {**message, "content": _convert_content(message.get("content"))}
     if isinstance(message.get("tool_calls"), list):
         converted["tool_calls"] = [_convert_call(call) for call in message["tool_calls"]]
@@ -256,7 +269,7 @@ def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_text(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a message for templates that expect a string as content: its texts, one per line."""
+    """Converts a message for chat templates that expect a string as content, with one text per line."""
     converted = _with_parts(message)
     if isinstance(converted["content"], list):
         parts = cast("list[dict[str, Any]]", converted["content"])

@@ -1,7 +1,7 @@
-"""Tokens of media: the published image rule of each model family as data, and estimates for all other media.
+"""Token prices of media: the published image rules of model families, and estimates for all other media.
 
-`MediaPrices` is the entry. An image with a known size and a rule has an exact price. The price of audio, video and
-documents is an estimate by the length of their data.
+Read `MediaPrices` first. The price of an image is exact if its size is known and its model family has a rule. The
+price of audio, video and documents is estimated from the length of their data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["MediaPrices", "find_image_rule"]
 
 
 class ImageRule(Protocol):
-    """Rule for the tokens of an image."""
+    """Rule by which a model family counts the tokens of an image."""
 
     def tokens(self, width: int, height: int, detail: str) -> int:
         """Returns the tokens of one image.
@@ -29,7 +29,7 @@ class ImageRule(Protocol):
         Args:
             width: Width in pixels.
             height: Height in pixels.
-            detail: Level of detail in the words of the API. Empty for the default.
+            detail: Level of detail that the request asks for, in the API's spelling. Empty for the default.
 
         """
         ...
@@ -37,13 +37,14 @@ class ImageRule(Protocol):
 
 @dataclass(frozen=True)
 class Tiles:
-    """Tiles of 512 pixels, after the image is fitted into 2048 x 2048 and its short side to 768.
+    """Rule that counts tiles of 512 x 512 pixels.
 
+    The image is first shrunk to 2048 x 2048 pixels, and then until its shorter side has at most 768 pixels.
     Source: OpenAI guide, images-vision.
 
     Attributes:
-        base: Tokens of any image.
-        tile: Tokens of each tile.
+        base: Tokens that every image costs.
+        tile: Additional tokens for each tile.
 
     """
 
@@ -51,7 +52,7 @@ class Tiles:
     tile: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. The detail "low" costs the base alone."""
+        """Returns the tokens of one image. With the detail "low", the image costs only `base`."""
         if detail == "low":
             return self.base
         scale = min(1, 2048 / max(width, height))
@@ -61,14 +62,15 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Patches:
-    """Patches of 32 pixels times a factor, after the image is shrunk to a maximum of patches.
+    """Rule that counts patches of 32 x 32 pixels.
 
-    Source: OpenAI guide, images-vision.
+    The image is first shrunk until its longer side and its number of patches are within the limits. Source: OpenAI
+    guide, images-vision.
 
     Attributes:
-        factor: Tokens of each patch.
-        max_patches: Maximum of patches.
-        side: Maximum of the longer side, in pixels.
+        factor: Tokens for each patch.
+        max_patches: Maximum number of patches.
+        side: Maximum length of the longer side, in pixels.
 
     """
 
@@ -92,13 +94,14 @@ class Patches:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of 28 pixels, after the image is shrunk until its longer side and its cells are within the limits.
+    """Rule that counts cells of 28 x 28 pixels.
 
-    Source: Claude docs, vision-coordinates.
+    The image is first shrunk until its longer side and its number of cells are within the limits. Source: Claude
+    docs, vision-coordinates.
 
     Attributes:
-        edge: Maximum of the longer side, in pixels, padded to whole cells.
-        max_cells: Maximum of cells.
+        edge: Maximum length of the longer side in pixels, after padding to whole cells.
+        max_cells: Maximum number of cells.
 
     """
 
@@ -106,7 +109,7 @@ class Cells:
     max_cells: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of the largest size of the same shape within the limits. `detail` has no effect."""
+        """Returns the tokens of one image after it is shrunk to the limits. `detail` has no effect."""
         longest, shortest = max(width, height), min(width, height)
         low, high = 1, longest
         while low < high:
@@ -124,9 +127,9 @@ class Cells:
 
 @dataclass(frozen=True)
 class Squares:
-    """258 tokens for an image of at most 384 pixels a side, else 258 for each square of 768 pixels.
+    """Rule that counts squares of 768 x 768 pixels, with 258 tokens for each square.
 
-    Source: Gemini docs, tokens.
+    An image whose sides both have at most 384 pixels costs 258 tokens. Source: Gemini docs, tokens.
     """
 
     def tokens(self, width: int, height: int, detail: str) -> int:
@@ -136,13 +139,13 @@ class Squares:
 
 @dataclass(frozen=True)
 class Levels:
-    """Fixed price for each level of detail.
+    """Rule with a fixed number of tokens for each level of detail.
 
     Source: Gemini docs, media-resolution.
 
     Attributes:
         prices: Tokens by level of detail, in upper case.
-        default: Tokens at any other level.
+        default: Tokens for any other level of detail.
 
     """
 
@@ -156,13 +159,13 @@ class Levels:
 
 @dataclass(frozen=True)
 class Grid:
-    """One token for each field of a grid, at least four, and two tokens around them.
+    """Rule that counts one token for each field of a grid, and two tokens around the fields.
 
-    Source: Model Studio docs, vision.
+    An image has at least four fields. Source: Model Studio docs, vision.
 
     Attributes:
-        step: Side of a field, in pixels.
-        max_fields: Maximum of fields.
+        step: Side length of a field, in pixels.
+        max_fields: Maximum number of fields.
 
     """
 
@@ -177,8 +180,8 @@ class Grid:
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# Patterns of the start of the model name; the first match decides. Sources: OpenAI guides/images-vision; Claude
-# vision-coordinates; Gemini media-resolution; Qwen model-studio.
+# Each pattern matches the start of a normalized model name. The first match decides. Sources: OpenAI
+# guides/images-vision; Claude vision-coordinates; Gemini media-resolution; Qwen model-studio.
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
@@ -207,16 +210,16 @@ _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
 
 
 def find_image_rule(model: str) -> ImageRule | None:
-    """Returns the rule for the images of a model, by its normalized name. Returns None if no rule is known."""
+    """Returns the image rule of a model's family. Returns None if no rule is known."""
     name = normalize_model_name(model)
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 
-_MAX_PIXELS: Final = 178_956_970  # a larger size indicates a damaged header (Pillow refuses to open such images)
+_MAX_PIXELS: Final = 178_956_970  # limit of Pillow; a larger size indicates a damaged header
 
 
 def _pack_size(data: str) -> int:
-    """Returns width and height of an image as one number; 0 if they are unknown."""
+    """Returns width and height of an image as one number, for a cache of integers. An unknown size is 0."""
     text = data.partition(",")[2] if data[:5].lower() == "data:" else data
     if "\n" in text[:100]:  # base64 text with line breaks
         text = "".join(text.split())
@@ -225,22 +228,25 @@ def _pack_size(data: str) -> int:
 
 
 _UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guides/images-vision)
-# bytes per second of audio: MP3 at 128 kbit/s, or half a second of 16-bit speech
+# assumed for audio and video: the rate of MP3 at 128 kbit/s, which is half the rate of 16-bit speech
 _BYTES_PER_SECOND: Final = 16_000
 _TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini media-resolution)
 _BYTES_PER_PAGE: Final = 100_000
-_TOKENS_PER_PAGE: Final = 2_500  # a page counts as text (1,500 to 3,000) and as an image (Claude token-counting)
+_TOKENS_PER_PAGE: Final = 2_500  # 1,500 to 3,000 for the text, plus an image of the page (Claude token-counting)
 
 
 class MediaPrices:
-    """Tokens of media for one model. The size of each image is read once."""
+    """Token prices of media for one model. The sizes of images are cached."""
 
     def __init__(self, model: str) -> None:
         self.rule = find_image_rule(model)
         self._sizes = TextCounts(_pack_size, 64_000_000)
 
     def price(self, media: MediaPart) -> tuple[int, str]:
-        """Returns the tokens of a media item, and why they are an estimate ("" if they are exact)."""
+        """Returns the tokens of a media item, and the reason why the number is an estimate.
+
+        The reason is empty if the number is exact.
+        """
         if media.kind != "image":
             return self._price_by_length(media)
         if isinstance(self.rule, Levels):
@@ -260,7 +266,7 @@ class MediaPrices:
         return sum(tokens for tokens, _ in prices), [reason for _, reason in prices if reason]
 
     def _price_by_length(self, media: MediaPart) -> tuple[int, str]:
-        """Returns the tokens of audio and video by seconds, and of documents by pages, from the bytes of data."""
+        """Estimates the tokens of audio, video or a document from the length of its data."""
         size = 0 if "://" in media.data[:12] else len(media.data) * 3 // 4
         if media.kind == "document":
             tokens = max(_UNKNOWN, size // _BYTES_PER_PAGE * _TOKENS_PER_PAGE)

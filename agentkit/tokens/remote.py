@@ -1,4 +1,4 @@
-"""`RemoteTokenCounter`: base class of counters that ask an endpoint of the provider."""
+"""`RemoteTokenCounter`: base class of counters that call a token-counting endpoint of a provider."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["RemoteTokenCounter"]
 
-_LIMIT = 2**53  # tokens: a larger number is not a count
+_LIMIT = 2**53  # in tokens; a larger number cannot be a count
 
 
 class RemoteTokenCounter(TokenCounterBase):
-    """Counter that asks an endpoint through the SDK, with the SDK's authentication, retries and errors.
+    """Base class of counters that call a token-counting endpoint of a provider.
 
-    A subclass of a provider implements `count`.
+    The provider's SDK handles authentication and retries, and raises its usual errors. A subclass for each
+    provider implements `count`.
 
     Attributes:
-        call: Bound method of an async client that counts.
+        call: Bound method of an async client that counts tokens.
         model: Model that the requests are for.
-        local: Counter that places cuts and estimates the parts that the endpoint refuses.
+        local: Local counter that weighs messages, and estimates the parts that the endpoint does not count.
 
     """
 
@@ -44,7 +45,8 @@ class RemoteTokenCounter(TokenCounterBase):
         Args:
             call: Bound method of an async client, such as `client.messages.count_tokens`.
             model: Model that the requests are for.
-            local: Counter that places cuts and estimates. None: an estimate by characters.
+            local: Local counter that weighs messages, and estimates the parts that the endpoint does not count. If
+                None, a `CharacterTokenCounter` is used.
 
         Raises:
             OptionError: An option has a wrong type.
@@ -62,14 +64,14 @@ class RemoteTokenCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Counter that places cuts: `local`."""
+        """Local counter that decides how many messages a budget omits. It is `local`."""
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
         """Returns a part of a request that the endpoint requires.
 
         Raises:
-            InputError: The request has no such part, so it has another wire format.
+            InputError: The part is missing, because the request is for another provider.
 
         """
         if name not in request:
@@ -80,7 +82,7 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """Returns the answer of the endpoint to a call with these arguments.
+        """Calls the endpoint with the arguments, and returns its answer.
 
         Raises:
             OptionError: The method is not asynchronous.
@@ -97,7 +99,7 @@ class RemoteTokenCounter(TokenCounterBase):
         raise OptionError("call", "the method is not asynchronous", "Pass the method of the async client.")
 
     def read_count(self, answer: object, name: str) -> int:
-        """Returns the number of tokens in a field of an answer.
+        """Reads the number of tokens from a field of the endpoint's answer.
 
         Raises:
             ModelError: The field is missing or is not a number of tokens.
@@ -110,10 +112,10 @@ class RemoteTokenCounter(TokenCounterBase):
         raise ModelError(type(self).__name__, reason)
 
     async def estimate(self, parts: Sequence[Any]) -> int:
-        """Returns the tokens of parts that the endpoint does not count, by the local counter."""
+        """Estimates the tokens of parts that the endpoint does not count, with the local counter."""
         turn = {self.layout.parts[0]: list(parts)}
         return await self.estimate_request({self.layout.turns: [turn]}) if parts else 0
 
     async def estimate_request(self, request: Mapping[str, Any]) -> int:
-        """Returns the tokens of a part of a request, by the local counter."""
+        """Estimates the tokens of a request with the local counter."""
         return await count_request(self.local, request, self.layout)

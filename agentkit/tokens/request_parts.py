@@ -1,4 +1,4 @@
-"""`RequestParts`: the parts of a request that cost tokens, such as texts, media, JSON of the caller, and tools."""
+"""`RequestParts`: the parts of a request that cost tokens, such as texts, media, JSON values and tools."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class MediaPart(NamedTuple):
 
     Attributes:
         kind: "image", "audio", "video" or "document".
-        data: Base64 text, a data URL or a URL. Empty if the content is unknown, as with the id of a stored file.
-        detail: Level of detail in the words of the API. Empty for the default.
+        data: Base64 text, a data URL or a URL. Empty if the content is unknown. For example, the request may have
+            only the id of a file that the provider stores.
+        detail: Level of detail that the request asks for, in the API's spelling. Empty for the default.
 
     """
 
@@ -38,19 +39,19 @@ _LONG = 2_000  # in characters; longer strings in JSON are counted and cached se
 
 @dataclass(slots=True)
 class RequestParts:
-    """Parts of one request that cost tokens. Texts and other values are those of the request, not copies.
+    """Parts of one request that cost tokens. The values are objects of the request itself, not copies.
 
     Attributes:
         turns: Number of turns.
-        texts: Contents, speaker names, tool names, argument texts, and strings of JSON.
+        texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
-        calls: Number of tool calls and results with a tool name.
-        fields: Number of keys in the JSON of the caller, where its strings are counted separately.
+        calls: Number of tool calls and tool results that have a tool name.
+        fields: Number of keys in the JSON objects whose strings are in `texts` one by one.
         media: Images, audio, video and documents.
-        sealed: Encrypted or plain text in base64.
-        tools: Tools in the words of the API.
+        sealed: Base64 text of encrypted state or of a text document.
+        tools: Tools in the API's format.
         settings: All other objects and lists, such as a tool choice or an output schema.
-        layout: Layout of the request.
+        layout: Layout of the request, which names its keys.
 
     """
 
@@ -69,7 +70,7 @@ class RequestParts:
 
     @classmethod
     def of(cls, request: Mapping[str, Any], provider: LayoutSource) -> RequestParts:
-        """Returns the parts of a request.
+        """Splits a request into its parts.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -97,7 +98,10 @@ class RequestParts:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:
-        """Adds all parts in a list, which grows by their inner parts. This is the hottest loop of a budget."""
+        """Adds all parts in a list. Nested parts are appended to the list while the loop runs.
+
+        A budget spends most of its time in this loop, so that speed matters here.
+        """
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
         texts, uncounted, holders = layout.texts, layout.uncounted, layout.holders
@@ -121,7 +125,7 @@ class RequestParts:
                     push(item)
 
     def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string that is neither always text nor a label."""
+        """Adds a string whose key alone does not tell if it is a text."""
         layout = self.layout
         if key not in layout.special:
             self.texts.append(item)
@@ -163,7 +167,7 @@ class RequestParts:
     def _add_media_object(
         self, part: dict[str, Any], kind: str, fields: dict[str, Any], waiting: list[Any]
     ) -> None:
-        """Adds a media item that is an object, or the text that such an object holds instead."""
+        """Adds a media item that is a JSON object. An object with the text of a document adds only that text."""
         layout = self.layout
         text_key = layout.media_texts.get(str(fields.get("type")))
         if text_key is not None:
@@ -172,7 +176,7 @@ class RequestParts:
         media_type = str(_first(fields, layout.media_types) or "")
         data = _first(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
-            self.sealed.append(data)  # the data is the base64 of a text document
+            self.sealed.append(data)  # base64 of a text document
             return
         named = media_type.partition("/")[0] or str(part.get("type"))
         detail = _first(fields, layout.media_details) or _first(part, layout.media_details)
@@ -182,7 +186,10 @@ class RequestParts:
         self.media.append(MediaPart(kind, data if isinstance(data, str) else "", str(detail or "")))
 
     def _add_json(self, item: Any) -> None:
-        """Adds JSON of the caller as one text. Long strings of an object are separate texts, each counted once."""
+        """Adds a JSON value from the application as one text.
+
+        An object with a long string is split into its strings, so that the count of each string can be cached.
+        """
         if item.__class__ is str:
             self.texts.append(item)
             return
@@ -206,5 +213,5 @@ def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def compact_json(value: Any) -> str:
-    """Returns a value as JSON without spaces, with the repr of each object that JSON cannot express."""
+    """Writes a value as JSON without spaces. An object that JSON cannot express is written as its repr."""
     return to_json(value, bytes_mode="base64", fallback=repr).decode()

@@ -1,4 +1,4 @@
-"""Counters that add up the texts of a request: their base class, and the estimate by characters."""
+"""Local counters that add up the counts of texts: their base class, and the estimate by characters."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 
 
 class Overheads(NamedTuple):
-    """Costs beside the texts of a message, in the unit of the counter.
+    """Costs of a message in addition to its texts, in the unit of the counter.
 
     Attributes:
         message: Cost of each message.
-        call: Cost of each tool call and opaque block.
+        call: Cost of each tool call and of each opaque block.
         result: Cost of each tool result.
-        text: Cost of each text.
-        line: Cost of each line break in a text.
+        text: Additional cost of each text.
+        line: Additional cost of each line break in a text.
         invalid: Cost of each invalid block.
 
     """
@@ -47,7 +47,7 @@ class Overheads(NamedTuple):
 
 
 class TextTokenCounter(LocalTokenCounter):
-    """Base class of local counters that add up the counts of texts. Each text is counted once."""
+    """Base class of local counters that add up the counts of texts. The counts of texts are cached."""
 
     needs_layout: ClassVar[bool] = True
     overheads: ClassVar[Overheads]
@@ -55,7 +55,7 @@ class TextTokenCounter(LocalTokenCounter):
 
     @abstractmethod
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the tokens of a request.
+        """Returns the number of tokens of a request.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -67,7 +67,7 @@ class TextTokenCounter(LocalTokenCounter):
         """
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns `measure(request, provider)`, after the counter is prepared."""
+        """Prepares the counter, then returns `measure(request, provider)`."""
         await prepare_counter(self)
         return self.measure(request, provider)
 
@@ -76,7 +76,10 @@ class TextTokenCounter(LocalTokenCounter):
         """Returns the cost of a media block, in the unit of the counter."""
 
     def weigh_texts(self, msg: Msg) -> int:
-        """Returns the cost of a message with its speaker, without its thinking, in the unit of the counter."""
+        """Returns the cost of a message in the unit of the counter.
+
+        The cost includes the speaker name. Thinking blocks cost nothing.
+        """
         content = msg.content
         total = self.overheads.message + self._texts[msg.name]
         return total + (self._weigh_text(content) if isinstance(content, str) else sum(map(self._weigh, content)))
@@ -100,22 +103,23 @@ class TextTokenCounter(LocalTokenCounter):
         return self._texts[text] + self.overheads.text + self.overheads.line * text.count("\n")
 
 
-# Hundredths of a token.
+# Costs in hundredths of a token.
 _TURN: Final = 300  # role and separators of a message (OpenAI's cookbook)
-_NAME: Final = 100  # field of a speaker name
-_CALL: Final = 400  # around the name and the arguments of a call
+_NAME: Final = 100  # key and quotes of a speaker name
+_CALL: Final = 400  # separators around the name and the arguments of a tool call
 _FIELD: Final = 200  # quotes, colon and comma around a key
 _REASONS: Final = ("estimated by characters",)
 
 
 class CharacterTokenCounter(TextTokenCounter):
-    """Estimate by the kinds of characters. Needs no tokenizer.
+    """Local counter that estimates tokens by the kinds of characters, without a tokenizer.
 
-    The estimate is within 10 % of o200k_base for English prose, JSON and code, and within 25 % for Chinese and
-    text mixed with Chinese; more often too high than too low. Tools and schemas count as their JSON text.
+    The estimate differs from o200k_base by at most 10 % for English prose, JSON and code. For Chinese, alone or
+    mixed with other text, the difference is at most 25 %. The estimate is more often too high than too low. Tools
+    and schemas cost as many tokens as their JSON text.
 
     Attributes:
-        media_tokens: Tokens of each media item, whatever its size.
+        media_tokens: Tokens that each media item costs, independent of its size.
 
     """
 
@@ -125,10 +129,10 @@ class CharacterTokenCounter(TextTokenCounter):
         """Creates the counter.
 
         Args:
-            media_tokens: Tokens to count for each media item.
+            media_tokens: Tokens that each media item costs.
 
         Raises:
-            OptionError: `media_tokens` is not a number of at least 0.
+            OptionError: `media_tokens` is not an int of at least 0.
 
         """
         if type(media_tokens) is not int or media_tokens < 0:
@@ -139,11 +143,11 @@ class CharacterTokenCounter(TextTokenCounter):
 
     @property
     def key(self) -> object:
-        """Cache key of the weights: equal for counters with equal `media_tokens`."""
+        """Key under which messages cache their weights. Counters with equal `media_tokens` have equal keys."""
         return weight_key(type(self), self.media_tokens)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns an estimate of the tokens of a request (see `TextTokenCounter.measure`)."""
+        """Estimates the tokens of a request (see `TextTokenCounter.measure`)."""
         parts, count = RequestParts.of(request, find_layout(self, provider)), self._texts.__getitem__
         total = _TURN * parts.turns + _NAME * parts.speakers + _CALL * parts.calls + _FIELD * parts.fields
         total += sum(map(count, parts.texts)) + 100 * self.media_tokens * len(parts.media)
@@ -152,18 +156,21 @@ class CharacterTokenCounter(TextTokenCounter):
         return TokenCount(-(-total // 100), _REASONS)
 
     def weigh(self, msg: Msg) -> int:
-        """Returns an estimate of the tokens of a message with its speaker, without its thinking."""
+        """Estimates the tokens of a message, including its speaker name but without its thinking blocks."""
         return -(-self.weigh_texts(msg) // 100)
 
     def price(self, block: MediaBlock) -> int:
-        """Returns the cost of any media block, in hundredths of a token."""
+        """Returns the cost of a media block in hundredths of a token. All media blocks cost the same."""
         return self.media_tokens * 100
 
 
 def _estimate_sealed(sealed: str) -> int:
-    """Returns hundredths of a token of encrypted text in base64: four characters of base64 for three of text."""
+    """Estimates the tokens of base64 text, in hundredths of a token.
+
+    Four characters of base64 encode three bytes, and a token has about four bytes.
+    """
     return 100 * len(sealed) * 3 // 16
 
 
 ESTIMATE: Final = CharacterTokenCounter()
-"""Local counter of counters that have none of their own."""
+"""Default for the local counter of a `TokenCounterBase`."""

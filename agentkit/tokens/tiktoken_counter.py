@@ -1,7 +1,8 @@
-"""`TiktokenCounter`: counts the texts of a request with the ranks of an encoding.
+"""`TiktokenCounter`: counts the texts of a request with the encoding of the model.
 
-The counts of texts are exact. The tokens around them (roles, names, calls) follow the rules that OpenAI's cookbook
-publishes. `agentkit.tokens.encodings` finds the encoding of a model and the package that has its ranks.
+The counts of texts are exact. The tokens around texts, for roles, names and tool calls, follow the rules in
+OpenAI's cookbook. `agentkit.tokens.encodings` finds the encoding of a model and the package that has its ranks
+(vocabulary).
 """
 
 from __future__ import annotations
@@ -34,18 +35,21 @@ _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1
 _TOOLS: Final = 9
-_CALL: Final = 5  # 3 to 7 around the name and the arguments of a call
-_FIELD: Final = 2  # quotes, colon and comma around a key, where the API takes JSON as objects
+_CALL: Final = 5  # a tool call has 3 to 7 tokens around its name and arguments
+_FIELD: Final = 2  # quotes, colon and comma around a key of a JSON object
 _CALLS = "the tokens around calls and tools are not published"
 _MANY: Final = 200_000  # in characters; counting a longer text takes more than a few milliseconds
 
 
 class TiktokenCounter(TextTokenCounter):
-    """Counter with the ranks of the model's encoding, for requests of any provider.
+    """Local counter that uses the encoding of the model, for requests to any provider.
 
-    Texts are exact, and so are images whose size is in the request. `TokenCount.estimated` names the parts that
-    are estimates. tiktoken counts if its ranks are already in its cache folder, else splintr. Nothing is
-    downloaded. The ranks are loaded at their first use; `await counter.prepare()` loads them in a worker thread.
+    The counts of texts are exact. The count of an image is exact if its data are in the request and the model
+    family has a published rule. `TokenCount.estimated` names the parts that are estimates.
+
+    The ranks (vocabulary) of the encoding come from tiktoken if its cache folder has them, and otherwise from
+    splintr. Nothing is downloaded. The ranks are loaded at the first use. To load them earlier in a worker thread,
+    call `await counter.prepare()`.
 
     Attributes:
         model: Model that the requests are for.
@@ -58,15 +62,15 @@ class TiktokenCounter(TextTokenCounter):
     overheads: ClassVar[Overheads] = Overheads(_TURN + _SPEAKER, _CALL, _CALL + _TURN, 1, 1, 12)
 
     def __init__(self, model: str = "", *, encoding: str | None = None) -> None:
-        """Finds the encoding and a package with its ranks.
+        """Finds the encoding of the model, and an installed package that has the ranks of the encoding.
 
         Args:
-            model: Model that the requests are for. It decides the encoding and the price of images.
+            model: Model that the requests are for. It decides the encoding and how many tokens an image costs.
             encoding: Encoding to use instead of the model's, such as `o200k_base`, `qwen3` or `deepseek_v3`.
 
         Raises:
             OptionError: `encoding` is unknown.
-            MissingExtraError: No installed package has the ranks.
+            MissingExtraError: No installed package has the ranks of the encoding.
 
         """
         check_option("model", model, str)
@@ -95,7 +99,7 @@ class TiktokenCounter(TextTokenCounter):
 
     @property
     def key(self) -> object:
-        """Cache key of the weights: equal for counters of one encoding and one model."""
+        """Key under which messages cache their weights. Counters of one encoding and one model have equal keys."""
         return weight_key(type(self), self.encoding, self.model)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
@@ -109,11 +113,11 @@ class TiktokenCounter(TextTokenCounter):
         return self._encode(text)
 
     async def prepare(self) -> None:
-        """Loads the ranks in a worker thread."""
+        """Loads the ranks of the encoding in a worker thread."""
         await anyio.to_thread.run_sync(self._count, "")
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns `measure(request, provider)`, counted in a worker thread if the request has much new text."""
+        """Returns `measure(request, provider)`. If much text is not cached, `measure` runs in a worker thread."""
         await self.prepare()
         new = sum(
             len(text)
@@ -143,20 +147,20 @@ class TiktokenCounter(TextTokenCounter):
         return TokenCount(total, reasons)
 
     def weigh(self, msg: Msg) -> int:
-        """Returns the tokens of a message with its speaker, without its thinking."""
+        """Returns the tokens of a message, including its speaker name but without its thinking blocks."""
         return self.weigh_texts(msg)
 
     def price(self, block: MediaBlock) -> int:
-        """Returns the tokens of a media item for the model."""
+        """Returns the tokens that a media block costs for the model."""
         source = block.source
         data = source.url if isinstance(source, URLSource) else source.data
         return self._prices.price(MediaPart(block.type, data))[0]
 
 
 def write_tool(tool: Any, layout: WireLayout) -> str:
-    """Returns a tool as the model reads it: a comment and a TypeScript type (OpenAI's cookbook).
+    """Writes a tool as a TypeScript type with comments, because models read tools like this (OpenAI's cookbook).
 
-    A hosted tool has no name for such a type, and is returned as JSON.
+    A tool that the provider hosts may have no name. Such a tool is written as JSON.
     """
     if not isinstance(tool, dict):
         return compact_json(tool)
@@ -177,7 +181,7 @@ def _write_comment(text: object) -> str:
 
 
 def _write_type(schema: Any) -> str:
-    """Returns a JSON schema as a TypeScript type."""
+    """Writes a JSON schema as a TypeScript type."""
     if not isinstance(schema, dict):
         return "any"
     rules = cast("dict[str, Any]", schema)

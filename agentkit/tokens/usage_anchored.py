@@ -1,7 +1,7 @@
-"""`UsageAnchoredCounter`: the usage that the provider reported last, plus an estimate of newer content.
+"""`UsageAnchoredCounter`: adds an estimate of new content to the usage that the provider reported last.
 
-A request is compared with the anchored one by digests of its parts. Cost: linear in the parts; a string that was
-hashed before is not read again.
+The anchor is the last request with a reported usage. The counter compares a request with the anchor by digests of
+their parts. The comparison takes linear time in the number of parts, because Python caches the hashes of strings.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _CLOSING_TAG = re.compile(r"\n</[\w.-]+>")
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """Request with a reported usage.
+    """Last request whose usage the provider reported.
 
     Attributes:
-        head: Digest of everything but the turns.
-        parts: Digests of the parts of the turns.
+        head: Digest of the request without its turns.
+        parts: Digests of the parts of all turns.
         tokens: Prompt tokens that the provider reported.
-        measured: Tokens by the local counter.
+        measured: Tokens that the local counter counted.
 
     """
 
@@ -50,15 +50,17 @@ class _Anchor:
 
 
 class UsageAnchoredCounter(TokenCounterBase):
-    """Counter that starts from the usage that the provider reported last.
+    """Counter that adds a local estimate of new content to the usage that the provider reported last.
 
-    Call `counter.anchor(request, tokens, provider)` after each reply; `ChatModel` does so itself. A request that
-    begins with the anchored request costs the reported tokens plus a local estimate of the new parts. Cache
-    markers and the closing tag of a history frame are ignored. Any other request costs its local estimate, scaled
-    by the ratio of the last usage to its estimate. The counter stores digests, not requests.
+    Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. A request that
+    begins with the anchored request costs the reported tokens plus a local estimate of the new parts. The
+    comparison ignores cache markers, and the tag that closes a conversation history in a user turn.
+
+    Any other request costs its local estimate, multiplied by a factor. The factor is the reported tokens of the
+    anchored request, divided by its local estimate. The counter stores digests, not requests.
 
     Attributes:
-        local: Counter that estimates.
+        local: Local counter that estimates tokens.
 
     """
 
@@ -68,7 +70,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         """Creates the counter.
 
         Args:
-            local: Counter that estimates. None: an estimate by characters.
+            local: Local counter that estimates tokens. If None, a `CharacterTokenCounter` is used.
 
         Raises:
             OptionError: `local` is not a local counter.
@@ -80,14 +82,14 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Counter that places cuts: `local`."""
+        """Local counter that decides how many messages a budget omits. It is `local`."""
         return self.local
 
     def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:
         """Stores the tokens that the provider reported for a request.
 
         Args:
-            request: Request that was sent: `plan.request`.
+            request: Request that was sent, such as `plan.request`.
             tokens: Prompt tokens of the reply's usage, cached tokens included.
             provider: Provider, formatter or layout that the request is for.
 
@@ -103,7 +105,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the tokens of a request. The count is exact only for the anchored request.
+        """Returns the number of tokens of a request. The number is exact only for the anchored request.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -129,22 +131,22 @@ class UsageAnchoredCounter(TokenCounterBase):
 
 
 def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int, tuple[int, ...]]:
-    """Returns a digest of everything but the turns, and a digest of each part of the turns.
+    """Returns a digest of the request without its turns, and a digest of each part of the turns.
 
-    Python randomizes hashes, so the digests are valid in this process only.
+    The digests are valid in this process only, because Python randomizes hashes.
     """
     parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
         if _CLOSING_TAG.fullmatch(str(last.get("text"))):
-            parts.pop()  # the next request has new lines before this closing tag
+            parts.pop()  # the next request may have new lines before this closing tag
     others = {key: part for key, part in request.items() if key != layout.turns}
     markers = layout.cache_markers
     return _digest(others, markers), tuple([_digest(part, markers) for part in parts])
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Returns a turn without its parts, followed by the parts: a later request may add parts to the turn."""
+    """Splits a turn into the turn without its parts and the parts, because a later request may add parts."""
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:
@@ -154,7 +156,7 @@ def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
 
 
 def _digest(item: Any, markers: frozenset[str]) -> int:
-    """Returns a digest of a JSON value without cache markers. It uses `hash`, which strings cache."""
+    """Returns a hash of a JSON value without its cache markers. Strings cache their hashes, so this is fast."""
     if isinstance(item, dict):
         pairs = cast("dict[str, Any]", item).items()
         return hash(tuple([(key, _digest(inner, markers)) for key, inner in pairs if key not in markers]))
