@@ -1,9 +1,12 @@
-"""OpenAI: Chat Completions, Responses, and OpenAI-compatible vendors.
+"""Provider package for OpenAI Chat Completions, OpenAI Responses, and OpenAI-compatible vendors.
 
-The package writes conversations as requests of both APIs, reads replies and logs, and sends requests through the
-openai SDK (extra `openai`). Chat Completions has the modules `capabilities`, `convert`, `replies` and `logs`;
-Responses has modules of the same names in the package `responses`. `OpenAICompatible` describes a vendor with an
-OpenAI-compatible API as one row of facts; `vendors` has the rows of vendors without their own package.
+The package converts conversations into requests for both APIs of OpenAI, and reads replies and logs. It sends
+requests through the openai SDK, which the extra `openai` installs. The modules `capabilities`, `convert`,
+`replies` and `logs` are for Chat Completions. The package `responses` has modules with the same names for OpenAI
+Responses.
+
+An instance of `OpenAICompatible` describes a vendor by the differences between its API and OpenAI's. The module
+`vendors` has the descriptions of vendors without a separate package.
 
 Read `capabilities` first, then `convert`.
 """
@@ -82,14 +85,14 @@ RESPONSES_PROVIDER = Provider(
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Parses a complete reply of Chat Completions or of Responses as a message.
+    """Parses a complete reply from Chat Completions or Responses into a message.
 
     Args:
-        reply: SDK object, dict or JSON text. The keys of the reply show which API it is from.
-        options: See `ParserOptions`.
+        reply: Reply as an SDK object, a dict or JSON text. Its keys show which of the two APIs sent the reply.
+        options: Options of the parser (see `ParserOptions`).
 
     Raises:
-        MessageError: The value is not a reply of either API, or it is an error.
+        MessageError: `reply` is not a reply from either API, or it reports an error.
     """
     value = native_to_json(reply)
     fields = as_object(value)

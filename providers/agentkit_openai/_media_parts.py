@@ -1,4 +1,4 @@
-"""Media in content parts: those of Chat Completions, and helpers for both APIs of OpenAI."""
+"""Writers of media blocks as content parts of Chat Completions, and helpers for both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -30,23 +30,31 @@ __all__ = [
 
 
 def source_url(source: Source) -> str:
-    """Returns the URL of a source, or a data URL if the source contains the data."""
+    """Returns the URL of a media source, or a data URL if the source contains the data."""
     return source.data_url if isinstance(source, Base64Source) else source.url
 
 
 def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """Returns copies of the fields with these names in the state of a block."""
+    """Returns copies of fields from the opaque state of a block.
+
+    Args:
+        block: Block with or without opaque state.
+        names: Names of the fields. A name that the state does not contain is skipped.
+    """
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 
 
 def get_detail(block: MediaBlock) -> dict[str, Any]:
-    """Returns the `detail` of an image, if its state has one (openai-python: ImageURL.detail)."""
+    """Returns the `detail` in the opaque state of an image, or an empty dict (openai-python: ImageURL.detail)."""
     return copy_state_fields(block, "detail") if block.type == "image" else {}
 
 
 def get_part_keys(block: MediaBlock) -> dict[str, Any]:
-    """Returns the other keys that the part of a media block had in a log."""
+    """Returns additional keys of the logged content part that a media block was read from.
+
+    `detail`, `filename` and the keys of the message are excluded, because other functions write these keys.
+    """
     keys = {
         key: value
         for key, value in get_state_fields(block.state).items()
@@ -56,7 +64,11 @@ def get_part_keys(block: MediaBlock) -> dict[str, Any]:
 
 
 def choose_file_name(block: MediaBlock) -> str:
-    """Returns the file name of a document: the name in a log, or a name made of its title and its media type."""
+    """Returns the file name of a document.
+
+    A title that was a file name in a log is returned unchanged. Otherwise, the name is derived from the title and
+    the media type.
+    """
     title = getattr(block, "title", None) or ""
     if title and copy_state_fields(block, "filename").get("filename") == title:
         return title
@@ -77,10 +89,10 @@ _SUFFIXES = {
 
 
 def write_media_part(block: MediaBlock) -> dict[str, Any]:
-    """Returns the content part for a media block (openai-python: ChatCompletionContentPartParam).
+    """Writes a media block as a content part (openai-python: ChatCompletionContentPartParam).
 
     Raises:
-        ConversionError: The block is audio with a URL. The capabilities exclude such audio.
+        ConversionError: The block is audio with a URL, which the capabilities of Chat Completions exclude.
     """
     match block.type:
         case "image":
@@ -101,6 +113,9 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
 
 
 def write_url_part(block: MediaBlock) -> dict[str, Any]:
-    """Returns the part `image_url`, `audio_url` or `video_url`, with a URL or a data URL (vLLM's docs)."""
+    """Writes a media block as a content part `image_url`, `audio_url` or `video_url` (vLLM's docs).
+
+    Media data are written as a data URL.
+    """
     key = f"{block.type}_url"
     return {"type": key, key: {"url": source_url(block.source), **get_detail(block)}}

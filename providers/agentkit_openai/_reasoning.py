@@ -1,7 +1,8 @@
-"""Reasoning in chat messages of vendors: a key with text, content parts, or a list of opaque details.
+"""Reading and writing of reasoning in the chat messages of OpenAI-compatible vendors.
 
-A ThinkingBlock has the readable text. Its state has further values that the vendor requires in later requests: the
-`signature` of a content part (Mistral), or `reasoning_details` in its `fields` (OpenRouter).
+A vendor sends reasoning as text in a message key, as content parts, or as a list of opaque details. A
+`ThinkingBlock` has the readable text. The opaque state of the block has other values that the vendor requires in
+later requests. Mistral requires the `signature` of a content part, and OpenRouter requires `reasoning_details`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,25 @@ if TYPE_CHECKING:
 __all__ = ["DETAILS", "ReasoningDetails", "details_text", "part_text", "read_thinking_part", "write_reasoning"]
 
 DETAILS = "reasoning_details"
-"""Key of OpenRouter's details (openrouter.ai/docs: reasoning-tokens), in messages and in `OpaqueState.fields`."""
+"""Key of OpenRouter's reasoning details in messages (openrouter.ai/docs: reasoning-tokens).
+
+`OpaqueState.fields` stores the details under the same key.
+"""
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a detail with text, whose fragments in a stream are joined."""
+"""Keys of a reasoning detail whose texts are joined from the fragments of a stream."""
 
 
 def write_reasoning(
     item: dict[str, Any], thoughts: Sequence[ThinkingBlock], vendor: OpenAICompatible, *, always: bool
 ) -> None:
-    """Adds reasoning to an assistant message, as the vendor expects it.
+    """Adds reasoning to an assistant message in the vendor's format.
 
     Args:
-        item: Native message; changed in place.
-        thoughts: Thinking blocks of the turn.
-        vendor: Row of the vendor, which says where reasoning is written.
-        always: True if the vendor requires the key of the reasoning, even without text.
+        item: Assistant message in the vendor's format, which is changed in place.
+        thoughts: Thinking blocks of the assistant turn.
+        vendor: Description of the vendor, which names the keys or content parts for reasoning.
+        always: True if the vendor requires the key for reasoning even when there is no reasoning.
     """
     details = [detail for block in thoughts for detail in _details(block)] if vendor.reasoning_details else []
     if details:
@@ -58,7 +62,7 @@ def _details(block: ThinkingBlock) -> list[Any]:
 
 
 def _part(block: ThinkingBlock) -> dict[str, Any]:
-    """Returns a content part of the type `thinking` (mistralai SDK 3.7: ThinkChunk)."""
+    """Writes a thinking block as a content part of the type `thinking` (mistralai SDK 3.7: ThinkChunk)."""
     part: dict[str, Any] = {"type": "thinking", "thinking": [{"type": "text", "text": block.thinking}]}
     if block.state and block.state.signature:
         part["signature"] = block.state.signature
@@ -72,7 +76,10 @@ def _as_parts(content: Any) -> list[Any]:
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """Returns the text of a content part of the type `thinking`. Its inner parts are texts or references."""
+    """Returns the text of a content part of the type `thinking`.
+
+    The part may contain texts and references. References are skipped, because they have no text.
+    """
     inner = part.get("thinking")
     if isinstance(inner, str):
         return as_text(inner)
@@ -80,12 +87,12 @@ def part_text(part: dict[str, Any]) -> str:
 
 
 def read_thinking_part(part: dict[str, Any], issuer: str) -> ThinkingBlock:
-    """Returns the thinking block for a content part of the type `thinking`."""
+    """Reads a content part of the type `thinking` as a thinking block with opaque state from `issuer`."""
     return ThinkingBlock(part_text(part), OpaqueState(issuer, signature=as_text(part.get("signature")) or None))
 
 
 def details_text(details: Iterable[Any]) -> str:
-    """Returns the readable text of reasoning details."""
+    """Returns the readable texts of reasoning details, joined by line breaks."""
     texts = (as_text(detail.get("text")) or as_text(detail.get("summary")) for detail in map(as_object, details))
     return "\n".join(filter(None, texts))
 
@@ -93,12 +100,12 @@ def details_text(details: Iterable[Any]) -> str:
 class ReasoningDetails:
     """Reasoning details of one reply, joined from the fragments of a stream.
 
-    Fragments of the same `type` and `index` belong together. A fragment may have a signature and no text.
-    Fragments without an index are not joined. Sending separate fragments back led to the error "Invalid
-    `signature` in `thinking` block" (agno-agi/agno#8794, 2026-07-07).
+    Fragments with the same `type` and `index` become one detail. A fragment without an index becomes a separate
+    detail. A fragment may have a signature and no text. OpenRouter must get the joined details back, because
+    separate fragments led to the error "Invalid `signature` in `thinking` block" (agno-agi/agno#8794, 2026-07-07).
 
     Attributes:
-        items: Details so far.
+        items: Details that have arrived so far.
     """
 
     def __init__(self) -> None:
@@ -106,7 +113,7 @@ class ReasoningDetails:
         self._by_index: dict[tuple[str, int], dict[str, Any]] = {}
 
     def add(self, fragments: object) -> None:
-        """Adds details of a complete reply, or fragments of a stream."""
+        """Adds the details of a complete reply, or the fragments of one stream event."""
         for fragment in map(as_object, as_list(make_json_safe(fragments))):
             index = fragment.get("index")
             key = (as_text(fragment.get("type")), index) if type(index) is int else None

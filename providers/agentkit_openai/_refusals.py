@@ -1,4 +1,7 @@
-"""Refusals of a model: texts that are sent back in the message key or the content part in which they arrived."""
+"""Texts in which a model refuses to answer.
+
+A refusal arrives in a message key or in a content part of the type `refusal`, and is sent back in the same way.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,33 @@ from agentkit.provider_kit import OpaqueState, TextBlock, get_state_fields
 __all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "refusal_block", "refusal_part"]
 
 REFUSAL_FIELD: dict[str, Any] = {"refusal": True}
-"""State fields of a refusal in a message key (openai-python: ChatCompletionMessage.refusal)."""
+"""Fields of the opaque state that mark a refusal from a message key.
+
+openai-python: ChatCompletionMessage.refusal.
+"""
 
 REFUSAL_PART: dict[str, Any] = {"type": "refusal"}
-"""State fields of a refusal in a content part.
+"""Fields of the opaque state that mark a refusal from a content part.
 
 openai-python: ResponseOutputRefusal, ChatCompletionContentPartRefusalParam.
 """
 
 
 def refusal_block(text: str, state: OpaqueState) -> TextBlock:
-    """Returns the text block for a refusal in a log."""
+    """Creates the text block for a refusal that was read from a log."""
     return TextBlock(text, state=state, metadata={"refusal": True})
 
 
 def is_refusal(block: TextBlock) -> bool:
-    """Returns True if the text is sent back as a refusal."""
+    """Returns True if a text block must be sent back as a refusal."""
     return get_state_fields(block.state).get("refusal") is True or is_refusal_part(block)
 
 
 def is_refusal_part(block: TextBlock) -> bool:
-    """Returns True if the text is sent back as a content part of the type `refusal`."""
+    """Returns True if a text block must be sent back as a content part of the type `refusal`."""
     return get_state_fields(block.state).get("type") == "refusal"
 
 
 def refusal_part(block: TextBlock) -> dict[str, Any]:
-    """Returns the content part for a refusal."""
+    """Writes a refusal as a content part of the type `refusal`."""
     return {"type": "refusal", "refusal": block.text}

@@ -1,4 +1,4 @@
-"""Keys of requests besides the messages: tools, tool choice and output schema, for both APIs of OpenAI."""
+"""Writers of tools, tool choices and output schemas for requests to both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _SCHEMA_NAMES = NameRule(limit=64)
 
 
 def write_chat_options(task: RequestSpec) -> dict[str, Any]:
-    """Returns `tools`, `tool_choice` and `response_format` of a Chat Completions request, as far as needed."""
+    """Writes tools and output schema as `tools`, `tool_choice` and `response_format` of Chat Completions.
+
+    A key is omitted if the task needs no value for it.
+    """
     options = task.write_tools(_chat_tool, write_tool_choice)
     if task.output and task.capabilities.output == "object":
         options["response_format"] = {"type": "json_object"}
@@ -22,7 +25,7 @@ def write_chat_options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _chat_tool(tool: Tool) -> dict[str, Any]:
-    """Returns a function tool (openai-python: ChatCompletionFunctionToolParam)."""
+    """Writes a tool for Chat Completions (openai-python: ChatCompletionFunctionToolParam)."""
     function = declare_tool(tool, "parameters")
     if tool.strict is not None:
         function["strict"] = tool.strict
@@ -30,7 +33,7 @@ def _chat_tool(tool: Tool) -> dict[str, Any]:
 
 
 def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    """Returns a tool choice (openai-python: ChatCompletionToolChoiceOptionParam)."""
+    """Writes a tool choice for Chat Completions (openai-python: ChatCompletionToolChoiceOptionParam)."""
     if choice.names:
         tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
         return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
@@ -38,7 +41,10 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def write_responses_options(task: RequestSpec) -> dict[str, Any]:
-    """Returns `tools`, `tool_choice` and `text` of a Responses request, as far as needed."""
+    """Writes tools and output schema as `tools`, `tool_choice` and `text` of Responses.
+
+    A key is omitted if the task needs no value for it.
+    """
     options = task.write_tools(_responses_tool, _responses_tool_choice)
     if task.output:
         options["text"] = {"format": {"type": "json_schema", **_named_schema(task.output)}}
@@ -46,9 +52,9 @@ def write_responses_options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _responses_tool(tool: Tool) -> dict[str, Any]:
-    """Returns a function tool (openai-python: FunctionToolParam).
+    """Writes a tool for Responses (openai-python: FunctionToolParam).
 
-    `strict` is always set, because the API tries strict mode without it.
+    `strict` is always set, because the API tries strict mode for a tool without this key.
     """
     item: dict[str, Any] = {
         "type": "function",
@@ -60,7 +66,7 @@ def _responses_tool(tool: Tool) -> dict[str, Any]:
 
 
 def _responses_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    """Returns a tool choice (openai-python: ToolChoiceAllowedParam, ToolChoiceFunctionParam)."""
+    """Writes a tool choice for Responses (openai-python: ToolChoiceAllowedParam, ToolChoiceFunctionParam)."""
     if choice.names:
         tools = [{"type": "function", "name": name} for name in choice.names]
         return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
@@ -68,7 +74,7 @@ def _responses_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def _named_schema(output: OutputSchema) -> dict[str, Any]:
-    """Returns an output schema with a name that the API accepts."""
+    """Writes an output schema under a name that the API accepts."""
     schema: dict[str, Any] = {
         "name": _SCHEMA_NAMES.fit(output.name),
         "schema": copy_json(output.schema),

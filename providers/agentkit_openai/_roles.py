@@ -1,4 +1,4 @@
-"""Roles of system messages. OpenAI has two: `system` and `developer`."""
+"""Choice between OpenAI's two roles for system messages, `system` and `developer`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from agentkit.provider_kit import Block, Feature, Msg, OpaqueState, TextBlock, g
 __all__ = ["get_role", "mark_as_developer"]
 
 _DEVELOPER: dict[str, Any] = {"role": "developer"}
-"""State fields of the first text of a developer message. Other targets write a system message."""
+"""Fields of the opaque state that mark the first text of a developer message.
+
+Targets without the role `developer` write a system message instead.
+"""
 
 
 def mark_as_developer(blocks: list[Block], issuer: str) -> list[Block]:
-    """Returns the blocks of a developer message. The state of the first text records the role."""
+    """Returns the blocks of a developer message, with the role recorded in the opaque state of the first text."""
     for index, block in enumerate(blocks):
         if isinstance(block, TextBlock):
             state = OpaqueState(issuer, fields={**get_state_fields(block.state), **_DEVELOPER})
@@ -23,9 +26,10 @@ def mark_as_developer(blocks: list[Block], issuer: str) -> list[Block]:
 
 
 def get_role(msg: Msg) -> str:
-    """Returns the role that a message has in the request.
+    """Returns the role of a message in a request to OpenAI.
 
-    openai-python: ChatCompletionDeveloperMessageParam, EasyInputMessageParam.
+    A system message has the role `developer` if its opaque state records that role (openai-python:
+    ChatCompletionDeveloperMessageParam, EasyInputMessageParam).
     """
     if msg.role != "system" or not msg.features & Feature.STATE:
         return msg.role

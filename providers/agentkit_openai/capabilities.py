@@ -43,15 +43,18 @@ __all__ = [
 _WEB = frozenset({"http", "https"})
 
 IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
-"""guides/images-vision: 1,500 images and 512 MB in a request.
+"""Limits for images in a request to OpenAI.
 
-The newest models refuse images of more than 30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an
-`image_url` to 20,971,520 characters.
+A request may have 1,500 images and 512 MB (guides/images-vision). The newest models refuse images of more than
+30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an `image_url` to 20,971,520 characters.
 """
 FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
-"""guides/file-inputs: 50 MB for each file and for all files, here as base64 text."""
+"""Limits for files in a request to OpenAI, in characters of base64 text.
+
+OpenAI accepts 50 MB for each file and for all files together (guides/file-inputs).
+"""
 MEDIA_TOTAL = 500_000_000
-"""Characters of base64 text in a request, below the limit of 512 MB (guides/images-vision)."""
+"""Maximum characters of base64 text in a request, below OpenAI's limit of 512 MB (guides/images-vision)."""
 
 STRICT = StrictRules(
     keywords=frozenset(
@@ -65,21 +68,28 @@ STRICT = StrictRules(
     max_depth=10,
     has_output_flag=True,
 )
-"""guides/structured-outputs#supported-schemas. The API refused other keywords, such as `maxLength`."""
+"""JSON Schema features that OpenAI's strict mode accepts (guides/structured-outputs#supported-schemas).
+
+The API refused schemas with other keywords, such as `maxLength`.
+"""
 
 ALLOWED_TOOLS = frozenset({"auto", "required"})
-"""Modes of a tool choice with a list of tools (openai-python: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
+"""Modes that a tool choice with a list of allowed tools may have.
+
+openai-python: ToolChoiceAllowed, ChatCompletionAllowedTools.
+"""
 
 _PLACES = {
-    # By type. "Image URLs are only allowed for messages with role 'user'" (error text). Other media have the same
-    # rule. openai-python: ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
+    # Turns that may contain a content part, by type of the part. "Image URLs are only allowed for messages with
+    # role 'user'" (error text). Other media have the same rule. openai-python:
+    # ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
     **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
     "refusal": frozenset({"assistant"}),
 }
 
 
 def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the turns that an opaque part may be in. A part of an unknown type may be in any turn."""
+    """Returns the turns that may contain an opaque part. A part of an unknown type may be in any turn."""
     return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
 
 
@@ -106,9 +116,10 @@ LAYOUT = WireLayout(
     options=OptionLayout(functions=("functions",), choices=("tool_choice", "function_call")),
     cache_markers=frozenset({"cache_control", "prompt_cache_breakpoint"}),
 )
-"""Layout of messages (openai-python: ChatCompletionMessageParam) and of the parts that vendors add.
+"""JSON layout of chat messages (openai-python: ChatCompletionMessageParam), including additions by vendors.
 
-vLLM adds `audio_url` and `video_url`, DashScope `video` and `cache_control`.
+vLLM adds the content parts `audio_url` and `video_url`. DashScope adds the content part `video` and the key
+`cache_control`.
 """
 
 CHAT = Capabilities(
@@ -124,21 +135,21 @@ CHAT = Capabilities(
     ),
     tools=ToolCapabilities(
         results="each",
-        call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
+        call_ids=NameRule(limit=40, prefix="call_"),  # error string_above_max_length: "maximum length 40"
         names=NameRule(limit=64),
         allowed=ALLOWED_TOOLS,
         strict=STRICT,
     ),
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-        audio_by_id=True,  # guides/audio: requests name "a previous audio response" by its id
-        # guides/file-inputs: only PDF, and no URLs
+        audio_by_id=True,  # guides/audio: requests refer to "a previous audio response" by its id
+        # guides/file-inputs: Chat Completions accepts only PDF files, and no URLs of files
         document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
     ),
-    thinking=ThinkingCapabilities(mode="never"),  # replies and requests have no reasoning (API reference)
+    thinking=ThinkingCapabilities(mode="never"),  # no field for reasoning in requests and replies (API reference)
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # keys of a message; each content part has a type
+        is_reply_data=lambda data: "type" not in data,  # data without a type are keys of a message
         places=_part_places,
         passthrough_keys={
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
@@ -150,17 +161,23 @@ CHAT = Capabilities(
         },
     ),
 )
-"""Rules of all current models of api.openai.com. Only audio models accept audio (recorded error)."""
+"""Capabilities that all current models of api.openai.com share.
+
+Audio is excluded, because only audio models accept it (recorded error).
+"""
 
 VENDOR_KEYS = {
     **CHAT.opaque.passthrough_keys,
     "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
-"""Passthrough keys of vendors. Unlike OpenAI, vendors have no developer messages and no custom tools."""
+"""Keys of opaque state that are sent back to OpenAI-compatible vendors, by block type.
+
+Unlike OpenAI, these vendors have no developer messages and no custom tools.
+"""
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
-"""Passthrough keys of APIs that refuse unknown keys in messages."""
+"""Keys of opaque state that are sent back to APIs which refuse unknown keys in messages, by block type."""
 
 VENDOR_CHAT = CHAT.override(
     {
@@ -168,31 +185,33 @@ VENDOR_CHAT = CHAT.override(
         "tools.allowed": frozenset(),
         "media.audio_by_id": False,
         "media.document": None,
-        "media.total": 0,  # unknown
+        "media.total": 0,  # 0 because the limit is unknown
         "opaque.passthrough_keys": VENDOR_KEYS,
     }
 )
-"""Capabilities that most vendors share."""
+"""Capabilities that most OpenAI-compatible vendors share."""
 
 TEMPLATE_CHAT = VENDOR_CHAT.override(
     {
-        # templates for strings join the parts of a message with line breaks (vLLM's docs)
+        # vLLM joins the parts of a message with line breaks if the template expects a string (vLLM's docs)
         "turns.text_joining": "glued",
         "turns.late_system": "line",  # several templates accept only one system message, at the start
         "turns.one_system": True,
         "turns.merge": True,
         "turns.first_user": True,
         "turns.needs_user": True,
-        # templates of Mistral and Gemma: "Conversation roles must alternate"; results are not turns
+        # Error text of templates of Mistral and Gemma: "Conversation roles must alternate". These templates do not
+        # count tool results as turns.
         "turns.alternate": True,
-        # templates of Mistral and Hugging Face require nine letters or digits; other templates accept any id
+        # Templates of Mistral and Hugging Face require call ids of nine letters or digits. Other templates accept
+        # any id.
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
-"""Capabilities for servers with chat templates. They satisfy the strictest of the common templates."""
+"""Capabilities for servers with chat templates, for requests that satisfy the strictest common templates."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-"""`input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""
+"""Values of `input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""
 
 CHAT_FACTS = (
     ModelFact(

@@ -1,14 +1,19 @@
-"""`OpenAICompatible`: a vendor whose API is OpenAI Chat Completions, as one row of facts.
+"""`OpenAICompatible`, the description of a vendor whose API follows OpenAI Chat Completions.
 
-A row is enough for a complete provider: formatters, stream parser, endpoint and loader of logs. A vendor needs
-code only for differences that no attribute describes.
+A description is enough to create a complete provider, with formatters, a stream parser, an endpoint and a loader
+for logs. A vendor needs code only for differences that no attribute describes.
 
 Example:
-    >>> from agentkit_openai import TEMPLATE_CHAT >>> capabilities = TEMPLATE_CHAT.override({"name": "Demo",
-    "issuer": "demo", "wire": "demo"}) >>> row = OpenAICompatible( ...     name="demo", title="Demo",
-    capabilities=capabilities, address="http://localhost:9000/v1", keyless="none" ... ) >>> row.provider().name
+    >>> from agentkit_openai import TEMPLATE_CHAT
+    >>> demo = OpenAICompatible(
+    ...     name="demo",
+    ...     title="Demo",
+    ...     capabilities=TEMPLATE_CHAT.override({"name": "Demo", "issuer": "demo", "wire": "demo"}),
+    ...     address="http://localhost:9000/v1",
+    ...     keyless="none",
+    ... )
+    >>> demo.provider().name
     'demo'
-
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ __all__ = ["BreakpointWriter", "MediaPartWriter", "OPENAI", "OpenAICompatible"]
 _T = TypeVar("_T")
 
 BreakpointWriter: TypeAlias = Callable[[list[dict[str, Any]], LegalConversation], None]
-"""Function that marks finished chat messages for a prompt cache, in place."""
+"""Function that adds markers for a prompt cache to finished chat messages, in place."""
 
 MediaPartWriter: TypeAlias = Callable[[MediaBlock], dict[str, Any]]
 """Function that writes one media block as a content part."""
@@ -51,38 +56,44 @@ MediaPartWriter: TypeAlias = Callable[[MediaBlock], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenAICompatible:
-    """Row of facts about a vendor whose API is OpenAI Chat Completions.
+    """Description of a vendor whose API follows OpenAI Chat Completions.
 
     Attributes:
         name: Provider name, as in `load_provider("NAME")` and `ChatModel("NAME:MODEL")`.
-        title: Vendor name that the names of the formatter classes begin with, such as `DeepSeek`.
-        capabilities: Rules of the vendor's API. They include the issuer of opaque state.
-        facts: Facts about single models.
-        models: Regular expression that matches the beginning of the vendor's model names. None: the names do not
-            show the vendor.
-        address: Base URL of the API. None: the SDK's own, unless `address_variable` is set.
-        address_variable: Environment variable with another base URL.
-        address_path: Path to append to the URL in `address_variable`.
-        needs_address: True if there is no default address, so that users must pass `base_url`.
-        key: Environment variable with the API key. None: the SDK's own.
-        keyless: Key that is sent if no key is set. None: a missing key is an error.
-        max_tokens: Request parameter that limits the tokens of a reply.
-        stream_usage: True if a streamed request must ask for token usage (`stream_options`).
-        stream_only: Pattern of the error text of models that accept only streamed requests.
-        reasoning_field: Message key in which reasoning is sent back. None: reasoning is not sent in a key.
-        reasoning_fields: Keys of replies that may contain reasoning. The first key with text is read.
-        reasoning_always: True if each assistant message needs `reasoning_field`, even with an empty text.
-        reasoning_parts: True if reasoning is in content parts of the type `thinking`, before the text.
+        title: Vendor name at the beginning of class names, such as `DeepSeek`.
+        capabilities: Rules of the vendor's API, including the issuer of its opaque state.
+        facts: Differences between single models and `capabilities`.
+        models: Regular expression for the beginning of the vendor's model names. None if model names do not
+            identify the vendor.
+        address: Base URL of the API. With None, the SDK uses its default URL, unless `needs_address` is True.
+        address_variable: Environment variable with a base URL that replaces `address`.
+        address_path: Path that is appended to the URL from `address_variable`.
+        needs_address: True if the vendor has no default address. Users then pass `base_url`, or set
+            `address_variable` if the vendor has one.
+        key: Environment variable with the API key. With None and without `keyless`, the SDK reads its own
+            variable.
+        keyless: API key that is sent if no key is set. None if the vendor always requires a key.
+        max_tokens: Name of the request parameter that limits the tokens of a reply.
+        stream_usage: True if a streamed request must ask for token usage through `stream_options`.
+        stream_only: Pattern for the error text of models that accept only streamed requests. None if there are no
+            such models.
+        reasoning_field: Message key in which reasoning is sent back. None if no message key contains reasoning.
+        reasoning_fields: Keys of reply messages that may contain reasoning. The first key with text is read.
+        reasoning_always: True if each assistant message requires `reasoning_field`, even with an empty text.
+        reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede the text.
         reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
-        empty_content: Content of an assistant turn that has tool calls and no text.
-        developer_role: True if the API has the role `developer`. For other APIs, the role becomes `system`.
-        custom_tools: True if the API has custom tools, whose input is text.
-        last_keys: Keys that only the last message may have. They ask the model to continue its text.
-        prefill: Keys that the last message must have if it is an assistant message.
-        media_parts: Writers of content parts by media kind, where the vendor's parts differ from OpenAI's.
-        testing: Module with the fake service of the vendor, for `agentkit.testing.LoopbackServer`.
-        mark_breakpoints: Writer of the markers for the vendor's prompt cache.
-        error_patterns: Codes and texts of the vendor's errors.
+        empty_content: Content of an assistant message that has tool calls and no text. None is sent as null.
+        developer_role: True if the API has the role `developer`. Otherwise, developer messages have the role
+            `system`.
+        custom_tools: True if the API has custom tools, whose input is text instead of JSON.
+        last_keys: Message keys that ask the model to continue its text. Only the last message may have them.
+        prefill: Keys that are added to the last message if it is an assistant message.
+        media_parts: Functions that write media blocks as content parts, by media kind. A kind without a function
+            is written as for OpenAI.
+        testing: Module with a fake service of the vendor, for `agentkit.testing.LoopbackServer`. None if there is
+            no such module.
+        mark_breakpoints: Function that adds markers for the vendor's prompt cache.
+        error_patterns: Patterns for the codes and texts of the vendor's errors.
     """
 
     name: str
@@ -116,36 +127,39 @@ class OpenAICompatible:
 
     @property
     def issuer(self) -> str:
-        """Issuer of the opaque state in this vendor's replies."""
+        """Issuer of the opaque state in replies from the vendor."""
         return self.capabilities.issuer or self.name
 
     @property
     def writes_reasoning(self) -> bool:
-        """True if requests can carry reasoning."""
+        """True if requests to the vendor can contain reasoning."""
         return self.reasoning_field is not None or self.reasoning_parts
 
     @property
     def parser(self) -> type[OpenAIChatStreamParser]:
-        """Stream parser of the vendor's replies."""
+        """Stream parser class for replies from the vendor."""
         return _parser(self)
 
     def parse_response(self, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Parses a complete reply of the vendor as a message.
+        """Parses a complete reply from the vendor into a message.
 
         Args:
-            reply: The SDK's object, its dict, or JSON text.
-            options: See `ParserOptions`.
+            reply: Reply as an SDK object, a dict or JSON text.
+            options: Options of the parser (see `ParserOptions`).
 
         Raises:
-            MessageError: The value is not a reply, or it is an error.
+            MessageError: `reply` is not a reply of Chat Completions, or it reports an error.
         """
         return self.parser.parse_response(reply, **options)
 
     def load_native(self, log: object) -> list[Msg]:
-        """Loads the messages of a log: a list of native messages, or a complete request.
+        """Loads messages from a log of the vendor's API.
+
+        Args:
+            log: List of native messages, or a complete request.
 
         Raises:
-            MessageError: The value is not a log of Chat Completions.
+            MessageError: `log` is not a log of Chat Completions.
         """
         from agentkit_openai.logs import load_chat
 
@@ -156,11 +170,12 @@ class OpenAICompatible:
         chat_formatter: type[OpenAIChatFormatter] | None = None,
         multi_agent_formatter: type[OpenAIChatFormatter] | None = None,
     ) -> Provider:
-        """Returns the provider that this row describes.
+        """Creates the provider for the vendor.
 
         Args:
-            chat_formatter: Formatter class with this row as its `vendor`. None: a new class.
-            multi_agent_formatter: Subclass of it for many agents. None: a new class.
+            chat_formatter: Formatter class whose `vendor` is this description. With None, a new class is created.
+            multi_agent_formatter: Subclass of `chat_formatter` for conversations of many agents. With None, a new
+                class is created.
         """
         from agentkit_openai.convert import OpenAIChatFormatter
         from agentkit_openai.endpoint import OpenAIChatEndpoint
@@ -190,8 +205,8 @@ def _parser(row: OpenAICompatible) -> type[OpenAIChatStreamParser]:
 
 
 def _subclass(row: OpenAICompatible, base: type[_T], suffix: str, **members: Any) -> type[_T]:
-    """Returns a subclass of `base` for the vendor of a row."""
-    doc = f"`{base.__name__}` for {row.title}: see `OpenAICompatible`."
+    """Creates a subclass of `base` for a vendor."""
+    doc = f"`{base.__name__}` for {row.title}, created from an `OpenAICompatible` description."
     members |= {"vendor": row, "__doc__": doc, "__module__": __name__}
     return cast("type[_T]", type(f"{row.title}{suffix}", (base,), members))
 
@@ -207,4 +222,4 @@ OPENAI = OpenAICompatible(
     developer_role=True,
     custom_tools=True,
 )
-"""Row of OpenAI. All attributes of other rows describe differences from it or from the defaults."""
+"""Description of OpenAI itself."""

@@ -1,8 +1,9 @@
-"""Rows of OpenAI-compatible vendors that need no package.
+"""Descriptions of OpenAI-compatible vendors that need no separate package.
 
-Each row is a provider: `ChatModel("mistral:mistral-large-latest")`. All requests go out through the openai SDK, so
-the extra is `openai`. To add a vendor, add a row here and an entry point in pyproject.toml. Each fact has its
-source and date in a comment. "Read" is the date of reading, for documents without a date.
+Each description defines a provider, as in `ChatModel("mistral:mistral-large-latest")`. All requests are sent
+through the openai SDK, so users install the extra `openai`. To add a vendor, add a description here and an entry
+point in pyproject.toml. A comment names the source and the date of each fact. If a document has no date, the
+comment says when it was read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _AUDIO_TYPES = frozenset(AUDIO_FORMATS)
 _TESTING = "agentkit_openai.testing"
 
 _NINE = NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)
-"""mistral_common 1.13.1 (2026-11-02): "Tool call id was X but must be a-z, A-Z, 0-9, with a length of 9."."""
+"""Rule for the tool call ids of Mistral's models.
+
+mistral_common 1.13.1 (2026-11-02): "Tool call id was X but must be a-z, A-Z, 0-9, with a length of 9."
+"""
 _MISTRAL_MODELS = r"(mistral|ministral|magistral|codestral|devstral|pixtral|voxtral)"
 
 
@@ -56,11 +60,11 @@ OPENROUTER = OpenAICompatible(
             "name": "OpenRouter",
             "issuer": "openrouter",
             "wire": "openrouter",
-            "thinking.mode": "text",  # docs: reasoning-tokens; requests accept text or unchanged details
-            "turns.speaker_names": True,  # docs: api-reference/overview has the field `name`
-            "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable characters: the docs have no rule
-            "tools.call_ids": None,  # the docs have no rule for ids
-            # docs: multimodal (image-understanding, audio, videos, pdfs); limits differ between models
+            "thinking.mode": "text",  # docs: reasoning-tokens; accepts text, or `reasoning_details` unchanged
+            "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
+            "turns.speaker_refused": "^A-Za-z0-9_-",  # the docs have no rule, so names keep only common characters
+            "tools.call_ids": None,  # the docs have no rule for tool call ids
+            # docs: multimodal (image-understanding, audio, videos, pdfs). Limits are not set, since models differ.
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
             "media.audio": MediaRule(types=_AUDIO_TYPES),
             "media.video": MediaRule(types=media_types("video", "mp4 mpeg quicktime webm"), schemes=_WEB),
@@ -81,7 +85,7 @@ OPENROUTER = OpenAICompatible(
     max_tokens="max_completion_tokens",  # SDK: `max_tokens` is deprecated
     reasoning_field="reasoning",
     reasoning_fields=("reasoning", "reasoning_content"),
-    reasoning_details=True,  # docs: "unchanged and in the same sequence"; some models require it with tools
+    reasoning_details=True,  # docs: "unchanged and in the same sequence"; some models require details with tools
     mark_breakpoints=mark_cache_control,
     testing=_TESTING,
 )
@@ -97,17 +101,19 @@ AZURE = OpenAICompatible(
             "name": "Azure OpenAI",
             "issuer": "azure",
             "wire": "azure",
-            "turns.speaker_names": True,  # Azure uses OpenAI's schema of chat messages
-            "tools.call_ids": NameRule(limit=40, prefix="call_"),  # error text in litellm#11392 (2025-06-04)
-            # No documents: "This model does not support file content types" (openai-python#2826, 2026-01-19).
+            "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
+            "tools.call_ids": NameRule(limit=40, prefix="call_"),  # error text: litellm#11392 (2025-06-04)
+            # Documents are refused: "This model does not support file content types" (openai-python#2826,
+            # 2026-01-19).
         }
     ),
-    # The model in a request is the name of a deployment. Users choose it freely, so it does not show the model.
+    # `models` and `facts` are not set. A request names an Azure deployment as its model, and users choose the
+    # names of deployments freely.
     address_variable="AZURE_OPENAI_ENDPOINT",
     address_path="/openai/v1/",
     needs_address=True,
     key="AZURE_OPENAI_API_KEY",
-    max_tokens="max_completion_tokens",  # how-to/reasoning: the only parameter that reasoning models accept
+    max_tokens="max_completion_tokens",  # how-to/reasoning: reasoning models refuse `max_tokens`
     testing=_TESTING,
 )
 
@@ -116,13 +122,16 @@ AZURE = OpenAICompatible(
 
 
 def _mistral_audio(block: MediaBlock) -> dict[str, Any]:
-    """Writes audio as base64 text or a URL, without an object around it (SDK: AudioChunk)."""
+    """Writes an audio block as a content part for Mistral (mistralai SDK: AudioChunk).
+
+    Unlike OpenAI's part, `input_audio` contains the base64 text or the URL directly, without an object.
+    """
     source = block.source
     return {"type": "input_audio", "input_audio": source.data if isinstance(source, Base64Source) else source.url}
 
 
 def _mistral_document(block: MediaBlock) -> dict[str, Any]:
-    """Writes a document as a URL or a data URL (SDK: DocumentURLChunk)."""
+    """Writes a document block as a content part for Mistral (mistralai SDK: DocumentURLChunk)."""
     return {
         "type": "document_url",
         "document_url": source_url(block.source),
@@ -138,19 +147,21 @@ MISTRAL = OpenAICompatible(
             "name": "Mistral",
             "issuer": "mistral",
             "wire": "mistral",
-            "turns.text_joining": "apart",  # SDK: messages with content parts
-            # Turns alternate: "Unexpected role 'user' after role 'tool'" (datapizza#98, 2025-12-04). System
-            # messages may not follow an assistant message or a tool result (mistral_common 1.13.1).
+            "turns.text_joining": "apart",  # SDK: a message may have several content parts
+            # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
+            # 2025-12-04). System messages may not follow an assistant message or a tool result (mistral_common
+            # 1.13.1).
             "thinking.mode": "text",
             "media.image": MediaRule(  # docs: capabilities/vision
                 types=media_types("image", "png jpeg webp gif"),
                 schemes=_WEB,
                 limits=MediaLimits(
                     count=8, side=10_000, data=13_900_000
-                ),  # 10 MB for each image, here as base64 text
+                ),  # 10 MB for each image, in characters of base64 text
             ),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            # Unknown keys lead to status 422, `extra_forbidden`: autogen#2457, openfox#220 (2026-08-07).
+            # The API refuses unknown keys with status 422, `extra_forbidden`: autogen#2457, openfox#220
+            # (2026-08-07).
             "opaque.passthrough_keys": CLOSED_KEYS,
         }
     ),
@@ -165,13 +176,14 @@ MISTRAL = OpenAICompatible(
     models=_MISTRAL_MODELS,
     address="https://api.mistral.ai/v1",
     key="MISTRAL_API_KEY",
-    max_tokens="max_tokens",  # `max_completion_tokens` leads to status 422: eca#231 (2025-12-12)
-    # Streams always have usage. `stream_options` leads to status 422: litellm#8978 (2025-03-04), llxprt#114
-    # (2025-08-07).
+    max_tokens="max_tokens",  # `max_completion_tokens` is refused with status 422: eca#231 (2025-12-12)
+    # Streams always report usage. The API refuses `stream_options` with status 422: litellm#8978 (2025-03-04),
+    # llxprt#114 (2025-08-07).
     stream_usage=False,
-    reasoning_parts=True,  # docs: reasoning; thinking precedes other parts (mistral_common 1.13.1)
+    reasoning_parts=True,  # docs: reasoning; thinking parts precede all other parts (mistral_common 1.13.1)
     reasoning_fields=(),
-    # Error text: "Expected last role User or Tool (or Assistant with prefix True)" (smolagents#757).
+    # Error text for a last assistant message without this key: "Expected last role User or Tool (or Assistant with
+    # prefix True)" (smolagents#757).
     prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,
@@ -188,15 +200,15 @@ LLAMA_CPP = OpenAICompatible(
             "name": "llama.cpp",
             "issuer": "llamacpp",
             "wire": "llamacpp",
-            "thinking.mode": "text",  # some chat templates use it, others ignore it: PR 18994 (2026-01)
-            # The server silently treats an object as "auto": #26535 (2026-08-03).
+            "thinking.mode": "text",  # some templates use earlier reasoning, others ignore it: PR 18994 (2026-01)
+            # The server silently treats a `tool_choice` object as "auto": #26535 (2026-08-03).
             "tools.choices": frozenset({"auto", "none", "required"}),
             "media.image": MediaRule(types=media_types("image", "png jpeg gif bmp"), schemes=_WEB),
             "media.audio": MediaRule(types=_AUDIO_TYPES),
         }
     ),
     address="http://localhost:8080/v1",
-    keyless="sk-no-key-required",  # servers require a key only with `--api-key`
+    keyless="sk-no-key-required",  # a server requires a key only if it was started with `--api-key`
     max_tokens="max_tokens",  # before PR 19831 (2026-02-23), the server ignored `max_completion_tokens`
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
@@ -215,19 +227,19 @@ COMPATIBLE = OpenAICompatible(
             "issuer": "compatible",
             "wire": "compatible",
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-            "opaque.passthrough_keys": CLOSED_KEYS,  # some servers refuse unknown keys
+            "opaque.passthrough_keys": CLOSED_KEYS,  # some servers refuse unknown keys in messages
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # the variable OPENAI_API_KEY is not used: the server is not OpenAI's
-    reasoning_parts=True,  # only for replies: these capabilities omit thinking from requests
+    keyless="EMPTY",  # OPENAI_API_KEY is not read, because the server does not belong to OpenAI
+    reasoning_parts=True,  # affects only replies, since these capabilities omit thinking from requests
     testing=_TESTING,
 )
-"""Row for any other server. Its requests satisfy the strictest servers.
+"""Description of any other OpenAI-compatible server, for requests that even strict servers accept.
 
 Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
-read from all keys and parts that servers use, and is never sent back. `model_rules` declares what the chat
-template of a model accepts.
+read from all keys and content parts in which servers send it, but is never sent back. Use the option `model_rules`
+if the chat template of a model accepts more or less than these capabilities.
 """
 
 AZURE_PROVIDER = AZURE.provider()
