@@ -11,7 +11,6 @@ from typing import Unpack
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_dashscope.compatible import (
     COMPATIBLE_PROVIDER,
-    ERROR_PATTERNS,
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
@@ -21,6 +20,7 @@ from agentkit_dashscope.convert import DashScopeChatFormatter, DashScopeMultiAge
 from agentkit_dashscope.endpoint import DashScopeEndpoint
 from agentkit_dashscope.logs import load_native
 from agentkit_dashscope.replies import DashScopeStreamParser
+from agentkit_openai import CHAT_ERRORS
 
 __all__ = [
     "COMPATIBLE_PROVIDER",
@@ -31,7 +31,6 @@ __all__ = [
     "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
-    "ERROR_PATTERNS",
     "PROVIDER",
     "load_compatible",
     "load_native",
@@ -47,7 +46,7 @@ PROVIDER = Provider(
     load_native=load_native,
     models=r"qwen|qwq-|qvq-",
     testing="agentkit_dashscope.testing",
-    error_patterns=ERROR_PATTERNS,
+    error_patterns=CHAT_ERRORS,
 )
 
 

@@ -6,11 +6,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from agentkit.provider_kit import ErrorPatterns, MediaBlock, MediaRule, MultiAgentHistory
+from agentkit.provider_kit import MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.capabilities import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
-    CHAT_ERRORS,
     VENDOR_KEYS,
     OpenAIChatFormatter,
     OpenAICompatible,
@@ -24,25 +23,12 @@ __all__ = [
     "DashScopeCompatibleChatFormatter",
     "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleMultiAgentFormatter",
-    "ERROR_PATTERNS",
     "STREAM_ONLY",
     "load_compatible",
 ]
 
 STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
 """Error texts of models that accept only streamed requests (model-studio)."""
-
-ERROR_PATTERNS = CHAT_ERRORS | ErrorPatterns(
-    context_length_text=r"Range of input length should be",
-    other_limit=r"Range of max_tokens",
-    context_sizes=(r"Range of input length should be \[\d+, ?(?P<limit>\d+)\]",),
-    auth_code=r"InvalidApiKey|Arrearage|AccessDenied",
-    rate_limit_code=r"Throttling",
-    overload_code=r"InternalError\b|\bRequestTimeOut|\bSystemError",
-    bad_request_code=r"InvalidParameter|DataInspectionFailed|data_inspection_failed",
-    quota_code=r"Arrearage|AllocationQuota",
-)
-"""Error codes and texts of DashScope (model-studio: error codes), which also serves models of other vendors."""
 
 _WEB = frozenset({"http", "https"})
 
@@ -103,7 +89,6 @@ ROW = OpenAICompatible(
     empty_content="",
     last_keys=_LAST_KEYS,
     testing="agentkit_dashscope.testing",
-    error_patterns=ERROR_PATTERNS,
     media_parts={"image": _media_part, "audio": _media_part, "video": _media_part},
     mark_breakpoints=mark_cache_control,
 )

@@ -87,5 +87,17 @@ _GATEWAYS = ErrorPatterns(
     bad_request_code=r"INVALID_ARGUMENT|ValidationException|ResourceNotFound",
 )
 
-CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS
+# DashScope (model-studio: error codes), which also serves models of other vendors
+_DASHSCOPE = ErrorPatterns(
+    context_length_text=r"Range of input length should be",
+    other_limit=r"Range of max_tokens",
+    context_sizes=(r"Range of input length should be \[\d+, ?(?P<limit>\d+)\]",),
+    auth_code=r"InvalidApiKey|Arrearage|AccessDenied",
+    rate_limit_code=r"Throttling",
+    overload_code=r"InternalError\b|\bRequestTimeOut|\bSystemError",
+    bad_request_code=r"InvalidParameter|DataInspectionFailed|data_inspection_failed",
+    quota_code=r"Arrearage|AllocationQuota",
+)
+
+CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS | _DASHSCOPE
 """Error patterns of OpenAI's APIs and of the servers that are compatible with them."""
