@@ -109,7 +109,7 @@ def test_a_function_that_hides_messages_is_synchronous() -> None:
     async def visible(msg: Msg) -> bool:
         return False
 
-    with pytest.raises(OptionError, match=r"^visible: the function is asynchronous"):
+    with pytest.raises(OptionError, match=r"^visible: expected a synchronous function"):
         MultiAgentHistory(visible=visible)  # type: ignore[arg-type] # pyright: ignore
 
 

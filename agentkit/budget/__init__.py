@@ -1,11 +1,14 @@
-"""Budgets: what to cut from a conversation so that its request stays below a limit of tokens.
+"""Budgets: which parts of a conversation to remove so that its request stays within a token limit.
 
-Input: the repaired messages of a conversation, a `Budget`, and the weight of each message by a local counter.
-Output: a `CutPlan`, which lists all edits that the strategies allow and the tokens that each edit saves, and an
-`EditedConversation`, the messages after the first edits of that list. The package never builds a request. The
-budget fitter in `agentkit.formatting` decides how many edits the request needs.
+Input: a conversation in which every tool call has one result, a `Budget`, and a local token estimate for each
+message. Output: a `CutPlan` and an `EditedConversation`. The plan lists all edits that the strategies allow and
+the tokens that each edit saves. The edited conversation has the messages that remain after the first edits of the
+plan.
 
-Read `budget` first, then `units` (the smallest things that a cut drops), `strategies` and `cut_plan`.
+The package never builds a request. The budget fitter in `agentkit.formatting` decides how many edits are needed.
+
+Read `budget` first, then `units` (the smallest parts of a conversation that a cut drops), `strategies` and
+`cut_plan`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from agentkit.argument_checks import check_option
 from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps
 from agentkit.budget.summaries import Summarize
 from agentkit.errors import OptionError
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.tokens.counters import TokenCounterBase
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
@@ -19,16 +19,18 @@ __all__ = ["Budget"]
 
 @dataclass(frozen=True)
 class Budget:
-    """Limit on the tokens of a prompt, including its tools and output schema.
+    """Token limit for prompts, and the strategies that shorten a conversation above the limit.
+
+    The tools and the output schema of a request count as parts of its prompt.
 
     Attributes:
-        max_tokens: Limit in tokens, for the prompt and the reserve together.
-        counter: Token counter. The default estimates tokens from characters.
-        reserve: Tokens of `max_tokens` that stay free for the reply.
-        strategy: Strategy that cuts a conversation above the limit, or several. The next strategy starts when
-            the previous one has nothing left to cut.
-        never_cut: Names of tools whose exchanges no strategy changes.
-        cut_first: Names of tools whose exchanges each strategy cuts before all others.
+        max_tokens: Maximum number of tokens for the prompt and the reserve together.
+        counter: Token counter. The default estimates the number of tokens from the number of characters.
+        reserve: Number of tokens that stay free for the reply. The prompt may use the other `max_tokens`.
+        strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous one has
+            nothing left to cut.
+        never_cut: Names of tools. No strategy changes their calls and results.
+        cut_first: Names of tools. Each strategy cuts their calls and results before all other messages.
 
     Raises:
         OptionError: If a value is invalid, or if `reserve` uses up `max_tokens`.
@@ -60,23 +62,24 @@ class Budget:
         object.__setattr__(self, "never_cut", _tool_names("budget.never_cut", self.never_cut))
         object.__setattr__(self, "cut_first", _tool_names("budget.cut_first", self.cut_first))
         if self.limit <= 0:
-            reason = f"must be greater than reserve, got max_tokens {self.max_tokens} and reserve {self.reserve}"
+            reason = f"must be greater than `reserve` ({self.reserve}), got {self.max_tokens}"
             raise OptionError("budget.max_tokens", reason, "Pass a larger max_tokens or a smaller reserve.")
 
     @property
     def limit(self) -> int:
-        """Tokens that the prompt may have: `max_tokens` less `reserve`."""
+        """Maximum number of prompt tokens, which is `max_tokens` minus `reserve`."""
         return self.max_tokens - self.reserve
 
     @property
     def strategies(self) -> tuple[CutStrategy, ...]:
-        """Strategies in the order in which they cut."""
+        """Cut strategies, in the order in which they are applied."""
         return (self.strategy,) if isinstance(self.strategy, CutStrategy) else tuple(self.strategy)
 
 
 def _check_tokens(place: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise OptionError(place, f"must be a non-negative integer, got {value!r}", "Pass a number of tokens.")
+        reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
+        raise OptionError(place, reason, "Pass a number of tokens.")
 
 
 def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
@@ -87,17 +90,18 @@ def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
         raise OptionError("budget.strategy", reason, "Pass a strategy, such as OldestFirstInSteps().")
     writers = sum(isinstance(strategy, Summarize) for strategy in strategies)
     if writers > 1:
-        reason = f"expected at most one Summarize, got {writers}"
-        raise OptionError("budget.strategy", reason, "Pass one Summarize.")
+        reason = f"must contain at most one `Summarize` strategy, got {writers}"
+        raise OptionError("budget.strategy", reason, "Pass only one `Summarize` strategy.")
 
 
 def _tool_names(place: str, value: object) -> frozenset[str]:
-    """Returns the tool names of an option as a frozen set. Raises OptionError for other values."""
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise OptionError(place, f"expected tool names, got {type(value).__name__}", "Pass a list of names.")
+        raise OptionError(
+            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of names."
+        )
     names = list(cast("Iterable[object]", value))
     invalid = [name for name in names if not isinstance(name, str)]
     if invalid:
-        reason = f"expected tool names (str), got {type(invalid[0]).__name__} {invalid[0]!r}"
+        reason = f"expected tool names (str), got {type(invalid[0]).__name__} {shorten_repr(invalid[0], 60)}"
         raise OptionError(place, reason, "Pass a list of names.")
     return frozenset(cast("list[str]", names))

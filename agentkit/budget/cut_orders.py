@@ -1,4 +1,4 @@
-"""Checks of what cut strategies return: the order of units, the step, the newest units, the edited messages."""
+"""Checks of the values that cut strategies return, such as the order of units and the edited messages."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ __all__ = [
     "split_order",
 ]
 
-_STEPS_PER_BUDGET = 4  # with five steps, a prompt of constant length misses the prompt cache too often
+# With five steps per budget, cuts move so often that even prompts of constant length miss the prompt cache.
+_STEPS_PER_BUDGET = 4
 
 
 def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
-    """Returns the distance of a strategy's cut grid in tokens. 0: no grid."""
+    """Returns the distance in tokens between allowed positions of a cut, or 0 if every position is allowed."""
     check_number("step", strategy.step)
     if strategy.step is not None:
         return strategy.step
@@ -36,18 +37,26 @@ def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
 
 
 def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
-    """Returns the first unit that is too new for a strategy. Raises OptionError for an invalid number."""
+    """Returns the number of the first unit that is too new for a strategy to change.
+
+    Raises:
+        OptionError: If the strategy returns a value that is not a unit number.
+
+    """
     recent: object = strategy.recent(units)
     if not isinstance(recent, int) or not 0 <= recent <= len(units):
-        _refuse(strategy, f"recent() returned {shorten_repr(recent, 60)}", "Return the number of a unit.")
+        reason = f"recent() must return an integer from 0 to {len(units)}, got {shorten_repr(recent, 60)}"
+        _refuse(strategy, reason, "Return the number of the first unit to keep.")
     return UnitNumber(recent)
 
 
 def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
-    """Returns a strategy's order of units; neighboring units stay a range.
+    """Returns the numbers of the units that a strategy wants to edit, in the order of the edits.
+
+    A `range` of neighboring units is returned as a `range`, because later steps handle ranges faster.
 
     Raises:
-        OptionError: If the order names an unknown or protected unit, or one unit twice.
+        OptionError: If the order has an unknown unit or a protected unit, or repeats a unit without permission.
 
     """
     returned: object = strategy.order(units)
@@ -57,29 +66,32 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
         in_range = not returned or (returned[0] >= 0 and returned[-1] < len(units))
     else:
         if not isinstance(returned, list | tuple | range):
-            reason = f"order() returned {type(returned).__name__}"
+            reason = f"order() must return a list, got {type(returned).__name__}"
             _refuse(strategy, reason, "Return a list of unit numbers.")
         order = list(cast("Sequence[int]", returned))
         if not all(type(number) is int for number in order):
-            _refuse(strategy, f"order() returned {shorten_repr(order[:5], 60)}", "Return unit numbers (int).")
+            reason = f"order() must return integers, got {shorten_repr(order[:5], 60)}"
+            _refuse(strategy, reason, "Return a list of unit numbers.")
         numbers = {*order}
         in_range = not numbers or (min(numbers) >= 0 and max(numbers) < len(units))
     protected = [number for number in _untouchable(strategy, units) if number in numbers]
     is_repeated = len(numbers) < len(order) and not strategy.repeats
     if is_repeated or protected or not in_range:
-        reason = f"order() names a unit that is protected, unknown or repeated ({protected or [*order][:5]})"
-        _refuse(strategy, reason, "Leave out units.protected(), and name each unit once.")
+        invalid = "protected units" if protected else "unknown or repeated units"
+        reason = f"order() contains {invalid}, got {shorten_repr(protected or [*order][:5], 60)}"
+        _refuse(strategy, reason, "Omit the units of self.protected(units), and list each other unit once.")
     return cast("Sequence[UnitNumber]", order)
 
 
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:
-    """Raises OptionError if an order on a cut grid is not ascending."""
+    """Raises OptionError if the unit numbers in an order are not ascending, as a strategy with a step requires."""
     if not isinstance(order, range) and any(starmap(gt, pairwise(order))):
-        _refuse(strategy, "order() is not ascending, but step is not 0", "Sort the units, or use step=0.")
+        reason = "order() must be ascending unless `step` is 0, but a unit number is smaller than the previous one"
+        _refuse(strategy, reason, "Sort the unit numbers, or use step=0.")
 
 
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
-    """Returns the units that no strategy may change. Only summaries may be dropped though they are pinned."""
+    """Returns the units that a strategy must not change. A dropping strategy may drop pinned summaries."""
     if is_dropping(strategy):
         return units.protected() - {*units.summaries}
     return {*units.numbers[: units.system], *units.pinned}
@@ -91,27 +103,35 @@ def is_dropping(strategy: CutStrategy) -> bool:
 
 
 def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remainder:
-    """Returns what a strategy leaves of a unit. Raises OptionError for an invalid result."""
+    """Returns the messages that remain of a unit after a strategy edits it.
+
+    Raises:
+        OptionError: If the strategy returns an invalid value.
+
+    """
     returned: object = strategy.edit(unit, is_newest)
     if not isinstance(returned, list | tuple):
-        _refuse(strategy, f"edit() returned {type(returned).__name__}", "Return a list of messages.")
+        reason = f"edit() must return a list, got {type(returned).__name__}"
+        _refuse(strategy, reason, "Return a list of Msg.")
     remainder = tuple(cast("Sequence[Msg]", returned))
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):
-        reason = f"edit() returned {len(remainder)} items for a unit of {len(unit)} messages"
-        _refuse(strategy, reason, "Return an empty list, or as many messages.")
+        types = sorted({type(msg).__name__ for msg in remainder})
+        reason = f"edit() must return {len(unit)} Msg or none, got {len(remainder)} of type {', '.join(types)}"
+        _refuse(strategy, reason, "Return an empty list, or one Msg for each message of the unit.")
     return remainder
 
 
 def split_order(
     order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
 ) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits an order in two: exchanges of the tools in `cut_first`, and the remaining units.
+    """Splits an order so that the units with calls of the tools in `cut_first` are edited first.
 
     Args:
-        order: Units in a strategy's order.
+        order: Numbers of the units that a strategy edits, in the order of the edits.
         units: Units of the conversation.
-        cut_first: Names of tools.
-        line: Weight of the history up to which exchanges come first. None: all of it.
+        cut_first: Names of the tools whose units are edited first.
+        line: Number of tokens from the start of the history. Units that end after it keep their places in the
+            order. None sets no limit.
 
     """
     if not cut_first:

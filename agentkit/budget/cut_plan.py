@@ -1,31 +1,34 @@
-"""`CutPlan`: all edits that the strategies of a budget allow in one conversation, in order, with their savings.
+"""`CutPlan`: the list of all edits that a budget's strategies allow in one conversation, and the tokens they save.
 
 Idea
-    A cut is one number: how many edits of the plan are made, counted from the start. The plan lists the edits of
-    the first strategy, then those of the next one. It knows how many tokens each number of edits saves. So the
-    search for a cut is arithmetic on running sums, and no request is built for it. Weights come from a local
-    counter and only say where to look. The budget fitter measures the request at the position that it chooses.
+    A unit is one message, or one assistant turn with tool calls and all their results. An edit drops or shortens
+    one unit. A cut applies the first n edits of the plan, so that n alone identifies the cut. The plan lists the
+    edits of the first strategy, followed by the edits of the next strategies.
 
-    A strategy with a step allows few positions. They lie on a grid, in tokens from the start of the history. While
-    the conversation grows, the cut stays at one position of the grid until the limit forces it to the next one.
-    The prefix of the prompt, and with it the prompt cache of the provider, stays valid meanwhile.
+    The plan knows how many tokens the first n edits save. The search for a cut therefore compares sums and builds
+    no request. The sums are local estimates. The budget fitter measures the request after it has chosen a cut.
+
+    A strategy with a step allows few positions for the end of a cut. The positions are multiples of the step, in
+    tokens from the start of the history. The cut stays at one position while the conversation grows, until the
+    request exceeds the limit. Meanwhile the prefix of the prompt is unchanged, and the provider's prompt cache
+    remains valid.
 
 Invariants
-    - More edits never weigh more: each edit saves zero tokens or more.
-    - The order of edits depends on the conversation alone. The limit only sets the default step. So with equal
-      steps, a larger limit keeps everything that a smaller one keeps.
-    - No edit changes the system prompt or a pinned unit. Only `Summarize` may drop its own summaries.
-    - No stage drops a unit twice, and no stage edits a unit that an earlier stage dropped.
-    - A stage is created when a question reaches it, so the plan never asks an unneeded strategy for edits.
+    - More edits never increase the weight, because no edit adds tokens.
+    - The order of edits depends on the conversation alone. The limit only sets the default step. With equal
+      steps, a larger limit therefore keeps everything that a smaller limit keeps.
+    - No edit changes the system prompt or a pinned unit. Only `Summarize` may drop its own pinned summaries.
+    - No unit is dropped twice, and no strategy edits a unit that an earlier strategy dropped.
+    - The plan asks a strategy for edits only if the edits of the earlier strategies are not enough.
 
 Cost
-    One call of `order` for each strategy, O(n) for n units. Afterwards O(log n) for each question about a weight
-    or a position. A stage that edits units calls `edit` once for each of its edits.
+    The plan calls `order` once for each strategy, in O(n) for n units. Each later question about a weight or a
+    position takes O(log n). For a strategy that shortens units, the plan also calls `edit` once for each edit.
 
 Example:
-    Eight units of ten tokens: a task, which the strategy keeps, six units that may be dropped, and the newest
-    unit. The positions lie after the units that end at or before 20, 40 and 60 tokens: 1, 3 and 5 dropped units.
-    The end of all edits is the last position.
+    The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and
+    the newest unit. It may drop the six units between them. With a step of 20 tokens, a cut may drop 1, 3 or 5
+    units, because these units end at 20, 40 and 60 tokens. A cut may also drop all six units.
 
     >>> from agentkit import Msg, OldestFirstInSteps
     >>> from agentkit.budget.units import Units
@@ -37,7 +40,7 @@ Example:
     >>> sorted({plan.position_from(count) for count in range(plan.end + 1)})
     [0, 1, 3, 5, 6]
 
-    Three edits are the fewest that leave at most 50 tokens. Units 1 to 3 are dropped, unit 4 remains:
+    At least three edits are needed to leave at most 50 tokens. They drop units 1 to 3, and unit 4 remains:
 
     >>> plan.position_from(plan.count_for(50))
     3
@@ -74,9 +77,10 @@ NO_EDITS = EditCount(0)
 
 
 class UnitChange(NamedTuple):
-    """What remains of the units from `first` up to, but not including, `stop`.
+    """Change of the units from `first` up to, but not including, `stop`.
 
-    Neighboring units that are dropped are one change with an empty remainder. Any other change is about one unit.
+    `remainder` has the messages that remain. A change with an empty remainder drops all these units. A change with
+    messages in its remainder affects one unit only.
     """
 
     first: UnitNumber
@@ -85,13 +89,13 @@ class UnitChange(NamedTuple):
 
 
 class CutPlan:
-    """All edits that strategies allow in one conversation, and the weight after each number of edits.
+    """List of all edits that the strategies allow in one conversation, with the tokens that the edits save.
 
     Attributes:
-        units: Units of the conversation.
-        steps: Distance of the cut grid for each strategy, in tokens. 0: no grid.
-        is_exact: True if a cut may end after any edit, because no strategy has a grid.
-        order_is_stable: True if the edits of a longer conversation start with those of a shorter one.
+        units: Units of the conversation: single messages, and tool calls together with their results.
+        steps: Distance in tokens between allowed positions of a cut, for each strategy. 0 allows every position.
+        is_exact: True if a cut may end after any edit, because all steps are 0.
+        order_is_stable: True if new messages only add edits at the end of the list.
 
     """
 
@@ -110,17 +114,19 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        self._remainders: dict[UnitNumber, Remainder] = {}  # units after all stages so far
+        self._remainders: dict[
+            UnitNumber, Remainder
+        ] = {}  # messages that remain of a unit after the stages created so far
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
 
     def with_limit(self, limit: int) -> CutPlan:
-        """Returns the plan of the same strategies for another limit."""
+        """Returns a plan with the same strategies and units for another token limit."""
         return CutPlan(self._strategies, self.units, limit, self._weigh, self._cut_first)
 
     @property
     def stages(self) -> Iterator[CutStage]:
-        """Stages in order, each created at its first use."""
+        """Parts of the plan in order, each with edits of one strategy. A part is created at its first use."""
         yield from self._created
         for stage in self._pending:
             self._created.append(stage)
@@ -130,11 +136,11 @@ class CutPlan:
 
     @property
     def end(self) -> EditCount:
-        """Number of all edits."""
+        """Number of edits in the whole plan."""
         return EditCount(sum(len(stage.order) for stage in self.stages))
 
     def weight(self, count: EditCount) -> TokenWeight:
-        """Returns the weight of all units after the system prompt, once `count` edits are made."""
+        """Returns the estimated tokens of the history after the first `count` edits, without the system prompt."""
         weight = self.units.sums[-1] - self.units.sums[self.units.system]
         remaining = int(count)
         for stage in self.stages if count else ():
@@ -146,7 +152,10 @@ class CutPlan:
         return TokenWeight(weight)
 
     def count_for(self, weight: int) -> EditCount:
-        """Returns the fewest edits after which the units weigh at most `weight`, or all edits if none suffice."""
+        """Returns the smallest number of edits after which the history has at most `weight` tokens.
+
+        If all edits together do not save enough tokens, the number of all edits is returned.
+        """
         excess = self.weight(NO_EDITS) - weight
         count = 0
         for stage in self.stages if excess > 0 else ():
@@ -166,7 +175,10 @@ class CutPlan:
         return EditCount(start)
 
     def position_after(self, count: EditCount) -> EditCount:
-        """Returns the first allowed position of a cut after `count` edits, or the end of all edits."""
+        """Returns the first allowed position of a cut after `count` edits.
+
+        If no such position remains, the number of all edits is returned.
+        """
         return self.position_from(EditCount(count + 1))
 
     def position_before(self, count: EditCount) -> EditCount:
@@ -179,7 +191,7 @@ class CutPlan:
         return EditCount(-1)
 
     def changes(self, count: EditCount) -> list[UnitChange]:
-        """Returns the changes that the first `count` edits make, in the order of the conversation."""
+        """Returns the changes that the first `count` edits make to units, in the order of the conversation."""
         first = next(self.stages, None)
         if first and first.saved is None and 0 < count <= len(first.order):
             start = first.order[0]
@@ -208,7 +220,7 @@ class CutPlan:
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields each stage of the first `count` edits, with the units that it edits."""
+        """Yields the stages that contain the first `count` edits, each with the units that are edited."""
         remaining = int(count)
         for stage in self.stages:
             edited = stage.order[:remaining]
@@ -233,7 +245,6 @@ class CutPlan:
                     yield self._create_stage(strategy, part, step)
 
     def _without_dropped(self, order: Sequence[UnitNumber]) -> Sequence[UnitNumber]:
-        """Returns an order without the units that the stages so far drop."""
         dropped = {number for stage in self._created if not stage.remainders for number in stage.order}
         return [number for number in order if number not in dropped] if dropped else order
 
@@ -258,13 +269,13 @@ class CutPlan:
 
 
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
-    """Returns the fewest edits in (low, high] that fit, in O(log n) calls.
+    """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The search halves a range that is the same for every limit, so that a larger limit never drops more.
+    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more.
 
     Args:
-        fits: Async predicate that returns True if the request fits after a number of edits.
-        low: Number of edits after which the request does not fit.
+        fits: Async function that returns True if the request fits after the given number of edits.
+        low: Number of edits after which the request is too large.
         high: Number of edits after which the request fits.
 
     """

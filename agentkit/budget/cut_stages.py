@@ -1,4 +1,4 @@
-"""`CutStage`: the edits of one strategy, with their running savings and the grid positions of a cut."""
+"""`CutStage`: the edits of one strategy, the tokens they save, and the edits after which a cut may end."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from agentkit.messages.message import Msg
 __all__ = ["CutStage", "Remainder"]
 
 Remainder: TypeAlias = tuple[Msg, ...]
-"""Messages that remain of a unit after an edit. Empty if the unit is dropped."""
+"""Messages that remain of a unit (a message, or tool calls with their results) after an edit. May be empty."""
 
 
 @dataclass(slots=True)
 class CutStage:
-    """One strategy's part of a cut plan: one edit for each entry of `order`.
+    """Part of a cut plan with the edits of one strategy. Each entry of `order` is one edit.
 
-    Edit counts within a stage start at 0.
+    The methods count edits from the start of the stage.
 
     Attributes:
         strategy: Strategy that makes the edits.
-        order: Units that the edits change, in order.
-        step: Distance of the cut grid in tokens. 0: a cut may end after any edit.
+        order: Numbers of the units that the edits change, in the order of the edits.
+        step: Distance in tokens between allowed positions of a cut. 0 allows a cut to end after any edit.
         units: Units of the conversation.
-        saved: Running savings: `saved[n]` is the weight that the first n edits save. None for a run of
-            neighboring units that are all dropped: the running weights of the units then give the savings.
-        remainders: What remains of the unit after each edit. Empty if all edits drop their unit.
+        saved: Tokens that the first n edits save, as `saved[n]`. None if the edits drop neighboring units, because
+            the savings then follow from `units.sums`.
+        remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
 
     """
 
@@ -42,14 +42,17 @@ class CutStage:
     remainders: list[Remainder] = field(default_factory=list[Remainder])
 
     def saving(self, count: int) -> TokenWeight:
-        """Returns the weight that the first `count` edits save."""
+        """Returns the estimated tokens that the first `count` edits save."""
         if self.saved is not None:
             return self.saved[count]
         sums = self.units.sums
         return TokenWeight(sums[self.order[0] + count] - sums[self.order[0]] if count else 0)
 
     def count_for(self, saving: int) -> EditCount:
-        """Returns the fewest edits that save at least `saving` tokens, or all edits if they save less."""
+        """Returns the smallest number of edits that save at least `saving` tokens.
+
+        If all edits together save less, the number of all edits is returned.
+        """
         if self.saved is not None:
             return EditCount(min(bisect_left(self.saved, saving), len(self.order)))
         first, sums = self.order[0], self.units.sums
@@ -57,9 +60,10 @@ class CutStage:
         return EditCount(min(bisect_left(sums, sums[first] + saving, first, last) - first, len(self.order)))
 
     def position_from(self, count: int) -> EditCount:
-        """Returns the first position of the cut grid at or after `count` edits.
+        """Returns the first allowed position of a cut at or after `count` edits.
 
-        A cut moves from one multiple of `step`, in tokens from the start of the history, to the next.
+        With a step, a cut drops the units that end at or before a multiple of `step`. The step is measured in
+        tokens from the start of the history.
         """
         if not self.step or not count:
             return EditCount(count)
@@ -67,7 +71,7 @@ class CutStage:
         return EditCount(bisect_right(self.order, line, count, key=self.units.end))
 
     def position_before(self, count: int) -> EditCount:
-        """Returns the last position of the cut grid before `count` edits. `count` is at least 1."""
+        """Returns the last allowed position of a cut before `count` edits. `count` must be at least 1."""
         if not self.step:
             return EditCount(count - 1)
         line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step

@@ -25,15 +25,15 @@ _Origin: TypeAlias = int | tuple[Provenance, ...]
 
 @dataclass(slots=True)
 class EditedConversation:
-    """A conversation after the edits of a cut.
+    """Conversation that a cut shortens, with the changes that the cut makes.
 
     Attributes:
         conversation: Conversation before the cut.
-        units: Units of that conversation.
+        units: Units of the conversation: single messages, and tool calls together with their results.
         changes: Changes that the cut makes, in the order of the conversation.
-        dropped_messages: Numbers of the input messages that lost at least one block. Set by `record`.
-        dropped_units: Number of dropped units. Set by `record`.
-        changed_places: Places of the blocks that were edited. Set by `record`.
+        dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
+        dropped_units: Number of dropped units. `record` sets this number.
+        changed_places: Paths of the edited blocks, such as `msgs[3].content[1]`. `record` sets this list.
 
     """
 
@@ -48,8 +48,8 @@ class EditedConversation:
         """Returns the conversation after the cut. Blocks that remain keep their origins.
 
         Args:
-            summaries: Messages that take the place of dropped units.
-            replaced: Dropped unit whose place the summaries take. None: no summaries.
+            summaries: Summary messages to insert in place of dropped units.
+            replaced: Number of the dropped unit at which the summaries are inserted. None inserts no summaries.
 
         """
         before = self.conversation
@@ -76,7 +76,7 @@ class EditedConversation:
 
     @property
     def first_change(self) -> int | None:
-        """Number of the first input message that is dropped or edited. None if nothing changes."""
+        """Index of the first input message that the cut drops or edits. None if the cut changes nothing."""
         if not self.changes:
             return None
         origin = self.conversation.origins[self.units.starts[self.changes[0].first]]
@@ -84,7 +84,7 @@ class EditedConversation:
         return min((path[0] for path in paths), default=0)
 
     def weight_before(self) -> TokenWeight:
-        """Returns the weight of the units before the first change."""
+        """Returns the estimated tokens of the history before the first change."""
         return self.units.start(self.changes[0].first)
 
     def record(self, ledger: Ledger) -> None:
@@ -104,7 +104,7 @@ class EditedConversation:
         return self.units.span(change.first)[0], self.units.span(change.stop - 1)[1]
 
     def _record_dropped(self, dropped: Sequence[int], ledger: Ledger) -> Collection[int]:
-        """Records dropped messages. Returns the numbers of the input messages that they come from."""
+        """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
         origins = [self.conversation.origins[index] for index in dropped]
         if {*map(type, origins)} <= {int}:
             ledger.note_messages(cast("list[int]", origins), _DROPPED)
@@ -149,7 +149,6 @@ def _disposition(before: str, after: str) -> Disposition:
 
 
 def _edited_origin(before: Msg, after: Msg, origin: _Origin) -> _Origin:
-    """Returns the origins of the blocks of an edited message."""
     if len(before.blocks) == len(after.blocks):
         return origin
     origins = {id(block): path for block, path in zip(before.blocks, block_origins(before, origin), strict=True)}

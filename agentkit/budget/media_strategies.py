@@ -1,4 +1,4 @@
-"""`DropMedia`: a cut strategy that replaces old media with a short sentence."""
+"""`DropMedia`: a cut strategy that replaces old images, audio, videos and documents with a short note."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _MEDIA = Feature.MEDIA | Feature.RESULT_MEDIA
 
 @dataclass(frozen=True)
 class DropMedia(CutStrategy):
-    """Replaces old media with a short sentence, in messages and in tool results.
+    """Cut strategy that replaces old media in messages and tool results with a short note.
 
-    Pinned units and the newest unit keep their media.
+    Pinned messages and the newest message keep their media. A unit is one message, or tool calls with their
+    results.
 
     Attributes:
-        keep: Number of newest units with media that keep them.
-        step: Distance of the cut grid in tokens: see CutStrategy.
+        keep: Number of the newest units with media that keep their media.
+        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
 
     """
 
@@ -42,21 +43,20 @@ class DropMedia(CutStrategy):
         check_number("keep", self.keep)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the units whose media may be replaced, the oldest first."""
+        """Returns the numbers of the units whose media may be replaced, the oldest unit first."""
         protected, recent = self.protected(units), self.recent(units)
         return [number for number in _find_media(units) if number not in protected and number < recent]
 
     def recent(self, units: Units) -> int:
-        """Returns the first of the newest units that keep their media."""
+        """Returns the number of the first unit that keeps its media because it is new."""
         return find_newest(_find_media(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the unit with a sentence in place of each media block."""
+        """Returns the messages of a unit with a short note in place of each media block."""
         return [edit_once(self, msg, _replace_media) if msg.features & _MEDIA else msg for msg in unit]
 
 
 def _find_media(units: Units) -> list[UnitNumber]:
-    """Returns the units that have media."""
     return [number for number in units.numbers if any(msg.features & _MEDIA for msg in units.unit(number))]
 
 

@@ -1,4 +1,4 @@
-"""`ClearResults` and `ShrinkResults`: cut strategies that remove tool results, or the middle of long ones."""
+"""`ClearResults` and `ShrinkResults`: cut strategies that replace or shorten long tool results."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from agentkit.reprs import bounded_repr
 
 __all__ = ["ClearResults", "ShrinkResults"]
 
-_MEDIA_LENGTH = 1_000  # characters that one media item of a result counts as
-_MAX_PORTIONS = 16  # edits that shrink one exchange, at most, however many results it has
-_MARK_LENGTH = 200  # a text this much above the limit is shrunk: the mark takes about half of it
+_MEDIA_LENGTH = 1_000  # length in characters that a media item counts as
+_MAX_PORTIONS = 16  # maximum number of edits that shrink the results of one assistant turn
+# Only texts longer than the limit by this many characters are shrunk, because the inserted note takes about half.
+_MARK_LENGTH = 200
 
 
 @dataclass(frozen=True)
 class ClearResults(CutStrategy):
-    """Replaces old tool results with a note of their size. Their tool calls remain.
+    """Cut strategy that replaces each old tool result with a note about its size. The tool calls remain.
 
-    Pinned units keep their results.
+    Pinned messages keep their results.
 
     Attributes:
-        keep: Number of newest exchanges that keep their results.
-        characters: Length up to which a result remains.
-        step: Distance of the cut grid in tokens: see CutStrategy.
+        keep: Number of the newest assistant turns with tool calls whose results remain.
+        characters: Maximum length of a result that always remains, in characters.
+        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
 
     """
 
@@ -48,16 +49,16 @@ class ClearResults(CutStrategy):
         check_number("characters", self.characters)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the exchanges whose results may be replaced, the oldest first."""
+        """Returns the numbers of the units whose tool results may be replaced, the oldest unit first."""
         protected, recent = self.protected(units), self.recent(units)
         return [number for number in _find_exchanges(units) if number not in protected and number < recent]
 
     def recent(self, units: Units) -> int:
-        """Returns the first of the newest exchanges that keep their results."""
+        """Returns the number of the first unit that keeps its tool results because it is new."""
         return find_newest(_find_exchanges(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the exchange with a note in place of each long result."""
+        """Returns the messages of a unit with a short note in place of each long tool result."""
         return [edit_once(self, msg, _clear) if msg.features & Feature.RESULT else msg for msg in unit]
 
 
@@ -67,7 +68,7 @@ def _find_exchanges(units: Units) -> list[UnitNumber]:
 
 
 def _clear(strategy: ClearResults, block: Block) -> Block:
-    """Returns a result with a note of its size, if the note is shorter."""
+    """Replaces the output of a long tool result with a note about its size, if the note is shorter."""
     if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
         return block
     media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))
@@ -83,14 +84,15 @@ def _length(block: ToolResultBlock) -> int:
 
 @dataclass(frozen=True)
 class ShrinkResults(CutStrategy):
-    """Removes the middle of long tool results, the oldest first. The newest result of all remains.
+    """Cut strategy that removes the middle of long tool results, the oldest first.
 
-    Use it after `OldestFirstInSteps()` for conversations whose newest exchange alone may exceed the budget.
+    The newest tool result of the conversation remains complete. Use this strategy after `OldestFirstInSteps()` if
+    the newest tool calls and their results alone may exceed the budget.
 
     Attributes:
-        characters: Characters that remain of each text, half of them from each end.
-        step: Distance of the cut grid in tokens: see CutStrategy.
-        repeats: True: an exchange with many results is shrunk in several edits.
+        characters: Number of characters that remain of each long text, half from its start and half from its end.
+        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
+        repeats: True because several edits may shrink the results of one assistant turn.
 
     """
 
@@ -105,11 +107,14 @@ class ShrinkResults(CutStrategy):
         check_number("characters", self.characters)
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the system prompt and pinned units. The newest exchange may be shrunk."""
+        """Returns the units of the system prompt and the pinned units. The newest unit may be shrunk."""
         return {*units.numbers[: units.system], *units.pinned}
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns each exchange, once for each portion of long results that it has."""
+        """Returns the numbers of the units to shrink, the oldest first.
+
+        A unit with many long results appears several times, because each edit shrinks only some of its results.
+        """
         protected, newest = self.protected(units), len(units) - 1
         return [
             number
@@ -122,7 +127,7 @@ class ShrinkResults(CutStrategy):
         return -(-len(_find_long_results(unit, newest, self.characters)) // _portion_size(unit))
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the exchange after its next portion of long results is shrunk."""
+        """Returns the messages of a unit after its next few long results are shrunk."""
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
         for msg_index, block_index in portion:
@@ -141,14 +146,14 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         for block_index, block in enumerate(msg.blocks)
         if isinstance(block, ToolResultBlock)
     ]
-    if newest:  # a placeholder for a missing result does not count as the newest result
+    if newest:  # the newest real result remains complete, and an error added for a missing result is not real
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]
 
 
 def _portion_size(unit: Sequence[Msg]) -> int:
-    """Returns the number of results that one edit shrinks."""
+    """Returns how many results of a unit one edit shrinks, so that `_MAX_PORTIONS` edits shrink all of them."""
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))
 
@@ -167,7 +172,6 @@ def _shrink_blocks(msg: Msg, indices: set[int], characters: int) -> Msg:
 
 
 def _shrink(block: Block, characters: int) -> Block:
-    """Returns a result without the middle of its long texts."""
     if not isinstance(block, ToolResultBlock):
         return block
     if isinstance(block.output, str):

@@ -1,4 +1,4 @@
-"""Shortening of texts: the beginning and the end remain, with a mark between them."""
+"""Shortening of a text: a note replaces its middle, and its beginning and end remain."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["shorten_middle"]
 
 
 def shorten_middle(text: str, characters: int, mark: str) -> str:
-    r"""Returns a text without its middle.
+    r"""Returns a text with a note in place of its middle.
 
     Args:
-        text: Text with more characters than `characters`.
-        characters: Number of characters that remain, half of them from each end.
-        mark: Line that takes the place of the middle.
+        text: Text with more than `characters` characters.
+        characters: Number of characters that remain, half from the start and half from the end.
+        mark: Note that replaces the middle. The note becomes a line of its own.
 
     Example:
         >>> shorten_middle("abcdefgh", 4, "…")

@@ -1,7 +1,8 @@
-"""Cut strategies: which units of a conversation a cut may change, in which order, and how.
+"""Cut strategies, which decide what a budget removes from a conversation, and in which order.
 
-`CutStrategy` is the base class. `OldestFirst` and `OldestFirstInSteps`, the default, drop whole units. The
-strategies that keep a part of a unit have modules of their own: `result_strategies` and `media_strategies`.
+A unit is one message, or one assistant turn with tool calls and all their results. `CutStrategy` is the base
+class. `OldestFirst` and `OldestFirstInSteps`, the default, drop whole units. The modules `result_strategies` and
+`media_strategies` have strategies that keep a part of each unit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg, build_part, get_cached, set_cached
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = [
     "CutStrategy",
@@ -30,18 +31,20 @@ _Strategy = TypeVar("_Strategy", bound="CutStrategy")
 
 
 class CutStrategy:
-    """Base class of cut strategies. The base drops every unit that is not protected, the oldest first.
+    """Base class of cut strategies, which drops all units that are not protected, the oldest first.
 
-    A subclass overrides `order`, and also `edit` if a part of each unit remains. The cut applies one edit after
-    another until the request fits.
+    A unit is one message, or one assistant turn with tool calls and all their results. A subclass overrides
+    `order`. It also overrides `edit` if a part of each unit remains. A cut applies the edits one by one until the
+    request fits.
 
     Attributes:
-        step: Distance of the cut grid, in tokens from the start of the history. With a grid, the prefix of the
-            prompt stays unchanged between two steps, and `order` must be ascending. 0: a cut may end after any
-            edit, and makes as few edits as possible. None: a quarter of the budget without the system prompt.
-        order_is_stable: True if the order of a longer conversation starts with the order of a shorter one. A cut
-            that did not fit then never fits a longer conversation.
-        repeats: True if `order` may name a unit several times. Each `edit` then removes more of the unit.
+        step: Distance in tokens between allowed positions of a cut, measured from the start of the history.
+            Between two positions, the prefix of the prompt stays unchanged. 0 lets a cut end after any edit. None
+            stands for a quarter of the budget without the system prompt. Unless `step` is 0, `order` must be
+            ascending.
+        order_is_stable: True if new messages only append units to `order`. A number of edits that was not enough
+            for a conversation is then never enough after the conversation has grown.
+        repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
 
     """
 
@@ -50,16 +53,16 @@ class CutStrategy:
     repeats: bool = False
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units to edit, in order, without those of `self.protected(units)`."""
+        """Returns the numbers of the units to edit, in the order of the edits. Protected units are omitted."""
         protected = self.protected(units)
         return [number for number in units.numbers if number not in protected]
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the units that this strategy must not change."""
+        """Returns the numbers of the units that this strategy must not change."""
         return units.protected()
 
     def recent(self, units: Units) -> int:
-        """Returns the first unit that is too new for this strategy, as are all units after it."""
+        """Returns the number of the first unit that is too new to change, as are all later units."""
         return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
@@ -70,7 +73,8 @@ class CutStrategy:
             newest: True for the newest unit of the conversation.
 
         Returns:
-            No messages, or as many messages as the unit has, each with as many blocks as before.
+            An empty sequence to drop the unit. Otherwise one message for each message of the unit, with as many
+            blocks as before.
 
         """
         return ()
@@ -78,14 +82,16 @@ class CutStrategy:
 
 @dataclass(frozen=True)
 class OldestFirst(CutStrategy):
-    """Drops the oldest units. The system prompt, pinned units and the newest unit remain.
+    """Cut strategy that drops the oldest messages first.
 
-    The cut drops as few units as possible, so it moves with almost every message. Each move makes the prompt
-    cache of the provider miss. `OldestFirstInSteps` avoids this.
+    The system prompt, pinned messages and the newest message remain.
+
+    Tool calls are dropped together with their results. The cut drops as little as possible, so that almost every
+    new message moves it. Each move makes the provider's prompt cache miss. `OldestFirstInSteps` avoids most moves.
 
     Attributes:
-        keep_task: True keeps the first user message.
-        step: Distance of the cut grid in tokens: see CutStrategy.
+        keep_task: True to keep the first user message.
+        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
 
     """
 
@@ -99,7 +105,7 @@ class OldestFirst(CutStrategy):
         check_number("step", self.step)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the units that may be dropped, the oldest first."""
+        """Returns the numbers of the units that may be dropped, the oldest unit first."""
         task = units.task if self.keep_task else None
         if not units.pinned and units.newest_visible is None and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))
@@ -109,15 +115,17 @@ class OldestFirst(CutStrategy):
 
 @dataclass(frozen=True)
 class OldestFirstInSteps(OldestFirst):
-    """Drops the oldest units in steps, so that the prefix of the prompt stays unchanged between two steps.
+    """Cut strategy that drops the oldest messages in steps, which keeps the provider's prompt cache valid longer.
 
-    The cut lies on a grid of `step` tokens from the start of the history. The same history gives the same cut in
-    every process. The cut moves at most once in `step` tokens of new conversation. A cut that moves every turn
-    costs more than no cut: each move makes the prompt cache miss all later messages.
+    A cut drops the messages that end at or before a multiple of `step` tokens, counted from the start of the
+    history. The cut moves at most once for each `step` tokens of new messages, and is the same in every process. A
+    cut that moves in every turn may cost more than no cut, because each move makes the cache miss all later
+    messages.
 
     Attributes:
-        keep_task: True keeps the first user message.
-        step: Distance of the cut grid in tokens. None: a quarter of the budget without the system prompt.
+        keep_task: True to keep the first user message.
+        step: Distance in tokens between allowed positions of a cut. None stands for a quarter of the budget
+            without the system prompt.
 
     """
 
@@ -128,18 +136,18 @@ class OldestFirstInSteps(OldestFirst):
 
 
 def check_number(option: str, value: int | None) -> None:
-    """Raises OptionError unless an option of a strategy is an integer of at least 0. `step` may be None."""
+    """Raises OptionError unless a strategy's option is an integer that is at least 0. `step` may also be None."""
     if (value is None and option == "step") or (type(value) is int and value >= 0):
         return
-    raise OptionError(
-        f"strategy.{option}", f"must be a non-negative integer, got {value!r}", "Pass 0 or a larger integer."
-    )
+    reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
+    raise OptionError(f"strategy.{option}", reason, "Pass 0 or a larger integer.")
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the first of the `count` newest units among `numbers`.
+    """Returns the first of the `count` newest units in `numbers`, which lists unit numbers in ascending order.
 
-    Returns the newest unit of all if `count` is 0 or there are no numbers, and 0 if there are fewer than `count`.
+    If `count` is 0 or `numbers` is empty, the newest unit of the conversation is returned. If `numbers` has fewer
+    than `count` entries, 0 is returned.
     """
     newest = len(units) - 1
     if not count or not numbers:
@@ -148,9 +156,10 @@ def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
 
 
 def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
-    """Returns a message with edited blocks. The result is cached on the message.
+    """Returns a message whose blocks a strategy edited.
 
-    The same edited message comes back each time, together with everything that is cached on it.
+    The edited message is cached on the original message. Later calls return the same object, so that results
+    cached on the edited message are not computed again.
     """
     key = (edit, strategy)
     cached = get_cached(msg, key)
@@ -162,4 +171,4 @@ def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], 
 
 
 _UNCHANGED = "unchanged"
-"""Cached in place of an edited message that equals the original. The message itself would be a cycle."""
+"""Value cached if the edit changes nothing. A message that caches itself would be a reference cycle."""

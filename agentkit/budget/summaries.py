@@ -24,28 +24,30 @@ from agentkit.tokens.estimate import estimate_text
 
 __all__ = ["Summarize"]
 
-_MAX_SUMMARIES = 4  # summaries of one conversation; more are summarized together
-_MAX_CACHED = 4_096  # least recently used summaries beyond this number are forgotten
-_MESSAGE_TOKENS = 20  # tokens of a summary message besides the text that `summarizer` returns
+_MAX_SUMMARIES = 4  # a conversation with this many summaries gets one summary of all of them
+_MAX_CACHED = 4_096  # maximum number of cached results; the least recently used results are removed
+_MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its text
 
 
 @dataclass(frozen=True)
 class Summarize(CutStrategy):
-    """Drops the oldest units in steps and puts a summary in their place.
+    """Cut strategy that drops the oldest messages in steps and replaces them with a summary.
 
-    A summary is a pinned user message in `plan.history`. Each summary is written once. Adopt `plan.history`, or
-    continue with your own messages: a digest of the replaced messages identifies the summary. Messages that are
-    dropped later get another summary after the existing ones, so the prefix of the prompt stays unchanged.
+    A summary is a pinned user message in `plan.history`. Each summary is written once and identified by a digest
+    of the messages that it replaces. The caller may therefore continue with `plan.history` or with the original
+    messages. Messages that are dropped later get a new summary after the existing summaries, so that the prefix of
+    the prompt stays unchanged.
 
-    Errors that `summarizer` raises reach the caller of the formatter.
+    If `summarizer` raises an error, the caller of the formatter gets the error.
 
     Attributes:
-        summarizer: Async function that returns the text of a summary of the given messages. Among the messages
-            may be earlier summaries, if there are too many.
-        max_tokens: Tokens that all summaries together may use, at least 200. A longer summary loses its middle.
-        step: Distance of the cut grid in tokens: see OldestFirstInSteps.
-        keep_task: True keeps the first user message.
-        name: Speaker of the summaries.
+        summarizer: Async function that returns the text of a summary of the given messages. The messages may
+            include earlier summaries, which are summarized again if there are too many.
+        max_tokens: Maximum number of tokens for all summaries together, at least 200. The middle of a summary that
+            is too long is removed.
+        step: Distance in tokens between allowed positions of a cut. See `OldestFirstInSteps.step`.
+        keep_task: True to keep the first user message.
+        name: Speaker name of the summaries.
 
     """
 
@@ -75,27 +77,33 @@ class Summarize(CutStrategy):
             raise OptionError("strategy.max_tokens", reason, "Pass 200 or more.")
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the units that may be dropped, the oldest first. Too many summaries come before them."""
+        """Returns the numbers of the units that may be dropped, the oldest unit first.
+
+        If there are too many summaries, they come first, because they are summarized again.
+        """
         dropped = OldestFirstInSteps(self.keep_task, self.step).order(units)
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the units that every cut keeps, without summaries that are summarized again."""
+        """Returns the numbers of the units that must remain. Summaries may be dropped if there are too many."""
         return super().protected(units) - {*_surplus(units)}
 
     async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:
-        """Returns the summaries of dropped messages, in order: cached ones of a prefix, and a new one.
+        """Returns summary messages that together replace the dropped messages.
+
+        Cached summaries are used for as many of the first messages as possible. `summarizer` is called for the
+        other messages.
 
         Args:
-            dropped: Dropped messages, in order. There must be at least one.
+            dropped: Dropped messages, in order. At least one message is required.
 
         Raises:
-            OptionError: If `summarizer` is not asynchronous, or returns no text.
+            OptionError: If `summarizer` is not asynchronous, or returns a blank text or no text.
 
         """
         digests = _digest_prefixes(dropped)
         digest = digests[-1]
-        task_key = (digest, anyio.lowlevel.current_token())  # tasks of one event loop wait for each other
+        task_key = (digest, anyio.lowlevel.current_token())  # a task can only wait for tasks in its own event loop
         while digest not in self._cache:
             if task_key in self._pending:
                 await self._pending[task_key].wait()  # another task writes this summary
@@ -110,7 +118,7 @@ class Summarize(CutStrategy):
         return summaries
 
     async def _write(self, dropped: Sequence[Msg], digests: Sequence[str]) -> tuple[Msg, ...]:
-        """Returns the cached summaries of the longest prefix, and a new summary of the remaining messages."""
+        """Returns the cached summaries of as many first messages as possible, and a new summary of the others."""
         count = next((end for end in range(len(digests), 0, -1) if digests[end - 1] in self._cache), 0)
         earlier = self._cache[digests[count - 1]] if count else ()
         new = list(dropped[count:])
@@ -118,12 +126,12 @@ class Summarize(CutStrategy):
             earlier, new = (), [*earlier, *new]
         text: object = self.summarizer(new)
         if not isawaitable(text):
-            reason = f"expected an async function, but a call returned {type(text).__name__}"
-            raise OptionError("strategy.summarizer", reason, "Write the function as `async def`.")
+            reason = f"expected an async function, got a function that returned {type(text).__name__}"
+            raise OptionError("strategy.summarizer", reason, "Use `async def` to define the function.")
         return (*earlier, self._message(await text, digests[-1]))
 
     def _cache_summaries(self, digest: str, summaries: tuple[Msg, ...]) -> None:
-        """Caches summaries as the most recently used ones."""
+        """Stores summaries as the most recently used entry, and removes the least recently used entries."""
         self._cache.pop(digest, None)
         while len(self._cache) >= _MAX_CACHED:
             self._cache.pop(next(iter(self._cache)), None)
@@ -133,7 +141,7 @@ class Summarize(CutStrategy):
         if not isinstance(text, str) or not text.strip():
             reason = f"expected a summary, got {'a blank text' if isinstance(text, str) else type(text).__name__}"
             raise OptionError("strategy.summarizer", reason, "Return the summary as a string that is not blank.")
-        # hundredths of a token, the unit of estimates
+        # `estimate_text` returns hundredths of a token
         limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS
         if (size := estimate_text(text)) > limit:
             characters = max(1, len(text) * limit // size)
@@ -142,13 +150,13 @@ class Summarize(CutStrategy):
 
 
 def _surplus(units: Units) -> list[UnitNumber]:
-    """Returns the summaries in a conversation if there are too many, so that they are summarized again."""
+    """Returns the units to summarize again, which are all summaries once there are too many."""
     summaries = units.summaries
     return summaries if len(summaries) >= _MAX_SUMMARIES else []
 
 
 def _digest_prefixes(msgs: Sequence[Msg]) -> list[str]:
-    """Returns a digest of each prefix of the messages, the shortest first."""
+    """Returns one digest for each number of first messages, starting with the digest of the first message."""
     chain, digests = sha256(), list[str]()
     for msg in msgs:
         chain.update(_digest(msg))

@@ -1,4 +1,7 @@
-"""Units: the smallest parts of a conversation that a cut drops, with their weights."""
+"""Units, the smallest parts of a conversation that a cut drops, and their estimated tokens (weights).
+
+A unit is one message, or one assistant turn with tool calls and all their results.
+"""
 
 from __future__ import annotations
 
@@ -29,40 +32,41 @@ __all__ = [
 ]
 
 UnitNumber = NewType("UnitNumber", int)
-"""Position of a unit in its conversation, from 0."""
+"""Index of a unit in its conversation. A unit is one message, or tool calls with their results."""
 
 MessageNumber = NewType("MessageNumber", int)
-"""Position of a message in the repaired conversation, from 0."""
+"""Index of a message in a conversation in which each tool call has one result."""
 
 TokenWeight = NewType("TokenWeight", int)
-"""Tokens by the local counter."""
+"""Number of tokens that a local counter estimates."""
 
 EditCount = NewType("EditCount", int)
-"""Number of edits, counted from the start of a cut plan. Each cut is such a number."""
+"""Number of edits that a cut applies, counted from the start of its cut plan. The number identifies the cut."""
 
 SUMMARY_MARK = "agentkit_summary"
-"""Metadata key of the messages that `Summarize` wrote. The value is a digest of the replaced messages."""
+"""Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
-# at most this many messages are weighed without letting other tasks run
+# Up to these limits, tokens are estimated at once, because the delay for other tasks is short.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
-_MESSAGES_PER_TURN = 200  # messages that are weighed before other tasks may run
+_MESSAGES_PER_TURN = 200  # after this many messages, other tasks may run
 
 
 @dataclass(slots=True)
 class Units:
-    """A repaired conversation as units: single messages, and exchanges with all their results.
+    """Conversation divided into units, with the estimated tokens (weight) of each unit.
 
-    A system message after the system prompt belongs to the unit before it.
+    A unit is one message, or one assistant turn with tool calls and all their results. A system message after the
+    system prompt belongs to the unit before it.
 
     Attributes:
-        msgs: All messages of the conversation.
-        starts: First message of each unit. Unit `n` is `msgs[starts[n]:starts[n + 1]]`.
-        sums: Running weights: `sums[n]` is the weight of all units before unit `n`.
-        pinned: Units with a pinned message, or with a call of a tool in `Budget.never_cut`.
+        msgs: All messages of the conversation. Each tool call has one result.
+        starts: Index of the first message of each unit. Unit `n` is `msgs[starts[n]:starts[n + 1]]`.
+        sums: Running totals of the weights. `sums[n]` is the weight of all units before unit `n`.
+        pinned: Numbers of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
         system: Number of units in the system prompt, which comes first.
-        newest_visible: Newest unit that the viewer sees. None if the viewer sees the newest unit of all.
-        known_too_large: Cuts that did not fit, by the counter that measured them. A value has the conditions of
-            the measurement, the length of the conversation, and the cut.
+        newest_visible: Number of the newest unit that the viewer sees. None if the viewer sees the last unit.
+        known_too_large: Cuts after which the request was too large, by the name of the counter that measured them.
+            A value has the conditions of the measurement, the length of the conversation, and the cut.
 
     """
 
@@ -87,12 +91,12 @@ class Units:
         return cast("Sequence[UnitNumber]", range(len(self.starts)))
 
     def copy(self) -> Units:
-        """Returns equal units with separate lists. `newest_visible` is None in the copy."""
+        """Returns a copy with separate lists. In the copy, `newest_visible` is None."""
         lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
         return Units(*lists, self.system, None, self.known_too_large)
 
     def span(self, number: int) -> tuple[MessageNumber, MessageNumber]:
-        """Returns the first message of a unit, and the message after its last one."""
+        """Returns the index of a unit's first message, and the index after its last message."""
         is_last = number + 1 == len(self.starts)
         return self.starts[number], MessageNumber(len(self.msgs)) if is_last else self.starts[number + 1]
 
@@ -102,25 +106,26 @@ class Units:
         return self.msgs[start:stop]
 
     def weight(self, number: int) -> TokenWeight:
-        """Returns the weight of a unit."""
+        """Returns the estimated tokens of a unit."""
         return TokenWeight(self.sums[number + 1] - self.sums[number])
 
     def start(self, number: int) -> TokenWeight:
-        """Returns the weight of the history before a unit. The system prompt does not count."""
+        """Returns the estimated tokens of the history before a unit, without the system prompt."""
         return TokenWeight(self.sums[number] - self.sums[self.system])
 
     def end(self, number: int) -> TokenWeight:
-        """Returns the weight of the history up to and including a unit. The cut grid lies on this scale."""
+        """Returns the estimated tokens of the history up to the end of a unit, without the system prompt."""
         return TokenWeight(self.sums[number + 1] - self.sums[self.system])
 
     def protected(self, keep_task: bool = False) -> set[UnitNumber]:
-        """Returns the units that every cut keeps.
+        """Returns the numbers of the units that a cut must keep.
 
         Args:
-            keep_task: True also protects the unit of the first user message.
+            keep_task: True to protect the unit of the first user message, too.
 
         Returns:
-            The units of the system prompt, the pinned units, the newest unit, and the newest visible unit.
+            The units of the system prompt, the pinned units, the newest unit, and the newest unit that the viewer
+            sees.
 
         """
         numbers = self.numbers
@@ -133,7 +138,7 @@ class Units:
 
     @property
     def summaries(self) -> list[UnitNumber]:
-        """Units that are summaries written by `Summarize`."""
+        """Numbers of the units that are summaries written by `Summarize`."""
         return [
             number
             for number in self.pinned
@@ -142,7 +147,7 @@ class Units:
 
     @property
     def task(self) -> UnitNumber | None:
-        """Unit of the first user message. None if there is no user message."""
+        """Number of the unit with the first user message. None if there is no user message."""
         return next(
             (
                 number
@@ -158,16 +163,17 @@ class Units:
         """Appends messages to the conversation.
 
         Args:
-            msgs: New messages, repaired together with the previous ones.
-            weigh: Function that returns the weight of a message, in tokens.
-            never_cut: Names of tools whose exchanges become pinned units.
+            msgs: New messages. In the whole conversation, each tool call must have one result.
+            weigh: Function that returns the estimated tokens of a message.
+            never_cut: Names of the tools whose calls and results become pinned units.
 
         """
         starts, sums = cast("list[int]", self.starts), cast("list[int]", self.sums)
         total = sums[-1]
         for index, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
-            # A late system message joins the unit before it. A cut could otherwise move it to the system prompt.
+            # A system message after the start of the conversation joins the unit before it. If a cut dropped that
+            # unit only, the message could become a part of the system prompt.
             is_late = msg.features & Feature.SYSTEM and self.system < len(starts)
             if starts and (is_late or msg.features & Feature.RESULT):
                 sums[-1] = total
@@ -191,24 +197,24 @@ def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
 
 
 class Weigher:
-    """Incremental weigher of conversations.
+    """Estimator of a conversation's tokens that processes only new messages.
 
-    The weigher remembers the units of the last conversation. A longer version of that conversation costs only the
-    weights of its new messages. Units that were returned never change.
+    The weigher stores the units of the last conversation. If the next conversation starts with the same messages,
+    only its new messages are estimated. A returned `Units` object never changes.
     """
 
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
         self._counter = counter
         self._never_cut = never_cut
-        self._last: dict[bool, Units] = {}  # units with thinking counted (True) and without (False)
+        self._last: dict[bool, Units] = {}  # key: True if thinking blocks count
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
-        """Returns the units of a conversation.
+        """Returns a conversation divided into units, with the estimated tokens of each unit.
 
         Args:
-            msgs: Repaired messages. Their identity decides if they continue the last conversation. The caller must
-                not change the list later.
-            thinking: True if thinking blocks count, because the target takes them back.
+            msgs: Messages in which each tool call has one result. If they start with the message objects of the
+                last conversation, only the new messages are estimated. The caller must not change the list later.
+            thinking: True if thinking blocks count, because requests to the target include them.
 
         """
         last = self._last.get(thinking)
@@ -217,12 +223,12 @@ class Weigher:
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
-        last.msgs = msgs  # the repair keeps the same list; equal messages may be new objects
+        last.msgs = msgs  # the next call compares message objects by identity
         self._last[thinking] = last
         return last
 
     async def weigh_units(self, msgs: list[Msg], thinking: bool) -> Units:
-        """Returns the same as `units`. Other tasks run while many new messages are weighed."""
+        """Returns the same value as `units`, but lets other tasks run if there are many new messages."""
         last = self._last.get(thinking)
         new = msgs[len(last.msgs) :] if last and starts_with(msgs, last.msgs) else msgs
         if len(new) > _FEW_MESSAGES or sum(len(msg.text) for msg in new) > _FEW_CHARACTERS:
@@ -230,7 +236,7 @@ class Weigher:
         return self.units(msgs, thinking)
 
     async def _weigh_ahead(self, new: list[Msg], weigh: Callable[[Msg], int]) -> None:
-        """Weighs messages, which cache their weights: in a thread if the counter is slow, else in portions."""
+        """Estimates messages, each of which caches its estimate. A slow counter runs in a thread."""
         if self._counter.slow:
             await anyio.to_thread.run_sync(lambda: [*map(weigh, new)])
             return
@@ -240,7 +246,7 @@ class Weigher:
             await anyio.lowlevel.checkpoint()
 
     def get_weigh(self, thinking: bool) -> Callable[[Msg], int]:
-        """Returns the function that weighs a message, with or without its thinking blocks."""
+        """Returns the function that estimates the tokens of a message, with or without its thinking blocks."""
         return self._weigh_with_thinking if thinking else self._counter.weight
 
     def _weigh_with_thinking(self, msg: Msg) -> int:

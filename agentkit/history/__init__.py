@@ -1,8 +1,8 @@
-"""History policies: how a conversation of many speakers becomes one of two roles.
+"""History policies, which turn a conversation of many speakers into a conversation of two roles.
 
-Input: a conversation in normal form. Output: the conversation that one model gets. `ChatHistory` keeps each
-message in its own role. `MultiAgentHistory` writes runs of messages as history frames, which `read_history` can
-parse again.
+Input: a conversation in which each tool call has one result. Output: the conversation that one model gets.
+`ChatHistory` keeps the role of each message. `MultiAgentHistory` writes consecutive messages as a history frame:
+one user turn of `NAME: TEXT` lines between tags. `read_history` parses such frames.
 
 Read `policies` first, then `safe_frame`.
 """

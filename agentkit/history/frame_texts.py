@@ -1,4 +1,4 @@
-"""`FrameTexts`: the texts of the history frames in a request."""
+"""`FrameTexts`: the texts of the history frames (turns of `NAME: TEXT` lines between tags) in a request."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ __all__ = ["FrameTexts"]
 
 
 _FRAME_ORIGINS = frozenset({"frame", "line", "speaker"})
-"""Origins of the texts of a frame. A description of media has the origin of its block instead."""
+"""Origins that mark a text as part of a history frame. A text that describes media has another origin."""
 
 
 class FrameTexts:
-    """Texts of the frames of a request, as the history policy wrote them. They are found on first access.
+    """Texts of the history frames that a history policy wrote into a request.
+
+    The texts are collected on first access.
 
     Attributes:
-        tag: The name of the frame's tag.
+        tag: The name of the tags around each frame.
         opening: The text before the first frame.
-        timestamps: True if lines begin with a timestamp.
-        is_safe: True if names and texts are escaped.
+        timestamps: True if each line of a frame begins with a timestamp.
+        is_safe: True if speaker names and texts are escaped.
 
     """
 
@@ -51,7 +53,7 @@ class FrameTexts:
         texts: list[str] = []
         for traced in turns:
             if isinstance(traced.origin, int):
-                continue  # the message was sent unchanged
+                continue  # a message with one index as its origin was sent unchanged
             for block, origin in traced.traced_blocks:
                 if isinstance(block, TextBlock) and isinstance(origin, str) and origin in _FRAME_ORIGINS:
                     texts.append(block.text)
@@ -61,7 +63,7 @@ class FrameTexts:
                         texts = []
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies and pickles have the texts, not the turns."""
+        """Returns the state of copies and pickles, which have the texts but not the conversation."""
         return (_create_frame_texts, (self.frames, self.tag, self.opening, self.timestamps, self.is_safe))
 
 

@@ -1,4 +1,4 @@
-"""Blocks as lines of a history frame, for one message at a time."""
+"""Conversion of a message's blocks to the lines and media of a history frame."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from agentkit.messages.message import Msg, build_trusted
 __all__ = ["FramedBlocks", "Piece", "frame_blocks", "has_line", "is_reply_part", "is_tool_block"]
 
 Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
-"""Block of a history frame. A text block is a line, with the line break before it."""
+"""Block of a history frame. A text block is one line and starts with its line break."""
 
 
 def has_line(block: Block, msg: Msg) -> bool:
-    """Returns True if a frame has a line or a piece for the block: no tool block, thinking or part of a reply."""
+    """Returns True if a history frame can have the block.
+
+    Frames omit tool blocks, thinking blocks, and opaque blocks of replies.
+    """
     return not (is_tool_block(block) or isinstance(block, ThinkingBlock) or is_reply_part(block, msg))
 
 
@@ -37,19 +40,20 @@ def is_tool_block(block: Block) -> bool:
 
 
 def is_reply_part(block: Block, msg: Msg) -> bool:
-    """Returns True for an opaque block in a reply, which only its own API accepts."""
+    """Returns True if a block is an opaque block in a model's reply, which only the API of that model accepts."""
     return isinstance(block, OpaqueBlock) and bool(msg.features & Feature.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
 class FramedBlocks:
-    """Blocks of one speaker as pieces of a frame.
+    """One speaker's blocks, converted to the blocks of a history frame.
 
     Attributes:
-        pieces: The lines, media and opaque blocks.
-        origins: For each piece, the name of a synthesis, or the index of its block.
-        features: The features of the media and opaque blocks.
-        omitted: The indexes of the blocks without a piece.
+        pieces: The blocks of the frame: lines of text, media and opaque blocks.
+        origins: The origin of each piece: the index of its input block, or a name such as `line` for a text that
+            the policy wrote.
+        features: The `Feature` bits of the media and opaque blocks.
+        omitted: The indexes of the input blocks that the frame omits.
 
     """
 
@@ -60,9 +64,14 @@ class FramedBlocks:
 
 
 def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
-    """Returns the pieces for the blocks of one speaker. None is a block without a piece.
+    """Returns one speaker's blocks for a history frame.
 
-    If the first piece is not a line, a line with the speaker's name only comes before it.
+    If the first block is not text, a line with the speaker's name is inserted before it.
+
+    Args:
+        speaker: Name of the speaker, as lines of the frame show it.
+        pieces: For each input block, the block of the frame. None omits the input block.
+
     """
     framed: list[tuple[Piece, str | int]] = []
     for index, piece in enumerate(pieces):

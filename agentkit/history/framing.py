@@ -1,4 +1,8 @@
-"""`Framing`: writes a conversation as history frames, with native turns between them."""
+"""`Framing`: writes a conversation as history frames.
+
+A history frame is one user turn of `NAME: TEXT` lines between tags. Messages that cannot become lines remain
+separate turns (native turns) between the frames.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ _NO_LINE = Note(Disposition.DROPPED, "the history frame has no lines for thinkin
 
 
 class FrameOptions(Protocol):
-    """Options and lines of a policy that writes frames; see `MultiAgentHistory`."""
+    """Interface that `Framing` needs from a history policy. `MultiAgentHistory` implements it."""
 
     @property
     def viewer(self) -> str | None: ...
@@ -62,7 +66,11 @@ class FrameOptions(Protocol):
 
 
 class Framing:
-    """Writer of one conversation as frames. The open frame collects lines until a native turn or the end."""
+    """Writer of one conversation as history frames.
+
+    Consecutive messages become lines of one frame. A native turn, which is a message that stays unchanged, ends
+    the frame.
+    """
 
     def __init__(
         self,
@@ -75,18 +83,18 @@ class Framing:
         self.conversation = conversation
         self.ledger = ledger
         self.capabilities = capabilities
-        self.open_pairs: set[str] = set()  # pair keys of requests in native turns that have no response yet
+        self.open_pairs: set[str] = set()  # keys of opaque requests without a response so far
         self.has_native_system = capabilities.turns.late_system == "native"
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
-        self.opening: str | None = policy.opening  # the text before the first frame; None after the first frame
-        self.pieces: list[str | Piece] = []  # texts of the open frame; each begins with its line break
+        self.opening: str | None = policy.opening  # text before the first frame; None once it is written
+        self.pieces: list[str | Piece] = []  # contents of the current frame; each text starts with its line break
         self.origins: list[Provenance] = []
         self.features = 0
-        self.framed: list[int] = []  # indexes of input messages whose blocks all became lines
+        self.framed: list[int] = []  # indexes of the input messages that became lines
 
     def run(self) -> TracedConversation:
-        """Returns the conversation with frames."""
+        """Returns the conversation with history frames in place of the messages that become lines."""
         prompt = prompt_length(self.conversation.msgs)
         for index in range(prompt):
             if self._is_visible(index, index + 1):
@@ -101,7 +109,7 @@ class Framing:
         return self.out
 
     def _frame_messages(self, start: int) -> None:
-        """Writes the conversation without a viewer: exchanges are native turns, other messages are lines."""
+        """Writes the conversation without a viewer. All messages except tool calls and results become lines."""
         native = Feature.TOOL | (Feature.SYSTEM if self.has_native_system else 0)
         msgs, origins = self.conversation.msgs, self.conversation.origins
         for index in range(start, len(msgs)):
@@ -115,7 +123,7 @@ class Framing:
                 self._add_message(index)
 
     def _frame_units(self, start: int) -> None:
-        """Writes the conversation for one viewer, unit by unit."""
+        """Writes the messages that the viewer sees. A tool call and its results are visible or hidden together."""
         msgs = self.conversation.msgs
         while start < len(msgs):
             stop = start + 1
@@ -126,7 +134,6 @@ class Framing:
             start = stop
 
     def _frame_unit(self, start: int, stop: int) -> None:
-        """Writes a visible unit as native turns, as lines of the exchange, or as the lines of one message."""
         msg = self.conversation.msgs[start]
         if self._is_native(msg) or self._continues_pair(msg):
             self._close_frame()
@@ -139,7 +146,7 @@ class Framing:
             self._add_message(start)
 
     def _is_visible(self, start: int, stop: int) -> bool:
-        """Returns True if the viewer sees all messages of a unit. Notes the unit otherwise."""
+        """Returns True if the viewer sees all the messages. Otherwise the ledger records that they are hidden."""
         visible = self.policy.visible
         if visible is None or all(visible(msg) for msg in self.conversation.msgs[start:stop]):
             return True
@@ -158,14 +165,17 @@ class Framing:
         )
 
     def _note_pairs(self, msg: Msg) -> None:
-        """Updates the open pairs with the opaque blocks of a native turn."""
+        """Records which opaque requests still need a response after this message."""
         if msg.features & Feature.OPAQUE:
             pairs = [self.capabilities.find_pair(block) for block in msg.blocks]
             self.open_pairs |= {key for role, key in pairs if role == "request"}
             self.open_pairs -= {key for role, key in pairs if role == "response"}
 
     def _continues_pair(self, msg: Msg) -> bool:
-        """Returns True if a message has the response to an open pair. Half a pair could not be sent."""
+        """Returns True if a message has the opaque response to an earlier opaque request.
+
+        Request and response must both stay native, because the API refuses one without the other.
+        """
         if not self.open_pairs or not msg.features & Feature.OPAQUE:
             return False
         pairs = map(self.capabilities.find_pair, msg.blocks)
@@ -174,7 +184,6 @@ class Framing:
     # -- lines ---------------------------------------------------------------------------------------------------
 
     def _add_message(self, index: int) -> None:
-        """Adds the lines of one message to the open frame."""
         origin = self.conversation.origins[index]
         lines = self.policy.render_lines(self.conversation.msgs[index])
         if isinstance(lines, str):
@@ -194,7 +203,10 @@ class Framing:
             self.ledger.note_origins(origin, FRAME_LINE)
 
     def _add_pieces(self, framed: FramedBlocks, origin: int | Sequence[Provenance]) -> None:
-        """Adds pieces to the open frame. `origin` is that of the message, or has the origin of each block."""
+        """Adds blocks to the frame.
+
+        `origin` is the index of their message, or a sequence with the origin of each input block.
+        """
         self.pieces.extend(framed.pieces)
         self.origins.extend(
             [item if isinstance(item, str) else _block_origin(origin, item) for item in framed.origins]
@@ -203,7 +215,7 @@ class Framing:
         self.ledger.note_origins([_block_origin(origin, index) for index in framed.omitted], _NO_LINE)
 
     def _add_exchange(self, start: int, stop: int) -> None:
-        """Adds another agent's exchange as lines under its name; with `drop`, without its calls and results."""
+        """Adds another agent's tool calls and results as lines. With `drop`, only the other blocks are added."""
         drops_tools = self.policy.other_agents_tools == "drop"
         speaker = self.policy.format_speaker(self.conversation.msgs[start])
         for traced in self.conversation.part(start, stop):
@@ -225,7 +237,7 @@ class Framing:
     def _list_parts(
         self, blocks: Iterable[tuple[Block, Provenance]], traced: TracedMessage
     ) -> Iterator[tuple[str | Piece | None, Provenance]]:
-        """Yields the texts and pieces of an exchange's blocks, with their origins; None: no line."""
+        """Yields the text or block that the frame gets for each block, with its origin. None omits the block."""
         for block, origin in blocks:
             if isinstance(block, TextBlock):
                 yield block.text, origin
@@ -244,7 +256,6 @@ class Framing:
     # -- frames --------------------------------------------------------------------------------------------------
 
     def _close_frame(self) -> None:
-        """Writes the open frame, if it has any pieces."""
         if not self.pieces:
             return
         tag = self.policy.tag
@@ -270,7 +281,7 @@ def _block_origin(origin: int | Sequence[Provenance], index: int) -> Provenance:
 def _join_texts(
     pieces: Sequence[str | Piece], origins: Sequence[Provenance]
 ) -> tuple[tuple[Piece, ...], tuple[Provenance, ...]]:
-    """Joins runs of texts to one text each, for servers that join parts with line breaks."""
+    """Joins neighboring texts to one text, because some servers would add line breaks between separate texts."""
     joined: list[Piece] = []
     joined_origins: list[Provenance] = []
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""History policies: `ChatHistory`, `MultiAgentHistory`, and the base class for other policies."""
+"""History policies `ChatHistory` and `MultiAgentHistory`, and their base class `HistoryPolicy`."""
 
 from __future__ import annotations
 
@@ -28,46 +28,49 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, get_cached, set_cached
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 
 
 class HistoryPolicy:
-    """Base class of history policies. A subclass overrides `view`, a pure function of messages.
+    """Base class of history policies, which decide how a model gets the messages of a conversation.
 
-    `view` gets the conversation in normal form and returns the messages that one model gets. The ledger finds the
-    blocks that `view` omits and adds by the identity of the blocks.
+    A subclass overrides `view`. The method must return the same messages whenever it gets the same messages. The
+    ledger compares block objects by identity to record the blocks that `view` omits or adds.
     """
 
     shows_everything: bool = False
-    """True if the policy hides nothing; the message weights then add up to the request size."""
+    """True if the policy hides no message. The token estimates of the messages then add up to the request size."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
-        """Returns the messages that the model gets."""
+        """Returns the messages that the model gets. Each tool call in `msgs` has one result after it."""
         return msgs
 
     def is_visible(self, unit: Sequence[Msg]) -> bool:
-        """Returns True if the model gets any part of a unit: one message, or one exchange."""
+        """Returns True if the model gets any part of a unit.
+
+        A unit is one message, or one assistant turn with tool calls and all their results.
+        """
         return True
 
     def frames(self, turns: TracedConversation) -> FrameTexts | None:
-        """Returns the texts of the frames in the turns of a request; None if the policy writes no frames."""
+        """Returns the texts of the history frames in a request. Returns None if the policy writes no frames."""
         return None
 
     def render(
         self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
     ) -> TracedConversation:
-        """Returns the result of `view`, with the origin of each block.
+        """Returns the messages that `view` returns, with the origin of each block.
 
         Raises:
-            OptionError: `view` did not return a sequence of messages.
+            OptionError: If `view` does not return a sequence of messages.
 
         """
         viewed = self.view(tuple(conversation.msgs))
         if not isinstance(viewed, Sequence) or not all(isinstance(msg, Msg) for msg in viewed):
-            reason = f"{type(self).__name__}.view returned a value that is not a sequence of messages"
-            raise OptionError("history", reason, "Return a sequence of Msg.")
+            reason = f"{type(self).__name__}.view() must return a sequence of Msg, got {shorten_repr(viewed, 60)}"
+            raise OptionError("history", reason, "Return a list of Msg.")
         message_origins = _find_message_origins(conversation, viewed)
         known_blocks = {
             id(block): origin
@@ -89,7 +92,10 @@ class HistoryPolicy:
 def _find_message_origins(
     conversation: TracedConversation, viewed: Sequence[Msg]
 ) -> dict[int, deque[MessageOrigin]]:
-    """Returns the origins of each message object. An object that is viewed less often has its last origins."""
+    """Returns the origins of each message object by its `id`.
+
+    If `view` returns a repeated object fewer times than it got the object, the last origins are used.
+    """
     origins: dict[int, deque[MessageOrigin]] = {}
     for traced in conversation:
         origins.setdefault(id(traced.msg), deque()).append(traced.origin)
@@ -107,7 +113,7 @@ def _note_absent(before: TracedConversation, after: TracedConversation, ledger: 
 
 
 class ChatHistory(HistoryPolicy):
-    """History policy that keeps each message as a turn of its own role."""
+    """History policy that sends each message as a turn with the role of the message."""
 
     shows_everything = True
 
@@ -123,7 +129,10 @@ _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags co
 
 @lru_cache(64)
 def _line_key(*options: object) -> object:
-    """Returns the cache key of rendered lines: one object for equal options, which compares by identity."""
+    """Returns a cache key for rendered lines.
+
+    Equal options give the same object, so that keys can be compared quickly by identity.
+    """
     return object()
 
 
@@ -132,23 +141,28 @@ _NOT_LINES = Feature.MEDIA | Feature.INVALID | Feature.THINKING | Feature.TOOL |
 
 @dataclass(frozen=True)
 class MultiAgentHistory(HistoryPolicy):
-    """History policy that writes runs of messages without tool blocks as one user turn of `NAME: TEXT` lines.
+    """History policy that writes the messages of many speakers as history frames.
+
+    A history frame is one user turn of `NAME: TEXT` lines between tags. A message that does not become lines
+    remains a separate turn.
 
     Attributes:
-        viewer: The agent that the request is made for. The frame tells it its name. Its own turns (its name *and*
-            the role assistant) stay native. None: all exchanges stay native, and all other messages become lines.
-        frame: `safe` escapes names and texts, so that `read_history` can read the frame back; `plain` writes them
+        viewer: Name of the agent that the request is for. The request tells the model this name. Messages with
+            this name and the role `assistant` remain separate turns. If None, tool calls and their results remain
+            separate turns, and all other messages become lines.
+        frame: `safe` escapes names and texts, so that `read_history` can parse the frame. `plain` writes them
             unchanged.
-        preamble: The text before the first frame; None: AgentScope's text.
-        tag: The name of the frame's tag.
-        other_agents_tools: Treatment of other agents' exchanges if there is a viewer: lines of `text`, `native`
-            turns, or `drop`, which omits calls and results but keeps the text beside them.
-        visible: Function that returns True for each message that the viewer sees. An exchange is visible if all
-            its messages are. None: all messages are visible.
+        preamble: Text before the first frame. None stands for the text that AgentScope uses.
+        tag: Name of the tags around each frame.
+        other_agents_tools: Treatment of the tool calls and results of agents other than the viewer. `text` writes
+            them as lines, and `native` keeps them as separate turns. `drop` omits them, but keeps the text in the
+            same messages.
+        visible: Function that returns True for each message that the viewer sees. Tool calls and their results are
+            visible only if all their messages are visible. None makes all messages visible.
         timestamps: True to begin each line with `[TIMESTAMP] `.
 
     Raises:
-        OptionError: An option has a value that is not allowed.
+        OptionError: If an option has an invalid value.
 
     """
 
@@ -167,21 +181,29 @@ class MultiAgentHistory(HistoryPolicy):
         check_text("preamble", self.preamble)
         check_option("tag", self.tag, str)
         if self.visible is not None and not callable(self.visible):
-            raise OptionError("visible", f"expected a function, got {self.visible!r}", "Pass a function of Msg.")
+            reason = f"expected a function or None, got {shorten_repr(self.visible, 60)}"
+            raise OptionError("visible", reason, "Pass a function that takes a Msg and returns a bool.")
         if iscoroutinefunction(self.visible):  # a coroutine object is always true
-            raise OptionError("visible", "the function is asynchronous", "Write it as `def`.")
+            reason = "expected a synchronous function, got an async function"
+            raise OptionError("visible", reason, "Use `def` to define the function.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tag, re.ASCII):
-            raise OptionError("tag", f"expected a tag name, got {self.tag!r}", "Use letters, as in 'history'.")
+            reason = (
+                f"must be a letter followed by letters, digits, '_', '.' or '-', got {shorten_repr(self.tag, 60)}"
+            )
+            raise OptionError("tag", reason, "Pass a tag name such as 'history'.")
         _check_choice("frame", self.frame, ("safe", "plain"))
         _check_choice("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
 
     @property
     def shows_everything(self) -> bool:  # type: ignore[override]
-        """True if the policy hides nothing."""
+        """True if the policy hides no message and no tool call from the model."""
         return self.visible is None and (self.viewer is None or self.other_agents_tools != "drop")
 
     def is_visible(self, unit: Sequence[Msg]) -> bool:
-        """Returns True if the viewer sees all messages of the unit, and `drop` leaves any of their blocks."""
+        """Returns True if the viewer sees any block of a unit (a message, or tool calls with their results).
+
+        The viewer must see all messages of the unit. `other_agents_tools="drop"` must not omit all their blocks.
+        """
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
         own = unit[0].name == self.viewer and unit[0].role == "assistant"
@@ -191,7 +213,7 @@ class MultiAgentHistory(HistoryPolicy):
 
     @property
     def opening(self) -> str:
-        """The text before the first frame: the preamble and the viewer's name."""
+        """The text before the first history frame, which has the preamble and the viewer's name."""
         text = _PREAMBLE.format(tag=self.tag) if self.preamble is None else self.preamble
         if self.viewer is None:
             return text
@@ -204,25 +226,25 @@ class MultiAgentHistory(HistoryPolicy):
         return _line_key(self.frame, self.tag, self.timestamps)
 
     def frames(self, turns: TracedConversation) -> FrameTexts:
-        """Returns the texts of the frames in the turns of a request, for `read_history`."""
+        """Returns the texts of the history frames in a request, which `read_history` needs."""
         is_safe = self.frame == "safe"
         return FrameTexts(turns, self.tag, self.opening, timestamps=self.timestamps, is_safe=is_safe)
 
     def read(self, rendered: Rendered) -> list[tuple[str, str]]:
-        """Returns the (speaker, text) pairs of a frame of this policy; see `read_history`."""
+        """Parses history frames that this policy wrote. Returns (speaker, text) pairs; see `read_history`."""
         return read_history(rendered, tag=self.tag, timestamps=self.timestamps)
 
     def render(
         self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
     ) -> TracedConversation:
-        """Returns the conversation with frames and native turns."""
+        """Returns the conversation as history frames. Messages that do not become lines remain separate turns."""
         return Framing(self, conversation, ledger, capabilities).run()
 
     def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
-        """Returns the lines of a message without tool blocks, each with the line break before it.
+        """Returns the lines of a history frame for a message without tool blocks.
 
-        One text block gives a string, several give text blocks, and other content gives `FramedBlocks`. The lines
-        are computed once and cached on the message.
+        Each line starts with its line break. The result is a string for one text block, a tuple for several text
+        blocks, and `FramedBlocks` for any other content. The lines are cached on the message.
         """
         lines = get_cached(msg, self._key)
         if lines is None:
@@ -245,20 +267,22 @@ class MultiAgentHistory(HistoryPolicy):
         return cast("Piece", block) if has_line(block, msg) else None
 
     def format_speaker(self, msg: Msg) -> str:
-        """Returns the speaker at the start of a line, with the timestamp if the policy writes timestamps."""
+        """Returns the start of a line: the speaker's name, after the timestamp if the policy writes timestamps."""
         speaker = safe_name(msg.name or msg.role, self.tag) if self.frame == "safe" else msg.name
         return f"[{_clean_timestamp(msg.timestamp)}] {speaker}" if self.timestamps else speaker
 
     def format_text(self, text: str) -> str:
-        """Returns a text of the frame, escaped in the safe frame."""
+        """Returns a text for a history frame. The text is escaped if `frame` is `safe`."""
         return safe_text(text, self.tag) if self.frame == "safe" else text
 
 
 def _check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise OptionError(option, f"expected one of {', '.join(allowed)}, got {value!r}", "Pass one of them.")
+        choices = ", ".join(map(repr, allowed))
+        reason = f"expected one of {choices}, got {shorten_repr(value, 60)}"
+        raise OptionError(option, reason, f"Pass {allowed[0]!r} or another of these values.")
 
 
 def _clean_timestamp(timestamp: str | None) -> str:
-    """Returns a timestamp without characters that could end its brackets or the frame."""
+    """Returns a timestamp without brackets and other characters that could end the timestamp or the frame."""
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"

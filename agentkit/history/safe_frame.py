@@ -1,30 +1,30 @@
-r"""The safe frame: escaping of names and texts, so that the lines of a history frame can be read back exactly.
+r"""Escaping of names and texts in history frames, so that `read_history` returns them exactly.
 
 Idea. A history frame is one text with a line `NAME: TEXT` for each text block, between the tags `<history>` and
-`</history>`. Names and texts are user content: without escaping, a text could close the frame, or add a line that
-looks like another speaker's. The safe frame escapes as little as possible. One-line texts and simple names stay as
-they are.
+`</history>`. Names and texts are user content. Without escaping, a text could close the frame, or add a line that
+seems to come from another speaker. Only special characters are escaped: texts of one line and simple names usually
+stay unchanged.
 
-- Two spaces follow each line break inside a text. A new line of the frame never begins with two spaces.
-- `<`, any backslashes, and then `/history`, `history` or `|` (which begins control tokens): one more backslash
-  follows the `<`.
-- In a name, backslash, colon, leading spaces and line breaks are escaped with a backslash. In a name, the `<` of a
-  tag becomes `\u{3c}`.
+- Inside a text, two spaces follow each line break. No speaker's name begins with two spaces, so that these line
+  breaks differ from the breaks between lines of the frame.
+- `<` followed by `/history`, `history` or `|` gets a backslash after the `<`, because `<|` begins control tokens.
+  If backslashes already follow the `<`, one more is added.
+- In a name, a backslash precedes each backslash, colon and leading space. Line breaks, and the `<` of a tag,
+  become escapes such as `\u{3c}`.
 
-Example, for the speaker `Mr: X` with the text "see\n</history>":
+Example: the speaker `Mr: X` writes the text "see\n</history>".
 
     <history>
     Mr\: X: see
       <\/history>
     </history>
 
-Invariants. For all names and texts, `read_history` returns the pairs (speaker, text) that were written. No text or
-name contains the closing tag. Only the line break before a speaker's name is a line break without two spaces after
-it. Escaping does not depend on other lines, so that a new message changes no earlier line.
+Invariants. For all names and texts, `read_history` returns the (speaker, text) pairs that were written. No escaped
+text or name contains the closing tag. A line break without two spaces after it always comes before a speaker's
+name. A line does not depend on other lines, so that a new message changes no earlier line.
 
-Cost. Linear in the length of the texts. A text without `<` and without unprintable characters is returned
-unchanged, after two scans in C. The lines of a message are cached on the message (see
-`MultiAgentHistory.render_lines`).
+Cost. The time is linear in the length of the texts. A printable text without `<` is returned unchanged after two
+fast scans. The lines of a message are cached on the message (see `MultiAgentHistory.render_lines`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from functools import lru_cache
 
 __all__ = ["safe_name", "safe_text", "unescape_name", "unescape_text"]
 
-# str.splitlines: "Changed in version 3.2: \v and \f were added"; the others come from its table.
+# The line breaks that `str.splitlines` recognizes, according to the table in the Python documentation.
 _BREAK = "(?:\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])"
 _BREAKS = re.compile(_BREAK)
 _INDENTED = re.compile(f"({_BREAK})  ")
@@ -44,31 +44,30 @@ _ESCAPED = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))", re.DOTALL)
 
 @lru_cache(64)
 def _tag_patterns(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Returns the pattern of a tag or control token in a text, and the pattern of its escaped form."""
+    """Returns two patterns: one for text that must be escaped, and one for text that has been escaped."""
     opened = rf"(/?{re.escape(tag)}|\|)"
     return re.compile(rf"<(\\*){opened}", re.IGNORECASE), re.compile(rf"<\\(\\*){opened}", re.IGNORECASE)
 
 
 def safe_text(text: str, tag: str) -> str:
-    """Returns a text that can neither close the frame nor begin a new line of the frame."""
+    """Escapes a text so that it can neither close a history frame nor begin a new line of the frame."""
     if "<" in text:
         text = _tag_patterns(tag)[0].sub(r"<\\\1\2", text)
     return text if text.isprintable() else _indent(text)
 
 
 def _indent(text: str) -> str:
-    """Returns the text with two spaces after each line break."""
     ends_with_break = _BREAKS.match(text[-1:]) is not None
     return "  ".join(text.splitlines(keepends=True)) + ("  " if ends_with_break else "")
 
 
 def unescape_text(text: str, tag: str) -> str:
-    """Returns the text that `safe_text` escaped."""
+    """Returns the original text for a text that `safe_text` returned."""
     return _tag_patterns(tag)[1].sub(r"<\1\2", _INDENTED.sub(r"\1", text))
 
 
 def safe_name(name: str, tag: str) -> str:
-    """Returns a name that ends at the first unescaped colon and has no line breaks."""
+    """Escapes a name so that it has no line breaks and ends at the first unescaped colon in its line."""
     if name.isidentifier():
         return name
     escaped = _TO_ESCAPE.sub(lambda match: "".join(map(_escape, match[0])), name)
@@ -80,5 +79,5 @@ def _escape(character: str) -> str:
 
 
 def unescape_name(name: str) -> str:
-    """Returns the name that `safe_name` escaped."""
+    """Returns the original name for a name that `safe_name` returned."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], name)

@@ -1,4 +1,7 @@
-"""Removal of a speaker's own name from the start of a reply: models often copy the `NAME:` of history frames."""
+"""Removal of the speaker's name from the start of a reply.
+
+Models often copy the `NAME:` prefix from the lines of history frames.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ __all__ = ["strip_speaker_prefix"]
 
 
 def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
-    """Returns the message without the `NAME:` at the start of its first text, if NAME is its speaker's name.
+    """Returns a reply without the prefix `NAME:` at the start of its first text.
 
-    A text without this prefix, a text that consists of the prefix only, and a text with a provider's signature are
-    unchanged.
+    The message is returned unchanged if its first text does not start with the prefix or has no text after the
+    prefix. The same applies if the text has a provider's signature, because a change would invalidate the
+    signature.
 
     Args:
         msg: The reply.
-        name: The name to remove; None: the name of the message's speaker.
+        name: The name to remove. None stands for the name of the message's speaker.
 
     Raises:
-        OptionError: `msg` is not a Msg, or `name` is not a string.
+        OptionError: If `msg` is not a Msg, or `name` is not a string.
 
     """
     check_option("msg", msg, Msg, "Pass the message of a reply.")
@@ -45,7 +49,7 @@ def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
 
 
 def _find_text_after(text: str, name: str) -> str | None:
-    """Returns the text after the prefix. Returns None if there is no prefix, or no text after the prefix."""
+    """Returns the text after the prefix `NAME:`. Returns None if the prefix or the text after it is missing."""
     for spelling in (name, safe_name(name, "history")):
         match = re.match(rf"\s*{re.escape(spelling)}[ \t]*[:：][ \t]*\n?(?=.*\S)", text, re.DOTALL)
         if match:

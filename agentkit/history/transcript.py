@@ -1,4 +1,4 @@
-"""`read_history`: reads the speakers and texts of history frames back."""
+"""`read_history`: parses the speakers and texts of the history frames in a request."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from agentkit.history.safe_frame import unescape_name, unescape_text
 from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
+from agentkit.reprs import shorten_repr
 
 __all__ = ["Rendered", "read_history"]
 
 Rendered: TypeAlias = Plan | str | Iterable[str | Mapping[str, Any] | TextBlock]
-"""Input of `read_history`."""
+"""Input of `read_history`: a Plan, a string, or the parts of one history frame."""
 
 
 def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool = False) -> list[tuple[str, str]]:
-    r"""Returns the (speaker, text) pairs of a history in the safe frame, one for each text block.
+    r"""Parses history frames with escaped texts. Returns a (speaker, text) pair for each line.
 
-    From a Plan, exactly the frames that the history policy wrote are read. Text that looks like a frame in a tool
-    result, a native turn or a system message is ignored. `tag` and `timestamps` come from the policy then.
+    A Plan identifies the frames that the history policy wrote. Text that looks like a frame in other parts of the
+    request is ignored. The arguments `tag` and `timestamps` are ignored, because the Plan has these options.
 
-    A string, or the parts of one frame in order (strings, TextBlocks, native parts with a `text`), is read without
-    a check: the caller asserts that agentkit wrote the tags in it. Parts without text, such as media, are skipped.
+    A string, or a list of the parts of one frame, is parsed without a check. The caller must ensure that agentkit
+    wrote the tags. A part is a string, a TextBlock, or an object with a `text` key. Parts without text, such as
+    media, are skipped.
 
     >>> read_history("<history>\nBob: hi\nMr\\: X: a\n  b\n</history>")
     [('Bob', 'hi'), ('Mr: X', 'a\nb')]
 
     Args:
-        rendered: A Plan, a text, or the parts of one frame.
-        tag: The name of the frame's tag.
-        timestamps: True if lines begin with `[TIMESTAMP] `.
+        rendered: A Plan, a string, or the parts of one frame in order.
+        tag: The name of the tags around each frame.
+        timestamps: True if each line begins with `[TIMESTAMP] `.
 
     Raises:
-        OptionError: The plan's policy has the plain frame, which cannot be read back.
-        InputError: A text of a frame is no longer in the plan's request, or `rendered` is a request, a message or
-            a whole turn.
+        OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.
+        InputError: If the plan's request was changed and a frame's text is missing, or if `rendered` is a request,
+            a message or a whole turn.
 
     """
     if isinstance(rendered, Plan):
@@ -47,7 +49,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
     value: object = rendered
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
         type_name = type(cast("object", value)).__name__
-        reason = f"expected a Plan, a string or the parts of one frame, got {type_name}"
+        reason = f"expected a Plan, a string or the parts of one history frame, got {type_name}"
         raise InputError("rendered", reason, "Pass the Plan.")
     text = rendered if isinstance(rendered, str) else _join(rendered)
     return [pair for body in _find_bodies(text, tag) for pair in _parse_body(body, tag, timestamps)]
@@ -61,7 +63,8 @@ def _read_plan(plan: Plan) -> list[tuple[str, str]]:
     if not isinstance(written, FrameTexts):
         return []  # the history policy writes no frames
     if not written.is_safe and written.frames:
-        raise OptionError("history.frame", "the plain frame cannot be read back", "Use frame='safe'.")
+        reason = "expected 'safe', got 'plain': frames without escaping cannot be parsed"
+        raise OptionError("history.frame", reason, "Use frame='safe'.")
     _check_request(plan, written)
     pairs: list[tuple[str, str]] = []
     for index, texts in enumerate(written.frames):
@@ -72,21 +75,20 @@ def _read_plan(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _check_request(plan: Plan, written: FrameTexts) -> None:
-    """Raises InputError if the plan's request does not have the texts of its frames, in their order."""
+    """Raises InputError unless the plan's request has the texts of all history frames, in order."""
     strings = _list_strings(plan.request)
     string, start = next(strings, ""), 0
     for text in (text for texts in written.frames for text in texts):
         while (position := string.find(text, start)) < 0:
             following = next(strings, None)
             if following is None:
-                reason = f"the text of a frame is not in the request: {text[:80]!r}"
-                raise InputError("plan.request", reason, "Read a plan whose request was not changed.")
+                reason = f"the request does not contain the history frame's text {shorten_repr(text, 80)}"
+                raise InputError("plan.request", reason, "Pass a plan whose request was not changed.")
             string, start = following, 0
         start = position + len(text)
 
 
 def _list_strings(request: object) -> Iterator[str]:
-    """Yields the strings of a request, in order."""
     pending = [request]
     while pending:
         item = pending.pop()
@@ -102,7 +104,7 @@ def _list_strings(request: object) -> Iterator[str]:
 
 
 def _find_bodies(text: str, tag: str) -> Iterator[str]:
-    """Yields the texts between the tags of frames."""
+    """Yields the text between the opening and the closing tag of each history frame."""
     opening, closing = f"<{tag}>\n", f"\n</{tag}>"
     end = 0
     while (start := text.find(opening, end)) >= 0:
@@ -113,7 +115,7 @@ def _find_bodies(text: str, tag: str) -> Iterator[str]:
 
 
 def _join(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> str:
-    """Returns the parts as one text. A line break separates them, as when a model reads them."""
+    """Joins the texts of a frame's parts. Each part starts a new line."""
     first, *others = [*_list_texts(parts)] or [""]
     return first + "".join(text if text.startswith("\n") else f"\n{text}" for text in others)
 
@@ -127,7 +129,7 @@ def _list_texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterato
         else:
             is_turn = isinstance(text, Msg)
         if is_turn:
-            reason = "a whole turn may have text that is not part of a frame"
+            reason = "expected a part of a history frame, got a whole turn, which may contain other text"
             raise InputError(f"rendered[{index}]", reason, "Pass the Plan, or the parts of one frame.")
         if isinstance(text, str):
             yield text
@@ -141,7 +143,6 @@ _TIMESTAMP = re.compile(r"\[[^\[\]]*\] ")
 
 
 def _parse_body(body: str, tag: str, timestamps: bool) -> Iterator[tuple[str, str]]:
-    """Yields the speaker and text of each line of a frame."""
     for line in _NEXT_LINE.split(body):
         pair = _parse_line(line, tag, timestamps)
         if pair is not None:
@@ -149,7 +150,10 @@ def _parse_body(body: str, tag: str, timestamps: bool) -> Iterator[tuple[str, st
 
 
 def _parse_line(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
-    """Returns speaker and text. Returns None for a line without text: a speaker of media, or described content."""
+    """Returns the speaker and the text of a line.
+
+    Returns None if a line has no text after the speaker, or if it describes media.
+    """
     timestamp = _TIMESTAMP.match(line) if timestamps else None
     remaining = line[timestamp.end() :] if timestamp else line
     speaker = _SPEAKER.match(remaining)

@@ -1,7 +1,8 @@
-"""Repair: pairs tool calls with tool results, on the outgoing copy of a conversation.
+"""Repair of a conversation in which tool calls and tool results do not match.
 
-Input: any conversation. Output: a conversation in normal form (see `normal_form`), in which each tool call has
-exactly one result, right after the turn of its call. The caller's messages never change.
+Input: any conversation. Output: a conversation in which each tool call has exactly one result, directly after the
+assistant turn with the call. The package calls this the normal form (see `normal_form`). The caller's messages
+never change.
 
 Read `pairing` first.
 """

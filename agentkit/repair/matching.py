@@ -1,4 +1,4 @@
-"""Matching of tool results with tool calls, by id and in order of arrival."""
+"""Matching of tool results with tool calls by call id. The oldest call without a result comes first."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from agentkit.messages.message import Msg
 __all__ = ["BlockIndex", "Matches", "match_results"]
 
 BlockIndex: TypeAlias = tuple[int, int]
-"""Indexes (message, block) in the conversation under repair."""
+"""Position of a block in a conversation: the index of its message, and its index in the message."""
 
 
 @dataclass(slots=True)
 class Matches:
-    """Results and their calls.
+    """Tool results of a conversation, matched with their tool calls.
 
     Attributes:
-        results: The result of each call that has one.
-        unmatched: The results that belong to no call, with the names of their tools.
-        duplicates: The unmatched results that equal the last result of their call.
+        results: The position of the matching result by the position of the call. Calls without a result are
+            absent.
+        unmatched: The tool name of each result that matches no call, by the position of the result.
+        duplicates: The positions of unmatched results that repeat the last result with the same call id.
 
     """
 
@@ -34,10 +35,10 @@ class Matches:
 
 
 def match_results(msgs: Sequence[Msg]) -> Matches:
-    """Matches each result with the oldest open call of its id.
+    """Matches each tool result with the oldest tool call that has the same id and no result.
 
-    Messages without tool blocks divide the conversation into phases. A call with an id of an earlier phase begins
-    a new turn: the calls of the earlier phase stay without a result. Several servers repeat ids from turn to turn.
+    Several servers use the same call ids again in later turns. Messages without tool blocks therefore divide the
+    conversation into phases. If an id is used again in a later phase, calls of earlier phases get no more results.
     """
     matching = _Matching()
     for index, msg in enumerate(msgs):
@@ -50,13 +51,13 @@ def match_results(msgs: Sequence[Msg]) -> Matches:
 
 @dataclass(slots=True)
 class _Calls:
-    """Calls of one id.
+    """Tool calls with the same id.
 
     Attributes:
-        open: The calls without a result.
-        phase: The phase of the last call.
-        tool_name: The tool of the last call.
-        last_result: The last result, with its phase; None if there is no result.
+        open: The positions of the calls without a result.
+        phase: The phase of the last call. Messages without tool blocks divide a conversation into phases.
+        tool_name: The tool name of the last call.
+        last_result: The phase and the block of the last result. None if there is no result.
 
     """
 
@@ -68,14 +69,13 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Matching:
-    """State of one pass over a conversation. `phase` counts the messages without tool blocks so far."""
+    """State of the matching. `phase` is the number of messages without tool blocks so far."""
 
     matches: Matches = field(default_factory=Matches)
     calls: dict[str, _Calls] = field(default_factory=dict[str, _Calls])
     phase: int = 0
 
     def add_message(self, index: int, msg: Msg) -> None:
-        """Adds the calls and results of a message."""
         later_calls = _LaterCalls(msg)
         for block_index, block in enumerate(msg.blocks):
             if isinstance(block, ToolUseBlock):
@@ -106,7 +106,7 @@ class _Matching:
 
 
 class _LaterCalls:
-    """Calls of one message that come after their own results, as in some logs."""
+    """Tool calls that come after their results in the same message, as some logs have them."""
 
     def __init__(self, msg: Msg) -> None:
         self.msg = msg
@@ -114,7 +114,10 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Returns the index of the first call with this id after the result that no other result has claimed."""
+        """Assigns a result to the first unassigned call after the result that has the same id.
+
+        Returns the index of the call, or None if there is no such call.
+        """
         if self._indexes is None:
             self._indexes = {}
             for index, block in enumerate(self.msg.blocks):

@@ -1,7 +1,7 @@
-"""Normal form: the conversations that need no repair.
+"""Check that a conversation is in normal form, which means that its tool calls and results need no repair.
 
-In normal form, every message has no tool blocks, or is a turn of calls, or has results only. Exactly one result
-for each call follows each turn of calls at once.
+In normal form, a message has tool results only, or it has no tool results. After each message with tool calls, the
+next messages have exactly one result for each call.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ __all__ = ["find_normal_form"]
 def find_normal_form(
     conversation: TracedConversation, start: int | None = None, prefix: NormalForm | None = None
 ) -> NormalForm | None:
-    """Returns the facts of a conversation in normal form. Returns None if it needs repair.
+    """Returns properties of a conversation in normal form, or None if the conversation needs repair.
+
+    In normal form, each tool call has exactly one result directly after its turn.
 
     Args:
         conversation: The conversation to check.
-        start: The index of the first message to check. None: the first message after the system prompt.
-        prefix: The facts of the messages before `start`, which are in normal form; None to check all messages.
+        start: The index of the first message to check. None stands for the first message after the system prompt.
+        prefix: The properties of the messages before `start`, which are in normal form. None if all messages are
+            checked.
 
     """
     msgs = conversation.msgs
@@ -48,19 +51,19 @@ def find_normal_form(
 
 
 class _OpenCalls:
-    """Calls of the current turn that have no result yet."""
+    """Tool calls of the current assistant turn that still need a result."""
 
     __slots__ = ("counts", "ids", "in_order", "missing")
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # number of open calls by id, after a message with some of the results
-        self.counts: Counter[str] = Counter()
-        self.missing = 0  # number of results still expected, after a message with some of the results
+        # These two are set only if the results come in several messages, or in another order than the calls.
+        self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
+        self.missing = 0  # number of results that are still missing
         self.in_order = True
 
     def accept(self, features: int, ids: tuple[str, ...]) -> bool:
-        """Returns True if a conversation in normal form can continue with this message of calls or results."""
+        """Returns True if the conversation stays in normal form with this message of tool calls or results."""
         if features & Feature.CALL:
             if self.ids or features & Feature.RESULT:
                 return False
@@ -75,7 +78,7 @@ class _OpenCalls:
         return self._accept_some(ids)
 
     def _accept_some(self, ids: tuple[str, ...]) -> bool:
-        """Returns True if each result of the message belongs to an open call."""
+        """Returns True if each result of the message has a call that still needs a result."""
         if not self.missing:
             self.counts, self.missing = Counter(self.ids), len(self.ids)
         for call_id in ids:

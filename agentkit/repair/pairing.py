@@ -1,16 +1,15 @@
-"""Pairing: every tool call gets exactly one result, right after the turn of its call.
+"""Pairing of tool calls with tool results, so that every call has exactly one result directly after its turn.
 
-Idea. APIs refuse a whole request if one call has no result or one result has no call. Interrupted runs, cuts,
-edited logs and merged histories cause both. Repair brings the outgoing copy into normal form (see `normal_form`)
-in two steps. First, `match_results` matches results with calls by id, oldest open call first. Then one pass copies
-the messages:
+Idea. APIs refuse a whole request if a tool call has no result, or if a result has no call. Interrupted runs, cuts,
+edited logs and merged histories cause both. The repair changes a copy of the conversation in two steps. First,
+`match_results` matches results with calls by id. Then one pass copies the messages by these rules:
 
-- A turn of calls is followed by its results, wherever they were. Messages between the turn and its last result
-  follow after the results.
-- A call without a result gets a synthesized error result, `INTERRUPTED_RESULT`.
-- A result without an open call becomes text of a user message, or is dropped. A duplicate of a result is dropped.
+- The results of an assistant turn follow the turn directly. Messages between the turn and its last result move to
+  the position after the results.
+- A call without a result gets an error result with the text `INTERRUPTED_RESULT`.
+- A result without a call becomes text of a user message, or is dropped. A repeated result is dropped.
 
-Example, with calls `c1`, `c2` and results `r1`, `r9`:
+Example with the calls `c1` and `c2`, and the results `r1` and `r9`:
 
     assistant: c1 c2             assistant: c1 c2
     user: "wait"         ->      tool: r1
@@ -18,12 +17,13 @@ Example, with calls `c1`, `c2` and results `r1`, `r9`:
                                  user: "wait"
                                  user: "… the text of r9 …"
 
-Invariants. A conversation in normal form is returned as the same object. Repair is idempotent and deterministic.
-Every message of the output is an input message, or has blocks of one input message, or has only synthesized
-results. Blocks of one message keep their order, except that results move to their calls.
+Invariants. A conversation that needs no repair is returned as the same object. A repaired conversation needs no
+second repair, and the same input always gives the same output. Every message of the output is an input message,
+has blocks from one input message, or has only added error results. The blocks of a message keep their order,
+except that results move to their calls.
 
-Cost. The check of the normal form and the repair are linear in the number of messages and blocks. For a
-conversation that grows, `IncrementalRepair` checks only the new messages.
+Cost. The check and the repair take time linear in the number of messages and blocks. For a conversation that
+grows, `IncrementalRepair` checks only the new messages.
 """
 
 from __future__ import annotations
@@ -46,20 +46,29 @@ from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched
 __all__ = ["INTERRUPTED_RESULT", "IncrementalRepair", "Unmatched", "repair_pairing"]
 
 INTERRUPTED_RESULT = "The call was interrupted: no result was recorded."
-"""Output of the result that repair adds for a call without a result."""
+"""Text of the error result that the repair adds for a tool call without a result."""
 
 Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
-"""Treatment of a result without an open call.
+"""Treatment of a tool result that matches no tool call.
 
-`describe` writes the result as text of a user message, `drop` drops it: both are losses. `omit` drops the result
-too, but is not a loss: the history policy omitted the call on purpose.
+`describe` writes the result as text of a user message, and `drop` drops the result. The ledger records both as
+losses. `omit` also drops the result, but records no loss, because the history policy omitted the call on purpose.
 """
 
 
 def repair_pairing(
     conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
 ) -> TracedConversation:
-    """Returns the conversation in normal form. A conversation in normal form is returned unchanged."""
+    """Returns the conversation with exactly one result directly after each tool call.
+
+    A conversation that needs no repair is returned unchanged.
+
+    Args:
+        conversation: The conversation to repair.
+        ledger: The ledger that records all changes.
+        unmatched: Treatment of tool results that match no call.
+
+    """
     if conversation.normal_form is None:
         conversation.normal_form = find_normal_form(conversation)
     if conversation.normal_form is not None:
@@ -68,9 +77,10 @@ def repair_pairing(
 
 
 class IncrementalRepair:
-    """Repair of one growing conversation that checks only messages added since the last call.
+    """Repair of a growing conversation, which checks only the messages that were added since the last call.
 
-    The conversation is recognized by its messages. The result equals that of `repair_pairing`.
+    A conversation continues the last one if it starts with the same message objects. The results are the same as
+    those of `repair_pairing`.
     """
 
     def __init__(self) -> None:
@@ -79,9 +89,16 @@ class IncrementalRepair:
     def repair(
         self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
     ) -> TracedConversation:
-        """Returns the conversation in normal form. A conversation in normal form is returned unchanged.
+        """Returns the conversation with exactly one result directly after each tool call.
 
-        The caller must not change the list of messages later.
+        A conversation that needs no repair is returned unchanged. The caller must not change its list of messages
+        later, because the next call compares messages with this list.
+
+        Args:
+            conversation: The conversation to repair.
+            ledger: The ledger that records all changes.
+            unmatched: Treatment of tool results that match no call.
+
         """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):
@@ -98,8 +115,6 @@ class IncrementalRepair:
 
 
 class _Repair:
-    """Repair of one conversation that is not in normal form."""
-
     def __init__(self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched) -> None:
         self.conversation = conversation
         self.ledger = ledger
@@ -107,7 +122,7 @@ class _Repair:
         self.matches = match_results(conversation.msgs)
         self.out = TracedConversation([], [])
         self.origins: dict[int, tuple[Provenance, ...]] = {}
-        self.open_until = -1  # the index of the last message with a result of an exchange that is already copied
+        self.open_until = -1  # index of the last message that has results copied so far
 
     def run(self) -> TracedConversation:
         for index, msg in enumerate(self.conversation.msgs):
@@ -118,7 +133,10 @@ class _Repair:
         return self.out
 
     def _copy_parts(self, index: int, msg: Msg) -> None:
-        """Copies a tool message in parts, divided by its results. Results of calls are copied with their calls."""
+        """Copies a message with tool blocks in parts.
+
+        Matched results are skipped, because they are copied with their calls.
+        """
         unmatched = {
             position for position in range(len(msg.blocks)) if (index, position) in self.matches.unmatched
         }
@@ -129,7 +147,7 @@ class _Repair:
                 self._copy(index, msg, list(group))
 
     def _copy_unmatched(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
-        """Copies results without an open call as a user message."""
+        """Copies results that match no call as a user message, or drops them."""
         blocks: list[Block] = []
         origins: list[Provenance] = []
         for position in block_indexes:
@@ -151,13 +169,12 @@ class _Repair:
             self.out.add(build_part(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
 
     def _block_origins(self, index: int) -> tuple[Provenance, ...]:
-        """Returns the origins of the blocks of one message, computed once for all its parts."""
         if index not in self.origins:
             self.origins[index] = self.conversation.get(index).block_origins
         return self.origins[index]
 
     def _copy(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
-        """Copies blocks of a message that are no results, then the results of the calls among them."""
+        """Copies blocks of a message that are not results, and the results of the tool calls among them."""
         if index < self.open_until:
             moved = Note(Disposition.MOVED, "was inside an open exchange; moved after its results")
             self.ledger.note_origins([self._block_origins(index)[position] for position in block_indexes], moved)
@@ -171,7 +188,7 @@ class _Repair:
             self._copy_results(index, msg, calls)
 
     def _copy_results(self, index: int, msg: Msg, calls: Sequence[int]) -> None:
-        """Copies the results of the calls of one turn, and adds results for the calls that have none."""
+        """Copies the results of an assistant turn's calls. Adds an error result for each call without a result."""
         results = self.matches.results
         matched = sorted(results[index, call] for call in calls if (index, call) in results)
         for source, indexes in groupby(matched, key=itemgetter(0)):
@@ -195,7 +212,6 @@ class _Repair:
         self.out.add(build_part(msg, blocks, role), tuple(origins[position] for position in block_indexes))
 
     def _add_interrupted(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
-        """Adds a synthesized error result for each of the calls."""
         blocks: tuple[Block, ...] = tuple(
             ToolResultBlock(call.id, call.name, INTERRUPTED_RESULT, True, metadata={"agentkit": "interrupted"})
             for call in calls

@@ -1,4 +1,4 @@
-"""Tool results without an open tool call: described in text of a user message, or dropped."""
+"""Treatment of tool results that match no tool call: they become text of a user message, or are dropped."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from agentkit.tools.tool_texts import result_text
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 
 UNMATCHED_MARK = "agentkit_unmatched_result"
-"""Metadata key of a message that has a tool result as text. No speaker wrote the text, so it is never the task."""
+"""Metadata key that marks a user message with a tool result as text.
+
+The mark excludes the message from the search for the first user message, because no user wrote the text.
+"""
 
 
 def describe_unmatched(
     block: ToolResultBlock, tool_name: str, origin: Provenance, ledger: Ledger
 ) -> Iterator[tuple[Block, Provenance]]:
-    """Yields the text of the result, then its other items, each with its origin."""
+    """Yields a tool result as one text block, followed by its media and opaque blocks, each with its origin.
+
+    Records all of them in the ledger.
+    """
     reason = _format_reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
     ledger.note_origins([origin], described)
@@ -32,7 +38,7 @@ def describe_unmatched(
 
 
 def drop_unmatched(block: ToolResultBlock, origin: Provenance, ledger: Ledger, *, lost: bool) -> None:
-    """Notes that the result and its items are dropped."""
+    """Records in the ledger that a tool result and its items are dropped. `lost` is True if this is a loss."""
     note = Note(Disposition.DROPPED, _format_reason(block), lost)
     ledger.note_origins([origin, *(item_origin for item_origin, _ in _list_items(block, origin))], note)
 

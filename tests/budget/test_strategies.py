@@ -861,7 +861,7 @@ async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
 
 
 async def test_a_descending_order_with_a_grid_is_refused() -> None:
-    with pytest.raises(OptionError, match="not ascending"):
+    with pytest.raises(OptionError, match="must be ascending"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
 
 
