@@ -1,7 +1,7 @@
-"""Providers for DashScope: its native API, and its OpenAI-compatible mode.
+"""Providers for DashScope's native API and for its OpenAI-compatible mode.
 
-The formatters need no SDK. Model calls need the extra `dashscope`, or `openai` for the compatible mode. Read
-`convert` first; the compatible mode is in `compatible`.
+The formatters need no SDK. Model calls need the extra `dashscope`, or `openai` for the compatible mode. Read the
+module `convert` first. The module `compatible` contains the compatible mode.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ PROVIDER = Provider(
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Parses a whole reply of DashScope's native API or of its compatible mode.
+    """Parses a complete reply of DashScope's native API or of its OpenAI-compatible mode.
 
-    Only replies of the compatible mode have a field `object`.
+    The field `object` distinguishes both because only replies of the compatible mode have this field.
 
     Raises:
         MessageError: The value is not a reply of DashScope, or the reply is an error.

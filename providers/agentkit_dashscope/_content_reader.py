@@ -1,4 +1,4 @@
-"""`ContentReader`: reads the content of a reply into blocks. The content is a string, or a list of parts."""
+"""`ContentReader` reads the content of a reply, which is a string or a list of parts, into blocks."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
 __all__ = ["ContentReader", "TEXT"]
 
 _CONTENT: Final = 1
-"""First number of the keys of content blocks, which orders them among the other blocks of the message."""
+"""First number in the keys of text and media blocks. The blocks of a message are sorted by their keys."""
 
 TEXT: Final = (_CONTENT, 0)
-"""Key of the first text block."""
+"""Key of the first text block in a message."""
 
 _CONTENT_KEYS: Final = frozenset({*BLOCK_TYPES, "text", "type"})
 
 
 class ContentReader:
-    """Reader of the content of one reply. Adjacent texts form one block.
+    """Reader that converts the content of one reply to blocks. Adjacent texts form one block.
 
     Attributes:
-        extras: Parts of the content without their text and media: keys that no block has a field for.
+        extras: Fields of content parts that no block can store, as one dict per part.
     """
 
     def __init__(self, reply: ReplyBuilder, increments: Increments[BlockKey]) -> None:
         self.extras: list[Any] = []
         self._reply = reply
         self._increments = increments
-        self._block_index = 0  # of the last part of the last event
+        self._block_index = 0  # index of the block that contains the last part
         self._is_in_text = True  # False if the last part is a media item
-        self._media: set[str] = set()  # data and URLs of the media so far
+        self._media: set[str] = set()  # data and URLs of all media so far
 
     def read(self, content: object) -> None:
-        """Reads the content of an event: an increment, or the whole content so far."""
+        """Reads the content of an event, which is an increment or the whole content so far."""
         if isinstance(content, str):
             self._add_text(TEXT, content)
         else:
             self._read_parts(as_list(content))
 
     def add_media(self, key: BlockKey, block: MediaBlock) -> None:
-        """Adds a media item, unless the stream is cumulative and repeats the item."""
+        """Adds a media item. Skips an item that a cumulative stream repeats."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         is_repeated = source in self._media and self._increments.cumulative is not False
         if not is_repeated and not self._reply.has_block(key):
@@ -59,7 +59,8 @@ class ContentReader:
     def _read_parts(self, parts: list[Any]) -> None:
         """Reads the parts of an event.
 
-        An increment continues the last block. The whole content so far starts again at the first block.
+        If the parts are an increment, they continue the last block. If the parts repeat the whole content so far,
+        reading starts again at the first block.
         """
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
@@ -79,7 +80,7 @@ class ContentReader:
         self._flush(texts)
 
     def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Reads the most common content, a single text. Returns False for any other content."""
+        """Reads content that is a single text, the most common case. Returns False for any other content."""
         if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
             return False
         if self._increments.cumulative:
@@ -93,7 +94,10 @@ class ContentReader:
         self._block_index, self._is_in_text, self.extras = 0, True, []
 
     def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
-        """Returns True if the parts repeat the content so far. An undecided stream is judged by its first text."""
+        """Returns True if the parts repeat the whole content so far.
+
+        While the stream may still be cumulative or incremental, the first text of the parts decides.
+        """
         if self._increments.cumulative is not None:
             return self._increments.cumulative
         leading = takewhile(lambda part: not part.keys() & BLOCK_TYPES.keys(), parts)
@@ -101,7 +105,7 @@ class ContentReader:
         return bool(first_text) and self._increments.extends(TEXT, first_text)
 
     def _flush(self, texts: list[str]) -> None:
-        """Adds adjacent texts of an event to the open block."""
+        """Adds the collected texts to the current text block, and empties the list."""
         if texts:
             self._add_text((_CONTENT, self._block_index), "".join(texts))
             texts.clear()

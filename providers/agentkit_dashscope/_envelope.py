@@ -1,4 +1,4 @@
-"""Parsing of the fields around the message in a reply: output, errors, token usage."""
+"""Parsers for the parts of a reply outside its message: output, errors and token usage."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = [
 
 
 def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
-    """Returns True if a request asks for events with the whole text so far.
+    """Returns True if a request asks for stream events that repeat the whole text so far.
 
-    Returns None without `incremental_output`, which is an argument of the SDK, or a parameter in the body.
+    The request asks with `incremental_output`, which is an argument of the SDK's method or a field of `parameters`
+    in the JSON body. Returns None if the request does not contain `incremental_output`.
     """
     if request is None:
         return None
@@ -31,7 +32,11 @@ def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None
 
 
 def get_output(event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object with the choices. In `dashscope.v2`, it is the reply itself."""
+    """Returns the object that contains the choices of a reply or event.
+
+    This object is the field `output`. Replies of `dashscope.v2` have no field `output` and contain the choices
+    directly.
+    """
     output: dict[str, Any] | None = event.get("output")
     return output if isinstance(output, dict) else event
 
@@ -39,7 +44,8 @@ def get_output(event: dict[str, Any]) -> dict[str, Any]:
 def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
     """Returns the first choice of an output. Returns None if the output has no choice.
 
-    With `result_format="text"`, the output has the fields of a choice.
+    With `result_format="text"`, the output has no list of choices. The function then builds a choice from its
+    fields.
     """
     choices: list[dict[str, Any] | None] | None = output.get("choices")
     if isinstance(choices, list) and choices:
@@ -54,16 +60,19 @@ def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def has_content(content: object) -> bool:
-    """Returns True if the content is not empty. Empty content of the multimodal path may be `[{"text": ""}]`."""
+    """Returns True if the content of a message is not empty.
+
+    On the multimodal path, content such as `[{"text": ""}]` also counts as empty.
+    """
     return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
 
 
 def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
     """Returns the message and the code of an error, or None if the event is not an error.
 
-    The code is an empty string in SDK objects without an error.
+    SDK objects without an error have a code too, which is an empty string.
     """
-    inner = as_object(event.get("error"))  # errors of the compatible mode have this form
+    inner = as_object(event.get("error"))  # errors of the compatible mode have their fields in `error`
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
     has_bad_status = isinstance(status, int) and not isinstance(status, bool) and status != 200
     if not code and not inner and not has_bad_status:
@@ -73,7 +82,7 @@ def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
 
 
 def parse_usage(fields: dict[str, Any]) -> Usage | None:
-    """Parses token usage. Returns None for an empty object (model-studio, `usage`)."""
+    """Parses the token usage of a reply. Returns None if the object is empty (model-studio, `usage`)."""
     if not fields:
         return None
     prompt = as_object(fields.get("prompt_tokens_details")) or as_object(fields.get("input_tokens_details"))

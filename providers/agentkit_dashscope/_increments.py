@@ -1,4 +1,4 @@
-"""`Increments`: detects if the events of a stream have increments of a text, or the whole text so far."""
+"""`Increments` detects whether the events of a stream contain only new text or repeat the whole text so far."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""Number of pieces that must repeat the text so far to prove that the stream is cumulative."""
+"""Number of pieces that must repeat and extend the earlier text before the stream counts as cumulative."""
 
 
 class Increments(Generic[_Key]):
-    """Reader of the texts of one reply. It returns the new text of each piece.
+    """Reader for the pieces of text in one streamed reply. It returns the new text in each piece.
 
-    A piece is an increment, or the whole text so far. The default depends on the model: older models send whole
-    texts, and newer models send increments (model-studio, `incremental_output`).
+    A piece is an increment (only new text) or the whole text so far. By default, older models send whole texts,
+    and newer models send increments (model-studio, `incremental_output`).
 
-    While `cumulative` is None, a piece that begins with the text so far counts as a whole text. Any other piece
-    proves that all pieces are increments. `pop_corrections` then returns the correct texts. Example: after the
-    pieces "a" and "ab", the text is "ab". A third piece "b" proves increments, and the correct text is "aabb".
+    While `cumulative` is None, a piece that begins with the text so far counts as a whole text. A piece that does
+    not begin with the text so far proves that all pieces are increments. Earlier pieces may then have been
+    misread, and `pop_corrections` returns the correct texts. Example: after the pieces "a" and "ab", the text is
+    "ab". A third piece "b" proves that the pieces are increments, and the correct text is "aabb".
 
     Attributes:
-        cumulative: True if each piece is the whole text so far. None as long as that is unknown.
+        cumulative: True if each piece is the whole text so far. False if each piece is an increment. None while
+            both are possible.
     """
 
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._texts: dict[_Key, str] = {}
-        self._unjoined: dict[_Key, list[str]] = {}  # pieces that follow `_texts`; joined only when needed
+        self._unjoined: dict[_Key, list[str]] = {}  # later pieces of `_texts`, joined only when needed
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
@@ -50,7 +52,7 @@ class Increments(Generic[_Key]):
         return piece[len(text) :]
 
     def pop_corrections(self) -> dict[_Key, str]:
-        """Returns the correct texts if increments were read as whole texts. A later call returns no text."""
+        """Returns the correct texts by key if increments were read as whole texts. Returns each text only once."""
         if self.cumulative is not False:
             return {}
         corrections = {key: "".join(pieces) for key, pieces in self._pieces.items()}
@@ -60,28 +62,34 @@ class Increments(Generic[_Key]):
         return corrections
 
     def extends(self, key: _Key, piece: str) -> bool:
-        """Returns True if a piece begins with the text so far."""
+        """Returns True if a piece begins with the text that was read so far for the same key."""
         return piece.startswith(self._join(key, len(piece)))
 
     def end(self) -> None:
-        """Ends the texts after a last event without text, which proves that the stream is not cumulative."""
+        """Handles a last event without text, which proves that the events are increments.
+
+        The last event of a cumulative stream would repeat the whole text.
+        """
         if self.cumulative is None and self._texts:
             self.cumulative = False
 
     def _add_different(self, key: _Key, piece: str, text: str) -> str:
-        """Adds a piece that does not begin with the text so far, and returns the new text in the piece."""
+        """Adds a piece that does not begin with the text so far. Returns the new text in the piece."""
         if self.cumulative is None:
             self.cumulative = False
             self._pieces[key].append(piece)
             return piece
-        if text.startswith(piece):  # a late event, or an event without this text
+        if text.startswith(piece):  # an event out of order, or an event without text for this key
             return ""
         self._texts.setdefault(key, text)
         self._unjoined.setdefault(key, []).append(piece)
         return piece
 
     def _join(self, key: _Key, length: int) -> str:
-        """Returns the text so far, or a prefix of it that is longer than `length`."""
+        """Returns the text so far, or only a prefix if the prefix is longer than `length`.
+
+        The prefix is enough because the caller compares it with a piece of `length` characters.
+        """
         text = self._texts.get(key, "")
         if key in self._unjoined and length >= len(text):
             text = self._texts[key] = text + "".join(self._unjoined.pop(key))

@@ -1,4 +1,4 @@
-"""Images, audio and video in replies: at URLs, or audio in pieces of base64 text."""
+"""Images, audio and video in replies. Each may be a URL, and audio may also be pieces of base64 text."""
 
 from __future__ import annotations
 
@@ -18,31 +18,37 @@ BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
 
 
 def create_media_block(media_kind: str, value: object) -> MediaBlock | None:
-    """Returns the media item at a URL, or None if the value is not a URL."""
+    """Returns a media block for a URL. Returns None if the value is not a URL."""
     url = as_text(value)
     return BLOCK_TYPES[media_kind](URLSource(url)) if url.strip() else None
 
 
 class ReplyAudio:
-    """Audio of a reply, which accompanies its text (model-studio, `output.audio`)."""
+    """Spoken audio that accompanies the text of a reply (model-studio, `output.audio`)."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._url: object = None
 
     def add(self, audio: dict[str, Any]) -> None:
-        """Adds the audio of an event: a piece of the data, or in the last event the URL of the complete audio."""
+        """Adds the audio data of an event. The last event contains the URL of the complete audio instead."""
         data = audio.get("data")
         if data and isinstance(data, str):
             self._pieces.append(data)
         self._url = audio.get("url") or self._url
 
     def create_block(self) -> MediaBlock | None:
-        """Returns the audio at its URL, else the joined pieces, or None if there is no audio."""
+        """Returns a block for the audio, or None if the reply has no audio.
+
+        The block contains the URL of the audio, or the joined data if no URL arrived.
+        """
         return create_media_block("audio", self._url) or self._join_pieces()
 
     def _join_pieces(self) -> AudioBlock | None:
-        """Returns the pieces as a WAVE file, or as raw samples if they have no header."""
+        """Returns an audio block with the joined data, or None if no valid data arrived.
+
+        Data without a WAVE header counts as raw PCM samples.
+        """
         try:
             data = b"".join(base64.b64decode(piece) for piece in self._pieces)
         except (binascii.Error, ValueError):

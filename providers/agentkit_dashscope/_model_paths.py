@@ -1,4 +1,4 @@
-"""The two paths of DashScope's native API, and the conversion of messages from one path to the other."""
+"""Text path and multimodal path of DashScope's native API, and conversion of messages between both."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""The other path, by the URL of a path."""
+"""Name of the other path for the URL of each path."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:
-    """Returns the path that messages were written for: "multimodal" if the content of a message is a list."""
+    """Returns "multimodal" if the content of any message is a list of parts. Otherwise returns "text"."""
     return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
 
 
 def convert_content(messages: Sequence[dict[str, Any]], path: ModelPath) -> list[dict[str, Any]]:
-    """Returns messages with their texts as strings for the text path, or as parts for the multimodal path."""
+    """Converts the content of messages to strings (text path) or to lists of parts (multimodal path)."""
     if find_path(messages) == path:
         return list(messages)
     convert = _join_parts if path == "text" else _as_parts
@@ -37,7 +37,7 @@ def convert_content(messages: Sequence[dict[str, Any]], path: ModelPath) -> list
 
 
 def _join_parts(content: Any) -> Any:
-    """Returns parts of text as a string. Returns any other content unchanged."""
+    """Joins content that has only text parts into a string. Returns any other content unchanged."""
     parts = as_list(content)
     texts = [part["text"] for part in parts if "text" in part]
     return "\n".join(texts) if parts and len(texts) == len(parts) else content

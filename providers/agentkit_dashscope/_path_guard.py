@@ -1,4 +1,4 @@
-"""Protection of texts that the DashScope SDK would mistake for paths of local files."""
+"""Protection of texts that the DashScope SDK would mistake for paths of local files and upload."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ __all__ = ["guard_text"]
 
 
 def guard_text(text: str) -> str:
-    """Returns the text, with a line break before it if the SDK might mistake the text for a path.
+    """Returns the text. Adds a line break before a text that the SDK might mistake for the path of a file.
 
-    The SDK uploads a file if the text begins with `file://`, even with line breaks in it, or if the text is the
-    path of a file. The SDK skips texts that begin with `http` (dashscope 2.0, `check_and_upload_local`).
+    The SDK uploads a local file if a text is the path of the file, or if a text begins with `file://`. Line breaks
+    inside a text that begins with `file://` do not prevent the upload. The SDK ignores texts that begin with
+    `http` (dashscope 2.0, `check_and_upload_local`).
     """
     return f"\n{text}" if not text.startswith(("http", "\n")) and _can_be_path(text) else text
 
 
 def _can_be_path(text: str) -> bool:
-    """Returns False if the text is longer than PATH_MAX, or has a name that is longer than NAME_MAX.
+    """Returns False if the text is too long for a path, or if one of its parts is too long for a file name.
 
-    Windows ignores blanks and dots at the end of a name.
+    Blanks and dots at the end of a file name do not count because Windows ignores them.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
         return True

@@ -1,4 +1,4 @@
-"""Capabilities of DashScope's native API, for both of its paths, and facts about its models."""
+"""Capabilities of DashScope's native API for its text path and multimodal path, and facts about its models."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
 LIMITS = MediaLimits(data=10_485_000)
-"""Limit of a data URL, whose header counts too: 'Exceeded limit on max bytes per data-uri item : 10485760'
-(model-studio).
+"""Maximum length of base64 data. The API's limit for data URLs also counts the header of the URL.
+
+'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio).
 """
 
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""Rule of tool names: 'Tool names are not allowed to be [search]' (model-studio)."""
+"""Rule for tool names. The API refuses others: 'Tool names are not allowed to be [search]' (model-studio)."""
 
 
 def _note_guard(text: str, role: str) -> tuple[str, ...]:
-    """Returns a note for the ledger if the text may be a path, and gets a line break before it."""
+    """Returns a note for the ledger if `guard_text` changes the text of a user message."""
     return (_GUARD_NOTE,) if role == "user" and guard_text(text) != text else ()
 
 
@@ -57,7 +58,7 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message", "input"}),
     cache_markers=frozenset({"cache_control"}),
 )
-"""Layout of the messages under `input` (model-studio)."""
+"""Layout of the messages in the field `input` of a request (model-studio)."""
 
 MULTIMODAL = Capabilities(
     name="DashScope",
@@ -70,13 +71,13 @@ MULTIMODAL = Capabilities(
         text_notes=_note_guard,
         text_joining="apart",
         late_system="native",
-        needs_user=True,  # "The input messages do not contain elements with the role of user"
+        needs_user=True,  # API error: "The input messages do not contain elements with the role of user"
     ),
     tools=ToolCapabilities(
         results="each",
         names=TOOL_NAMES,
-        # 'one of the strings that should be ["none", "auto"]' (model-studio). Thinking mode, the default of all
-        # newer models, refuses a named tool.
+        # API error: 'one of the strings that should be ["none", "auto"]' (model-studio). Newer models think by
+        # default, and thinking models refuse the choice of a named tool.
         choices=frozenset({"auto", "none"}),
         needs_declarations=True,  # "Tools must be sent again with the results" (model-studio)
     ),
@@ -92,7 +93,8 @@ MULTIMODAL = Capabilities(
     ),
 )
 
-# "input content must be a string." (model-studio). A string has no parts for cache markers.
+# Overrides for models on the text path. API error: "input content must be a string." (model-studio). Strings
+# cannot have cache markers, which belong to content parts.
 TEXT_PATH: dict[str, Any] = {
     "wire": None,
     "cache_breakpoints": False,

@@ -1,4 +1,4 @@
-"""DashScope's OpenAI-compatible mode, as a row of facts about a variant of OpenAI Chat Completions."""
+"""DashScope's OpenAI-compatible mode, described as a variant of OpenAI Chat Completions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WEB = frozenset({"http", "https"})
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
-_LAST_KEYS = frozenset({"partial"})  # model-studio, partial mode
+_LAST_KEYS = frozenset({"partial"})  # only for the last message (model-studio, partial mode)
 
 COMPATIBLE = CHAT.override(
     {
@@ -63,7 +63,10 @@ COMPATIBLE = CHAT.override(
 
 
 def _media_part(block: MediaBlock) -> dict[str, Any]:
-    """Writes a media block. Unlike OpenAI's, `input_audio.data` is a URL or a data URL (model-studio)."""
+    """Writes a media block as a content part.
+
+    In contrast to OpenAI's API, `input_audio.data` is a URL or a data URL (model-studio).
+    """
     url = source_url(block.source)
     if block.type != "audio":
         key = f"{block.type}_url"
@@ -75,7 +78,7 @@ def _media_part(block: MediaBlock) -> dict[str, Any]:
     }
 
 
-# help.aliyun.com/zh/model-studio: compatibility page (2026-10-13), base-url page (2026-10-11).
+# Sources: help.aliyun.com/zh/model-studio, compatibility page (2026-10-13) and base-url page (2026-10-11).
 ROW = OpenAICompatible(
     name="dashscope-compatible",
     title="DashScopeCompatible",
@@ -95,18 +98,20 @@ ROW = OpenAICompatible(
 
 
 class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
-    """Formatter for DashScope's compatible mode: `chat.completions.create(model=…, **request)` of the openai SDK.
+    """Formatter for DashScope's OpenAI-compatible mode, which the openai SDK calls.
 
-    The client needs the `base_url` of the compatible mode, `https://dashscope.aliyuncs.com/compatible-mode/v1`.
-    `cache_breakpoints="auto"` marks at most four content parts for the explicit context cache. The content of
-    messages is then a list of parts, which the models with that cache accept.
+    Send the request with `chat.completions.create(model=…, **request)`. The client needs the `base_url` of the
+    compatible mode, `https://dashscope.aliyuncs.com/compatible-mode/v1`.
+
+    `cache_breakpoints="auto"` marks at most four content parts for DashScope's explicit context cache. The content
+    of messages is then a list of parts, which all models with this cache accept.
     """
 
     vendor = ROW
 
 
 class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
-    """`DashScopeCompatibleChatFormatter` for conversations of many agents."""
+    """Formatter for DashScope's OpenAI-compatible mode that writes many speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -1,7 +1,7 @@
-"""Formatters for DashScope's native API, and the conversion of legal messages to its requests.
+"""Formatters for DashScope's native API, which convert messages to requests.
 
 The API has two paths. The content of messages is a string on the text path, and a list of parts on the multimodal
-path. Each model is bound to one path.
+path. Each model accepts requests on only one path.
 """
 
 from __future__ import annotations
@@ -44,19 +44,20 @@ __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
 
 class DashScopeChatFormatter(FormatterBase):
-    """Formatter for DashScope: `await AioMultiModalConversation.call(model=…, **request)`.
+    """Formatter for DashScope's native API.
 
-    On the text path, the class of the SDK is `AioGeneration`. Both classes require asyncio.
+    Send the request with the SDK: `await AioMultiModalConversation.call(model=…, **request)`. For a model on the
+    text path, use `AioGeneration` instead. Both classes require asyncio.
 
-    The SDK's multimodal classes upload a local file if the text of a user message is its path (model-studio). The
-    formatter adds a line break before each text that may be a path.
+    The SDK's multimodal classes upload a local file if the text of a user message is the path of the file
+    (model-studio). To prevent uploads, the formatter adds a line break before each text that may be a path.
 
     Args:
         model: Name of the model. None if each call names a model.
-        path: Path of the model: "text" or "multimodal". "auto" selects the path by the name of the model, and the
-            multimodal path for an unknown model. `get_path` returns the selected path.
+        path: API path of the model: "text" or "multimodal". "auto" selects the path by the name of the model.
+            Unknown models get the multimodal path. `get_path` returns the selected path.
         cache_breakpoints: "auto" marks at most four content parts for the explicit context cache. Requests on the
-            text path get no markers, since their content is a string.
+            text path get no markers because their content is a string.
         **options: Options of `FormatterBase`.
 
     Raises:
@@ -84,16 +85,16 @@ class DashScopeChatFormatter(FormatterBase):
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """Returns the capabilities of a model on its path."""
+        """Returns the capabilities of a model, with the rules of its path (text or multimodal)."""
         capabilities = super().capabilities(model)
         return capabilities if self.path == "auto" else _override_path(capabilities, self.path)
 
     def get_path(self, model: str | None = None) -> Literal["text", "multimodal"]:
-        """Returns the path of requests for a model. None uses the model of the formatter."""
+        """Returns the API path of requests for a model. If `model` is None, uses the formatter's model."""
         return "text" if self.capabilities(model).turns.text_joining == "string" else "multimodal"
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `messages`, `result_format`, and the options of tools and output if requested."""
+        """Returns the request: `messages`, `result_format`, and options for tools and output if there are any."""
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for traced in (*legal.system, *legal.turns):
@@ -113,14 +114,14 @@ class DashScopeChatFormatter(FormatterBase):
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
-    """Formatter for DashScope with many speakers in one history frame."""
+    """Formatter for DashScope's native API that writes many speakers into one user turn."""
 
     default_history = MultiAgentHistory
 
 
 @lru_cache(256)
 def _override_path(capabilities: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
-    """Returns the capabilities of a model with the fields that depend on the path replaced."""
+    """Returns the capabilities with the values of `path` in all fields that depend on the path."""
     on_path = TEXT if path == "text" else MULTIMODAL
     return capabilities.override({name: attrgetter(name)(on_path) for name in TEXT_PATH})
 
@@ -143,7 +144,7 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
                 raise ConversionError(block.type, "a message")
             case _:
                 assert_never(block)
-    # No text of a history frame is a path: it begins with a line break, or with the preamble.
+    # The text of a history frame is never a path because it begins with a line break or with the preamble.
     guard = role == "user" and not is_text_path and not is_frame
     message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}
     if thinking:
@@ -152,7 +153,10 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
 
 
 def _content(blocks: Sequence[Block], is_text_path: bool, guard: bool) -> str | list[dict[str, Any]]:
-    """Returns content as a string for the text path, else as parts. Empty content is an empty string."""
+    """Returns content as a string for the text path, or as a list of parts for the multimodal path.
+
+    Empty content is an empty string on both paths.
+    """
     if not is_text_path and blocks:
         return [_part(block, guard) for block in blocks]
     for block in blocks:
@@ -176,7 +180,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
 
 
 def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
-    """Returns the further keys that a part had, such as `fps`, `min_pixels` and `max_pixels` (model-studio)."""
+    """Returns the additional keys of a loaded part, such as `fps` and `min_pixels` (model-studio)."""
     return {
         key: copy_json(item)
         for key, item in get_state_fields(block.state).items()
@@ -185,11 +189,14 @@ def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
 
 
 _FOREIGN_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
-"""Keys of opaque state that are no further keys of a part: contents, keys of messages, and of other APIs."""
+"""Keys in opaque state that are not additional keys of a part.
+
+They contain the content of the part, or belong to messages or to other APIs.
+"""
 
 
 def _is_partial(msg: Msg) -> bool:
-    """Returns True if the model has to continue the text of this last message (model-studio, partial mode)."""
+    """Returns True if the last message asks the model to continue its text (model-studio, partial mode)."""
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
     return isinstance(last, TextBlock) and get_state_fields(last.state).get("partial") is True
 

@@ -34,30 +34,32 @@ from agentkit_dashscope.compatible import STREAM_ONLY
 __all__ = ["DashScopeEndpoint"]
 
 _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
-"""'url error, please check url！': the model is bound to the other path (model-studio)."""
+"""Error text if only the other API path accepts the model: 'url error, please check url！' (model-studio)."""
 
 _REQUEST_IDS: Final = ("x-request-id", "x-dashscope-request-id")
-"""Response headers with the id of a call. The first is that of gateways."""
+"""Response headers that may contain the id of a request. Gateways send the first header."""
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
-"""Limit of the first event. A longer event is not an error."""
+"""Maximum number of bytes that are read to find the first event. A longer event is not an error."""
 
 
 class DashScopeEndpoint(EndpointBase):
-    """Endpoint for `dashscope.AsyncClient` (the SDK's `v2`): the native API, on both of its paths.
+    """Endpoint for DashScope's native API, through `dashscope.AsyncClient`.
 
-    The endpoint sends the finished JSON through the SDK's transport. The SDK's classic classes return errors
-    instead of raising them, and upload the local files whose paths are in a text.
+    The endpoint sends the finished JSON through the transport of the SDK's `v2` client. It avoids the SDK's
+    classic classes, which return errors instead of raising them, and upload a local file if a text is the path of
+    the file.
 
-    The transport retries calls on asyncio. It does not retry on trio, nor when it opens a stream.
+    The transport retries failed calls on asyncio. It retries neither on trio nor when it opens a stream.
 
     A request whose content is a string goes to the text path first. If the API reports the wrong path, the
-    endpoint converts the request for the other path, and remembers that path for the model. The endpoint also
-    remembers models that accept only streamed requests.
+    endpoint converts the request for the multimodal path, and uses that path for later requests to the model.
+    Requests with lists of parts change to the text path in the same way. The endpoint also remembers models that
+    accept only streamed requests.
 
-    All parameters go into `parameters`, except `extra_headers`, `extra_query` and `timeout`.
+    All parameters of a call go into the field `parameters`, except `extra_headers`, `extra_query` and `timeout`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -71,7 +73,9 @@ class DashScopeEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates `dashscope.AsyncClient(**options)`. `api_key` defaults to the variable DASHSCOPE_API_KEY.
+        """Creates an endpoint with `dashscope.AsyncClient(**options)`.
+
+        `api_key` defaults to the environment variable DASHSCOPE_API_KEY.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -89,10 +93,12 @@ class DashScopeEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with its messages under `input`. Streams have increments by default.
+        """Returns the HTTP request, with the messages in its field `input`.
+
+        Streamed requests set `incremental_output` to True unless a parameter sets it.
 
         Raises:
-            OptionError: A parameter is a key of the request.
+            OptionError: A parameter has the name of a key that the request already sets.
         """
         parameters, http_options = split_http_options(options)
         parameters = merge_parameters(
@@ -112,11 +118,11 @@ class DashScopeEndpoint(EndpointBase):
         return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the API refused an earlier call of the model because it was not streamed."""
+        """Returns True if the API refused an earlier call of the model because the call was not streamed."""
         return outgoing.body["model"] in self._stream_only_models
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
-        """Returns the reply as JSON values."""
+        """Sends the request, and returns the reply as JSON values."""
         try:
             return await self._post(outgoing)
         except Exception as error:
@@ -135,7 +141,10 @@ class DashScopeEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Yields the bytes of the event stream. The first event may report the wrong path."""
+        """Sends a streamed request, and yields an iterator over the bytes of the event stream.
+
+        If the first event reports the wrong path, the endpoint sends the request once more, to the other path.
+        """
         response, first_event, pieces = await self._open_first_event(outgoing)
         failure = self.failure_from_reply(_parse_event(first_event))
         rerouted = failure and self._reroute(outgoing, failure)
@@ -150,7 +159,7 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
 
     async def _open_first_event(self, outgoing: OutgoingRequest) -> tuple[Any, bytes, AsyncIterator[bytes]]:
-        """Opens a stream. Returns the response, the bytes of its first event, and the bytes after it."""
+        """Opens a stream. Returns the response, the bytes of its first event, and an iterator over later bytes."""
         import httpx
 
         try:
@@ -188,7 +197,7 @@ class DashScopeEndpoint(EndpointBase):
 
     @property
     def _transport(self) -> Any:
-        """The SDK's transport. Outside asyncio it has no retries, since it sleeps with asyncio before a retry."""
+        """HTTP transport of the SDK. It retries only on asyncio because it waits with asyncio before a retry."""
         if _is_on_asyncio():
             return self.client.transport
         if self._client_without_retries is None:
@@ -196,9 +205,10 @@ class DashScopeEndpoint(EndpointBase):
         return self._client_without_retries.transport
 
     def _reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
-        """Returns the request for the other path if a failure reports the wrong path, at most once per model.
+        """Returns a request for the other path if a failure reports the wrong path. Otherwise returns None.
 
-        Also remembers a model whose failure says that it accepts only streamed requests.
+        The path changes at most once per model. If the failure says that the model accepts only streamed requests,
+        the method also remembers the model.
         """
         model = str(outgoing.body["model"])
         message = failure.message if failure else ""
@@ -211,7 +221,7 @@ class DashScopeEndpoint(EndpointBase):
         return replace(outgoing, path=PATH_URLS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure of an SDK error or of an error of its HTTP client."""
+        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
         import httpx
         from dashscope.v2 import errors
 
@@ -228,7 +238,7 @@ class DashScopeEndpoint(EndpointBase):
                 parse_retry_after(headers),
             )
         if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key
-            return Failure("an error whose code is not text")
+            return Failure("the error reply has a code that is not a string")
         if isinstance(error, httpx.HTTPStatusError):
             return Failure(str(error).partition("\n")[0], error.response.status_code)
         return as_network_failure(error) if is_transport_error(error) else None
@@ -239,7 +249,7 @@ class DashScopeEndpoint(EndpointBase):
 
 
 def _has_stored_file(message: Mapping[str, Any]) -> bool:
-    """Returns True if a message has a file in DashScope's storage, as a part or as a frame of a video."""
+    """Returns True if a part or video frame in a message is a file in DashScope's storage (`oss://`)."""
     items = [item for part in as_list(message.get("content")) for item in as_object(part).values()]
     items += [frame for item in items for frame in as_list(item)]
     return any(isinstance(item, str) and item.startswith("oss://") for item in items)
@@ -253,7 +263,7 @@ async def _prepend(first_event: bytes, pieces: AsyncIterator[bytes]) -> AsyncIte
 
 
 async def _raise_later(error: Exception) -> AsyncIterator[bytes]:
-    """Raises an error at the first read, which is after the bytes received before the error."""
+    """Raises an error at the first read, so that the reader first gets the bytes that arrived before the error."""
     raise error
     yield b""
 

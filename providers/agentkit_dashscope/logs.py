@@ -1,4 +1,4 @@
-"""Loader for messages and requests of DashScope's native API (model-studio, API reference)."""
+"""Loader for logged messages and requests of DashScope's native API (model-studio, API reference)."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ __all__ = ["load_native"]
 _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
-"""Keys that name messages which the service stores (model-studio: application calls)."""
+"""Keys of requests whose earlier messages are stored by the service (model-studio: application calls)."""
 
 
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from messages or from a request.
 
-    A request is the arguments of a call, or its JSON body. The log may contain objects of either SDK. The loader
-    removes the line break before a text that `guard_text` added.
+    A request is a dict with the arguments of a call, or its JSON body. The log may contain objects of the classic
+    SDK or of `dashscope.v2`. The loader removes the line break that the formatter adds before a text that may be a
+    path.
 
-    Further keys of a part (`fps`, `min_pixels`) and the `partial` of a message become opaque state, which is sent
-    back with the part. Further keys of a message become metadata. Cache markers are omitted. Videos of frames and
-    unknown parts become OpaqueBlocks, and unreadable parts become InvalidBlocks.
+    Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state, which
+    is sent back with the part. Additional keys of a message become metadata. Cache markers are omitted. Videos
+    that are lists of frames become OpaqueBlocks, and so do parts of unknown kinds. Unreadable parts become
+    InvalidBlocks.
 
     Raises:
-        MessageError: The value is not a conversation of DashScope.
+        MessageError: The value is not a conversation in DashScope's format.
     """
     request: Any = make_json_safe(log, "log", _dump_sdk_object)
     if isinstance(request, list):
@@ -73,7 +75,7 @@ def _dump_sdk_object(value: Any) -> Any:
 
 
 def _parse_message(value: Any, place: str) -> Msg:
-    """Parses a message. Each item of the log becomes exactly one message."""
+    """Parses one item of the log into exactly one message, even if the item is invalid."""
     if not isinstance(value, dict):
         return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
     message = cast("dict[str, Any]", value)
@@ -96,7 +98,7 @@ def _parse_message(value: Any, place: str) -> Msg:
 
 
 def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
-    """Parses a tool result. The name of the tool is optional: the result has the id of its call."""
+    """Parses a tool result. The name of the tool is optional because the result has the id of its call."""
     id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
     blocks = _parse_content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None
@@ -112,7 +114,6 @@ def _parse_thinking(message: dict[str, Any]) -> list[Block]:
 
 
 def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
-    """Parses content: a string, or a list of parts."""
     if isinstance(content, str):
         return [TextBlock(content)] if content else []
     if content is None:
@@ -124,16 +125,17 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
 
 
 def _split_part(part: Any) -> list[Any]:
-    """Returns a part with several contents, such as text and image, as several parts."""
+    """Splits a part with several contents, such as text and image, into parts with one content each."""
     fields = as_object(part)
     content_keys = [key for key in ("text", *BLOCK_TYPES) if key in fields]
     return [{key: fields[key]} for key in content_keys] if len(content_keys) > 1 else [part]
 
 
 def _parse_part(value: Any, place: str, guard: bool) -> Block:
-    """Parses a part. The kind of its content is one of its keys, or its `type` in `dashscope.v2`.
+    """Parses a content part.
 
-    A part without such a kind becomes an opaque block.
+    The key of its content, such as `text` or `image`, names the kind of the part. In `dashscope.v2`, `type` names
+    the kind. A part of any other kind becomes an OpaqueBlock.
     """
     part = {"text": value} if isinstance(value, str) else as_object(value)
     kind = next((kind for kind in ("text", *BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
@@ -153,9 +155,10 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
 
 
 def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> Block:
-    """Returns a video of frames, which no other API has (`dashscope.v2`: `VideoPart.frames`).
+    """Returns an OpaqueBlock for a video that is a list of frames, which only DashScope accepts.
 
-    A frame that is not a URL is invalid: the SDK's multimodal classes would upload the file of that path.
+    Source: `dashscope.v2`, `VideoPart.frames`. If a frame is not a URL, the result is an InvalidBlock, because the
+    SDK would upload the local file whose path is the frame.
     """
     if not all(isinstance(frame, str) and _OPENABLE_URL.match(frame) for frame in frames):
         return InvalidBlock(part, "expected frames that are URLs (http, https, oss, data)", place)
@@ -182,7 +185,7 @@ _NO_STATE_KEYS: Final = frozenset({"type", "cache_control", "url", "data", "form
 
 
 def _get_url(part: dict[str, Any]) -> object:
-    """Returns the URL of a part, or audio data as a data URL (`dashscope.v2`: `AudioPart`)."""
+    """Returns the URL of a part. Converts audio data to a data URL (`dashscope.v2`: `AudioPart`)."""
     if part.get("url") is not None or part.get("data") is None:
         return part.get("url")
     return f"data:audio/{as_text(part.get('format')) or 'wav'};base64,{as_text(part['data'])}"

@@ -1,4 +1,4 @@
-"""Parser for replies of DashScope's native API, whole and streamed, from both of its paths."""
+"""Parser for complete and streamed replies of DashScope's native API."""
 
 from __future__ import annotations
 
@@ -38,24 +38,30 @@ _REASONS: Final = {
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
 }
-"""Finish reasons (model-studio, `finish_reason`). Before the last event, the reason is the string "null"."""
+"""Finish reasons by their names in the API (model-studio, `finish_reason`).
+
+Before the last event of a stream, the finish reason is the string "null".
+"""
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""Code of an error about inappropriate input or output, even within a stream (model-studio, error codes)."""
+"""Error code for inappropriate input or output (model-studio, error codes). Streams may contain the error."""
 
-# Keys of blocks, which order them in the message. Content blocks have the number 1 (`ContentReader`).
+# The blocks of a message are sorted by these keys. Text and media blocks have the number 1 (`ContentReader`).
 _THINKING: Final = (0,)
 _CALLS: Final = 2
 _AUDIO: Final = (3,)
 
 
 class DashScopeStreamParser(StreamParserBase):
-    """Parser for replies of the SDK (classic and `dashscope.v2`), their dicts, and raw events.
+    """Parser for replies and stream events of DashScope's native API.
 
-    Each event of a stream has an increment of the text, or the whole text so far. The parser takes this from
-    `incremental_output` of the request, and detects it without a request. An error may have HTTP status 200.
-    `input_tokens` includes the tokens of media, and `output_tokens` those of reasoning (model-studio). Only the
-    first of several choices is read. Search results become the `citations` of the text.
+    The parser accepts objects of the SDK (classic or `dashscope.v2`), their dicts, and raw bytes of an event
+    stream. Each event of a stream has an increment of the text, or the whole text so far. `incremental_output` of
+    the request tells the parser which of them to expect. Without a request, the parser detects the kind of events.
+
+    An error may have HTTP status 200. `input_tokens` includes media tokens, and `output_tokens` includes reasoning
+    tokens (model-studio). The parser reads only the first of several choices. Search results become the
+    `citations` of the text.
     """
 
     provider: ClassVar[str] = "dashscope"
@@ -66,7 +72,7 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
-        self._is_decided = False  # True once it is certain if events have increments or whole texts
+        self._is_decided = False  # True once it is known whether events repeat earlier text
         self._content = ContentReader(self.reply, self._increments)
         self._call_index = ToolCallIndex(self.reply, _CALLS)
         self._usage: object = None
@@ -75,7 +81,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a whole reply, which has the same fields as an event.
+        """Reads a complete reply, which has the same fields as an event.
 
         Raises:
             MessageError: The value is not a reply of the native API, or the reply is an error.
@@ -127,7 +133,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
-        """Sets the usage, the citations and the notes, and adds the audio of an unfinished reply."""
+        """Sets usage, citations and notes of the message. Adds the audio of a reply without a finish reason."""
         self._set_usage()
         if self.reply.finish_reason is None:
             self._add_audio()
@@ -199,7 +205,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
-        """Replaces texts that were read as whole texts if the events turn out to have increments."""
+        """Replaces texts that were misread as whole texts if the events prove to be increments."""
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
@@ -221,7 +227,7 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:
-        """Sets the usage of the last event that has one."""
+        """Sets the usage of the message to the latest usage in an event."""
         if self._usage is not None:
             usage = parse_usage(as_object(self._usage))
             if usage is not None:

@@ -1,6 +1,7 @@
 """Fake DashScope services for `agentkit.testing.LoopbackServer`: native text, native multimodal, and compatible.
 
-Shapes: `dashscope.api_entities.dashscope_response`. Native events have `id`, `event` and `:HTTP_STATUS` lines.
+The JSON has the fields of `dashscope.api_entities.dashscope_response`. Events of the native API also have the
+lines `id`, `event` and `:HTTP_STATUS`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _CODES: Final[dict[int, str]] = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
-"""Code of an error by its status: help.aliyun.com/zh/model-studio/error-code."""
+"""Error codes by HTTP status (help.aliyun.com/zh/model-studio/error-code)."""
 
 
 class FakeDashScope(FakeService):
-    """Fake of the native API, on one of its paths.
+    """Fake of DashScope's native API, for its text path or its multimodal path.
 
     Attributes:
-        is_multimodal: True if content is a list of parts, as in the replies of multimodal models.
+        is_multimodal: True for the multimodal path, on which the content of replies is a list of parts.
     """
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
@@ -95,7 +96,10 @@ class FakeDashScope(FakeService):
         return {**self.build_error(error), "status_code": error.status}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message for unpaired tool messages: a prefix and OpenAI's message."""
+        """Returns the API's error message if tool calls and tool messages do not match.
+
+        The message is the error message of OpenAI's API after a prefix.
+        """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:
             return "[] is too short - 'messages'"
@@ -110,7 +114,7 @@ class FakeDashScope(FakeService):
 
 
 class _MergedMessage:
-    """Message of a cumulative stream: each event repeats all text and calls so far."""
+    """Message of a cumulative stream, in which each event repeats all earlier text and tool calls."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {"role": "assistant", "content": "", "reasoning_content": ""}
@@ -146,7 +150,7 @@ def _call(index: int, use: ToolUseBlock, id: str, arguments: str) -> dict[str, A
 
 
 def _call_deltas(index: int, use: ToolUseBlock, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the pieces of a call: the first has its id and name, the later ones an empty id."""
+    """Yields the pieces of a tool call. The first piece has the id and the name; later pieces have an empty id."""
     yield _call(index, use, use.id, "")
     for piece in reply.split(use.arguments):
         yield {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}

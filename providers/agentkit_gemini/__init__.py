@@ -1,6 +1,6 @@
-"""Provider for Gemini: its `generateContent` API, and the same API on Google's enterprise platform.
+"""Provider for Gemini's `generateContent` API, on Google's developer platform and on its enterprise platform.
 
-The formatters need no SDK. Model calls need the extra `gemini`. Read `convert` first.
+The formatters need no SDK. Model calls need the extra `gemini`. Read the module `convert` first.
 """
 
 from agentkit.provider_kit import Provider

@@ -1,4 +1,4 @@
-"""Parsing of the errors that google-genai raises."""
+"""Parser for the errors that Gemini's SDK, google-genai, raises."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ ERROR_PATTERNS = ErrorPatterns(
     bad_request_code=r"INVALID_ARGUMENT",
     quota_text=r"exceeded your current quota",
 )
-"""Statuses and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
+"""Patterns for status names and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
 
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers with the id of a call. Gateways send the first header."""
+"""Response headers that may contain the id of a request. Gateways send the first header."""
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
-    """Returns the failure in an error of the SDK, or of its HTTP client. Returns None for any other error.
+    """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors.
 
-    The SDK does not wrap the errors of its HTTP client.
+    The SDK raises the errors of its HTTP client unchanged.
     """
     from google.auth import exceptions
     from google.genai import errors
@@ -74,9 +74,9 @@ def _parse_api_error(error: Any) -> Failure:
 
 
 def _parse_decoding_error(error: UnicodeDecodeError | JSONDecodeError | RecursionError) -> Failure:
-    """Returns the failure in an error reply that the SDK cannot decode. The status of such a reply is lost.
+    """Returns the failure for an error reply that the SDK cannot decode. The HTTP status of the reply is unknown.
 
-    Such a reply is not UTF-8, or is not the JSON that its headers announce, or is nested too deeply.
+    The SDK cannot decode a reply that is not UTF-8, is not valid JSON, or is nested too deeply.
     """
     if isinstance(error, RecursionError):
         return Failure(f"unreadable error reply: {error}")
@@ -94,13 +94,19 @@ def _details(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _find_key_error(inner: Mapping[str, Any]) -> str | None:
-    """Returns `API_KEY_INVALID` if the details of an error have this reason. Its status is INVALID_ARGUMENT."""
+    """Returns "API_KEY_INVALID" if the details of an error contain this reason. Otherwise returns None.
+
+    The status of such an error is only INVALID_ARGUMENT, which does not show that the key is the cause.
+    """
     reasons = (item.get("reason") for item in _details(inner))
     return next((reason for reason in reasons if isinstance(reason, str) and reason == "API_KEY_INVALID"), None)
 
 
 def parse_retry_delay(inner: Mapping[str, Any]) -> float | None:
-    """Returns the delay of the RetryInfo in seconds: `"1.5s"` is 1.5 (JSON form of protobuf's Duration)."""
+    """Returns the delay in seconds before a retry, or None if the error has no RetryInfo.
+
+    The service sends the delay as text such as "1.5s" (JSON format of protobuf's Duration).
+    """
     for item in _details(inner):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(item.get("retryDelay")))
         if match and (delay := float(match[1])) < inf:

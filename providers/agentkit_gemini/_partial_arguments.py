@@ -1,4 +1,4 @@
-"""Arguments of a tool call that Vertex streams in pieces, each with its JSON path (SDK: PartialArg)."""
+"""Tool call arguments that Vertex AI streams in pieces, each with the JSON path of its value (SDK: PartialArg)."""
 
 from __future__ import annotations
 
@@ -14,38 +14,42 @@ __all__ = ["PartialArguments"]
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _MAX_STEPS = 100
-"""Maximum number of steps in a path. No tool reads JSON that is nested more deeply."""
+"""Maximum number of keys and indices in a JSON path. No tool reads JSON that is nested more deeply."""
 _MAX_SKIPPED = 1_000
-"""Maximum number of list items that the paths of one call may skip. The API sends the items of a list in order."""
+"""Maximum number of list items that the JSON paths of one call may skip.
+
+The limit bounds the use of memory. The API sends the items of a list in order, so valid paths skip no items.
+"""
 _MAX_INDEX_DIGITS = 9
 
 
 class PartialArguments:
-    """Arguments of one call so far.
+    """Arguments of one tool call, built from the pieces received so far.
 
-    A character may be split between two pieces, so texts may contain lone surrogates.
+    A character may be split between two pieces, so strings may contain lone surrogates.
     """
 
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
-        self._skipped = 0  # list items that no path has named
+        self._skipped = 0  # number of list items that no path has named
         self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # pieces of unfinished strings, by path
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments so far, as an object."""
+        """Arguments received so far."""
         for container, step, pieces in self._texts.values():
             container[step] = "".join(pieces)
         return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Sets complete arguments by name."""
+        """Adds arguments whose values are complete."""
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:
-        """Appends the text of a camelCase part that only continues one string. Returns False for any other part.
+        """Appends text from a part that only continues one string. Returns False for any other part.
 
-        Most parts only continue a string. This method is fast, since it does not normalize the keys of a part.
+        This method is a fast path for the most common parts. It reads only camelCase keys, so that it does not
+        have to normalize the keys.
         """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):
@@ -61,7 +65,7 @@ class PartialArguments:
         return unfinished is not None
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Adds one piece. Ignores a piece with an invalid path."""
+        """Adds one piece of the arguments. Ignores a piece whose JSON path is invalid."""
         fields = normalize_keys(piece)
         path, item = as_text(fields.get("json_path")), _parse_value(fields)
         if path in self._texts and isinstance(item, str):
@@ -81,9 +85,9 @@ class PartialArguments:
             self._texts[path] = (container, steps[-1], [item])
 
     def _find_container(self, steps: list[str | int]) -> Any:
-        """Returns the container of a path's last step, and creates missing containers.
+        """Returns the object or list that contains the last step of a path. Creates missing objects and lists.
 
-        Returns None if a value on the path is not the container that the path needs.
+        Returns None if a value on the path has the wrong type.
         """
         container: Any = self._arguments
         for step, next_step in pairwise(steps):
@@ -98,7 +102,7 @@ class PartialArguments:
         return container
 
     def _put(self, container: Any, step: str | int, item: Any) -> bool:
-        """Sets an item. Returns False if the paths of the call skip too many list items."""
+        """Sets an item of an object or list. Returns False if the call has skipped too many list items."""
         if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped
             if self._skipped > _MAX_SKIPPED:
@@ -119,7 +123,10 @@ def _parse_value(fields: Mapping[str, Any]) -> Any:
 
 
 def _parse_path(path: str) -> list[str | int]:
-    """Returns the steps of a path such as `$.a.b[0]['c d']`, or an empty list if the path is invalid."""
+    """Returns the keys and indices of a JSON path such as `$.a.b[0]['c d']`.
+
+    Returns an empty list if the path is invalid.
+    """
     steps: list[str | int] = []
     index = 1 if path.startswith("$") else 0
     while index < len(path):

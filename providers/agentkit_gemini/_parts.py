@@ -1,7 +1,8 @@
-"""Reading of the parts of a Gemini content: key spelling, base64 alphabet, media, signatures.
+"""Readers for the parts of a Gemini content, which normalize keys and base64 data.
 
-The API writes camelCase and either base64 alphabet. The SDK's objects have camelCase and the URL-safe alphabet.
-Requests in Python have snake_case (SDK: types.Part and `_common.BaseModel`).
+The API sends camelCase keys, and data in the standard or URL-safe base64 alphabet. Dumped objects of the SDK have
+camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (SDK: types.Part and
+`_common.BaseModel`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-"""Keys of parts for tools that the server ran.
+"""Keys of parts about tools that the server ran. A client must send these parts back.
 
 "The client is expected to echo this message back" (SDK: Part.tool_call).
 """
@@ -61,10 +62,13 @@ _EXTRA_KEYS = (
     "speech_metadata",
     "audio_transcription",
 )
-"""Keys that a part has besides its content and its signature (SDK: Part, FunctionResponsePart)."""
+"""Keys that a part may have in addition to its content and signature (SDK: Part, FunctionResponsePart)."""
 
 _FREE_KEYS = frozenset({"args", "response", "part_metadata"})
-"""Keys of objects whose inner keys belong to a tool or to the caller. These objects are sent unchanged."""
+"""Keys whose values are objects of a tool or of the application.
+
+The keys inside these objects are not normalized.
+"""
 
 _BYTES_KEYS = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
 
@@ -74,8 +78,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
-    """Returns `inline_data` for `inlineData`."""
-    name = str(key)  # a dict that is not JSON may have keys that are not text
+    """Returns a key in snake_case, such as `inline_data` for `inlineData`."""
+    name = str(key)  # a dict that is not JSON may have keys that are not strings
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 
@@ -86,18 +90,24 @@ def _to_camel_case(key: str) -> str:
 
 
 def get_field(fields: Mapping[str, Any], key: str) -> Any:
-    """Returns the value of a key, in snake_case or camelCase. Returns None if the value is missing or null."""
+    """Returns the value of a key that the object may spell in snake_case or in camelCase.
+
+    Returns None if the value is missing or null.
+    """
     item = fields.get(_to_camel_case(key))
     return fields.get(key) if item is None else item
 
 
 def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object with its keys in snake_case, without nulls. Nested objects are unchanged."""
+    """Returns an object with snake_case keys and without null values. Nested objects are not changed."""
     return {_to_snake_case(key): item for key, item in fields.items() if item is not None}
 
 
 def normalize_base64(data: object) -> str:
-    """Returns bytes or base64 text of either alphabet as padded base64 text in the standard alphabet."""
+    """Returns bytes or base64 text as padded base64 text in the standard alphabet.
+
+    Base64 text may use the standard or the URL-safe alphabet.
+    """
     if isinstance(data, bytes):
         return base64.b64encode(data).decode("ascii")
     text = re.sub(r"\s+", "", as_text(data)).translate(_STANDARD_ALPHABET).rstrip("=")
@@ -105,13 +115,13 @@ def normalize_base64(data: object) -> str:
 
 
 def get_signature(part: Mapping[str, Any]) -> str | None:
-    """Returns a part's signature as standard base64 text, or None if there is none."""
+    """Returns the signature of a part as standard base64 text, or None if the part has no signature."""
     signature = part.get("thought_signature")
     return normalize_base64(signature) or None if signature else None
 
 
 def normalize_value(value: Any) -> Any:
-    """Returns a JSON value with all keys in snake_case and all bytes in the standard alphabet, without nulls."""
+    """Returns a JSON value without nulls, with snake_case keys and standard base64 text at any depth."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         named = ((_to_snake_case(key), item) for key, item in pairs if item is not None)
@@ -130,16 +140,19 @@ def _normalize_field(name: str, item: Any) -> Any:
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the further fields of a part with snake_case keys. The fields are sent back with the part."""
+    """Returns the fields of a part besides its content and signature, which are sent back with the part.
+
+    The part must have snake_case keys.
+    """
     return {
         key: part[key] if key in _FREE_KEYS else normalize_value(part[key]) for key in _EXTRA_KEYS if part.get(key)
     }
 
 
 def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the `display_name` of a media item as a dict, which is empty if there is none.
+    """Returns a dict with the `display_name` of a media part. The dict is empty if the part has no display name.
 
-    The object of a function response may refer to the name (SDK: Blob, FileData).
+    The JSON object of a function response may refer to a media item by this name (SDK: Blob, FileData).
     """
     fields = normalize_keys(as_object(part.get("inline_data") or part.get("file_data")))
     name = as_text(fields.get("display_name"))
@@ -147,10 +160,10 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns the key that pairs a call of a server tool with its result. Returns None for any other part.
+    """Returns a key that pairs a call of a server tool with its result. Returns None for any other part.
 
-    Code and calls of server tools are requests, and their results are responses. The key contains the id of the
-    part, if the part has one.
+    The key starts with "request" for code and tool calls, and with "response" for their results. Its second item
+    is equal for both parts of a pair, and contains their id if they have an id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -161,10 +174,12 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 
 
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns the places that accept a part with snake_case keys (SDK: Part; ai.google.dev: function-calling).
+    """Returns the roles of messages that accept a part, and "result" if tool results accept the part.
+
+    Sources: SDK, Part; ai.google.dev, function-calling.
 
     Args:
-        data: Fields of the part.
+        data: Fields of the part, with snake_case keys.
         in_results: True if function responses may contain media (Gemini 3 and later).
     """
     if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
@@ -181,7 +196,7 @@ _BLOCK_TYPES: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": Audio
 
 
 def parse_media(part: Mapping[str, Any]) -> MediaBlock:
-    """Parses the media item of a part with snake_case keys.
+    """Parses the media item in a part. The part must have snake_case keys.
 
     Raises:
         MessageError: The data is not base64 text, or the URI is invalid.
@@ -206,12 +221,15 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part with snake_case keys is a file of the Files API, which no other provider can open."""
+    """Returns True if a part is a file of Gemini's Files API, which no other provider can open.
+
+    The part must have snake_case keys.
+    """
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 
 def is_stored_uri(uri: str) -> bool:
-    """Returns True for the URI of a file of the Files API (ai.google.dev: files; SDK: File.uri, File.name)."""
+    """Returns True if a URI names a file of the Files API (ai.google.dev: files; SDK: File.uri, File.name)."""
     return bool(_STORED.match(uri))
 
 
@@ -219,10 +237,13 @@ _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)
 
 
 def has_content(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part with snake_case keys has content or a signature, and not only further fields."""
+    """Returns True if a part has content or a signature. Additional fields, such as metadata, do not count.
+
+    The part must have snake_case keys.
+    """
     return bool(part.keys() - {"thought", *_EXTRA_KEYS})
 
 
 def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a part and its signature, as JSON values with snake_case keys, for an OpaqueBlock."""
+    """Returns a part and its signature as JSON values with snake_case keys, for an OpaqueBlock."""
     return cast("dict[str, Any]", make_json_safe(normalize_value(dict(part))))

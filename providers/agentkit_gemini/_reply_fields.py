@@ -1,4 +1,4 @@
-"""Parsing of the fields of Gemini's replies: finish reason, token usage, errors."""
+"""Parsers for fields of Gemini's replies: finish reason, token usage and errors."""
 
 from __future__ import annotations
 
@@ -68,19 +68,25 @@ FINISH_REASONS = (
     *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
     *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
-"""Names by number, which some gateways send (google.cloud.aiplatform_v1: Candidate.FinishReason)."""
+"""Names of finish reasons by number, because some gateways send numbers.
+
+Source: google.cloud.aiplatform_v1, Candidate.FinishReason.
+"""
 
 BLOCK_REASONS = (
     *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
     *("IMAGE_SAFETY", "JAILBREAK"),
 )
-"""Names by number (google.cloud.aiplatform_v1: GenerateContentResponse.PromptFeedback.BlockedReason)."""
+"""Names of block reasons by number, because some gateways send numbers.
+
+Source: google.cloud.aiplatform_v1, GenerateContentResponse.PromptFeedback.BlockedReason.
+"""
 
 _REPLY_KEYS = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
 
 
 def get_enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value that is sent by name or by number. Returns an unknown number as text."""
+    """Returns the name of an enum value that is sent as a name or a number. Returns an unknown number as text."""
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else str(value)
     return str.__str__(as_text(value))
@@ -92,9 +98,10 @@ def map_finish_reason(native: str) -> FinishReason:
 
 
 def parse_usage(fields: Mapping[str, Any]) -> Usage:
-    """Parses token usage. Adds the tool result tokens to the input, and the thinking tokens to the output.
+    """Parses token usage. Input tokens include tokens of tool results, and output tokens include thinking tokens.
 
-    The API counts both apart (SDK: GenerateContentResponseUsageMetadata).
+    The API reports tokens of tool results and thinking tokens separately (SDK:
+    GenerateContentResponseUsageMetadata).
     """
     thoughts = as_token_count(get_field(fields, "thoughts_token_count"))
     prompt = as_token_count(get_field(fields, "prompt_token_count"))
@@ -107,7 +114,7 @@ def parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def parse_stream_error(value: object) -> Failure:
-    """Parses an error within a stream: an error object of the API, or text."""
+    """Parses an error that arrives within a stream, as an error object of the API or as text."""
     error = as_object(value)
     failure = parse_failure({"error": error}) or Failure(as_text(value))
     return replace(
@@ -116,10 +123,11 @@ def parse_stream_error(value: object) -> Failure:
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
-    """Raises MessageError if the value is the provider's error, or is not a reply."""
+    """Raises MessageError if the value is an error of the provider, or is not a Gemini reply."""
     if reply.get("error"):
         error = as_object(reply["error"])
-        message, status = as_text(error.get("message")), as_text(error.get("status"))
-        raise reported_error(f"{message or 'no message'} ({status or 'no status'})")
+        message = as_text(error.get("message")) or "an error without a message"
+        status = as_text(error.get("status"))
+        raise reported_error(f"{message} ({status})" if status else message)
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
         raise MessageError("reply", "expected a GenerateContentResponse", "Pass the result of generate_content.")

@@ -1,4 +1,7 @@
-"""Tool choices and schemas of logged requests: written by an SDK, as the sent body, or as protobuf values."""
+"""Readers for tool choices and schemas in logged requests.
+
+A log may contain arguments of an SDK, the JSON body of a request, or values of protobuf messages.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from agentkit.provider_kit import OptionLayout, as_list, as_text, map_schema
 __all__ = ["OPTIONS"]
 
 _MODES = ("", "auto", "any", "none", "validated")
-"""Names by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
+"""Names of function calling modes by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
 _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""Names by number (google.cloud.aiplatform_v1: Type)."""
+"""Names of schema types by number (google.cloud.aiplatform_v1: Type)."""
 _KEYWORDS = {
     "additional_properties": "additionalProperties",
     "any_of": "anyOf",
@@ -26,19 +29,19 @@ _KEYWORDS = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-"""JSON Schema keywords for the field names of the SDK (google-genai: Schema)."""
+"""JSON Schema keywords by the field names of the SDK's schemas (google-genai: Schema)."""
 
 
 def _as_json_schema(schema: dict[str, Any]) -> Any:
-    """Returns the JSON schema of a `Schema` (OpenAPI 3.0)."""
+    """Converts a `Schema` of the API (OpenAPI 3.0) to JSON Schema."""
     return map_schema(schema, _convert_level)
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts one level of a `Schema`: types in capitals, `nullable` beside the type."""
+    """Converts one level of a `Schema`, which has types in capitals and a separate field `nullable`."""
     converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
     for key in ("default", "example"):
-        if converted.get(key, 0) is None:  # the SDK's dump of a schema without a default
+        if converted.get(key, 0) is None:  # the SDK dumps a missing value as null
             del converted[key]
     type_name = _enum_name(schema.get("type"), _TYPES)
     if type_name not in ("", "type_unspecified"):
@@ -47,10 +50,10 @@ def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_tool_choice(config: Mapping[str, Any]) -> Any:
-    """Returns a `FunctionCallingConfig` as a tool choice of agentkit."""
+    """Reads a `FunctionCallingConfig` as a tool choice in agentkit's format."""
     names = as_list(config.get("allowedFunctionNames") or config.get("allowed_function_names"))
     mode = _enum_name(config.get("mode"), _MODES)
-    if mode == "validated":  # a reply without a call is allowed; the arguments of calls match their schemas
+    if mode == "validated":  # like auto, but the arguments of calls always match their schemas
         mode = "auto"
     if mode == "any" and len(names) == 1:
         return {"name": names[0]}
@@ -58,7 +61,7 @@ def _read_tool_choice(config: Mapping[str, Any]) -> Any:
 
 
 def _enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value in lower case; empty if the value is unknown."""
+    """Returns the name of an enum value in lower case, or an empty string if the value is unknown."""
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else ""
     return as_text(value).lower()
@@ -74,4 +77,4 @@ OPTIONS = OptionLayout(
     outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
     read_schemas=dict.fromkeys(("parameters", "responseSchema", "response_schema"), _as_json_schema),
 )
-"""google-genai: GenerateContentConfig, Tool; ai.google.dev: generateContent."""
+"""Fields with tool choices and schemas in a request (google-genai: GenerateContentConfig, Tool; ai.google.dev)."""

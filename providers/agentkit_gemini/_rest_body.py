@@ -1,4 +1,4 @@
-"""Conversion of google-genai's arguments to the body of the REST API."""
+"""Conversion of arguments for google-genai to the JSON body of Gemini's REST API."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from agentkit.provider_kit import native_to_json
 __all__ = ["build_rest_body"]
 
 _TOP_LEVEL_KEYS = frozenset({"safety_settings", "labels", "cached_content", "service_tier", "store"})
-"""Keys beside generationConfig (GenerateContentRequest: ai.google.dev/api/generate-content)."""
+"""Keys of `config` that are at the top level of the body instead of in `generationConfig`.
+
+Source: ai.google.dev/api/generate-content, GenerateContentRequest.
+"""
 
 _SDK_ONLY = frozenset(
     {"automatic_function_calling", "automatic_continuation", "http_options", "should_return_http_response"}
 )
-_TEXT_KEYS = {"text"}  # the keys of most parts; the same in both spellings
+_TEXT_KEYS = {"text"}  # keys of most parts, which are equal in snake_case and camelCase
 _CONVERTED_KEYS = frozenset({"system_instruction", "tools", "tool_config"})
 
 _FREE = frozenset(
     {"args", "response", "part_metadata", "labels", "headers", "parameters_json_schema", "response_json_schema"}
 )
-"""Keys of objects whose inner keys belong to the caller or to a tool. The inner keys are not respelled."""
+"""Keys whose values are objects of the application or of a tool. The keys inside these objects do not change."""
 
 _SCHEMAS = frozenset({"parameters", "response_schema"})
-"""Keys of objects of the type Schema. The API defines their keys, and the caller the names of properties."""
+"""Keys whose values are of the API's type Schema. Its keys are converted, but not the names of properties."""
 
 _SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # SDK: Schema
 
 
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body of `POST models/MODEL:generateContent` for `contents` and `config`.
+    """Returns the JSON body of `POST models/MODEL:generateContent` for the arguments `contents` and `config`.
 
-    All keys of the API are in camelCase, at any depth. The service accepts both spellings, but a proxy may omit
+    All keys of the API are in camelCase, at any depth. The service also accepts snake_case, but a proxy may omit
     keys in snake_case. Bytes stay in the standard base64 alphabet, which the service accepts.
     """
     config: Mapping[str, Any] = request.get("config") or {}
@@ -64,7 +67,7 @@ def _to_camel_case(key: str) -> str:
 
 
 def _convert_keys(value: Any) -> Any:
-    """Returns a value with the API's keys in camelCase. SDK objects become JSON, which has camelCase."""
+    """Returns a value with the API's keys in camelCase. SDK objects become JSON values."""
     if isinstance(value, list | tuple):
         return [_convert_keys(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -81,7 +84,7 @@ def _convert_item(key: str, item: Any) -> Any:
 
 
 def _convert_schema(value: Any) -> Any:
-    """Returns a Schema with its keys in camelCase."""
+    """Returns a `Schema` with its keys in camelCase. The names of properties do not change."""
     if isinstance(value, list):
         return [_convert_schema(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -100,7 +103,7 @@ def _convert_schema(value: Any) -> Any:
 
 
 def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
-    """Returns a turn with its parts in camelCase."""
+    """Returns a content with the keys of its parts in camelCase."""
     parts: list[dict[str, Any]] | None = content.get("parts")
     if parts is None or (len(parts) == 1 and parts[0].keys() == _TEXT_KEYS):
         return content
@@ -108,7 +111,7 @@ def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_system(system: Any) -> dict[str, Any]:
-    """Returns a system instruction (text, parts or a content) as a content. Like the SDK, adds the role `user`."""
+    """Converts a system instruction (text, parts or a content) to a content with the role `user`, like the SDK."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
     parts: list[Any] = [{"text": system}] if isinstance(system, str) else _as_list(system)
@@ -120,7 +123,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the tools, with all function declarations in the last tool."""
+    """Returns the tools with all function declarations merged into one last tool."""
     declarations: list[Any] = []
     others: list[dict[str, Any]] = []
     for tool in tools:

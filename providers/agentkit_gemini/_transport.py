@@ -1,4 +1,4 @@
-"""`Sender`: sends a finished body through the client of google-genai, and returns the reply as raw bytes."""
+"""`Sender` sends a finished request body through google-genai's client, and returns the reply as raw bytes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Replacement of the SDK's API client for one call. It sends a finished body.
+    """Replacement for the SDK's API client during one call, which sends a finished request body.
 
-    The SDK's `AsyncModels` chooses the path and calls its API client. A `Sender` takes the place of that client.
-    The real client still builds, signs, sends and retries the request, but with the finished body. The SDK does
-    not parse the reply.
+    `AsyncModels` of the SDK chooses the URL path and calls its API client, which is a `Sender`. The `Sender` calls
+    the real client, but with the finished body. The real client builds, signs, sends and retries the request. The
+    SDK does not parse the reply.
     """
 
     def __init__(self, client: Any, outgoing: OutgoingRequest) -> None:
@@ -28,7 +28,10 @@ class Sender:
 
     @classmethod
     def create(cls, models: Any, outgoing: OutgoingRequest) -> Self | None:
-        """Returns a sender for the `models` of the SDK's client, or None for any other object."""
+        """Returns a sender for the SDK's `client.aio.models`.
+
+        Returns None for any other object, such as a test double.
+        """
         from google.genai.models import AsyncModels
 
         client = getattr(models, "_api_client", None)
@@ -38,7 +41,7 @@ class Sender:
 
     @property
     def models(self) -> Any:
-        """The SDK's `AsyncModels`, which call this sender."""
+        """`AsyncModels` of the SDK, with this sender as its API client."""
         from google.genai.models import AsyncModels
 
         return AsyncModels(cast("Any", self))
@@ -54,7 +57,7 @@ class Sender:
         return HttpResponse(headers=response.headers, body=response.response_stream[0])
 
     async def async_request_streamed(self, method: str, path: str, _: object, options: Any = None) -> Any:
-        """Sends the body and stores the response for `received`. Returns an empty stream for the SDK."""
+        """Sends the body, and stores the response for `received`. Returns an empty stream to the SDK."""
         response = await self._send(method, path, options, stream=True)
         self._response = response.response_stream
         return _empty_stream()
@@ -67,7 +70,10 @@ class Sender:
         return await self._client._async_request(request, options, stream=stream)
 
     def _build_body(self, options: Any) -> dict[str, Any]:
-        """Returns the body. With an `extra_body`, which the SDK writes into nested objects, returns a copy."""
+        """Returns the request body. If there is an `extra_body`, returns a deep copy.
+
+        The SDK would otherwise write the `extra_body` into objects that the body shares.
+        """
         body = dict(self._outgoing.body)
         http_options = (options, getattr(self._client, "_http_options", None))
         if any(getattr(item, "extra_body", None) for item in http_options):
@@ -76,7 +82,7 @@ class Sender:
         return body
 
     def received(self) -> IncomingStream:
-        """Returns the bytes of the event stream. Call `async_request_streamed` first."""
+        """Returns an iterator over the bytes of the event stream. Call `async_request_streamed` first."""
         response = self._response
         pieces = response.aiter_bytes() if hasattr(response, "aiter_bytes") else response.content.iter_any()
         return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers, REQUEST_IDS))
@@ -101,9 +107,10 @@ async def _empty_stream() -> AsyncGenerator[Any]:
 
 
 async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """Yields the bytes of an event stream, and each error that is bare JSON as one JSON value.
+    """Yields the bytes of an event stream. Yields an error that is not an event as one parsed JSON value.
 
-    The SDK also reads errors that are not events. Bare JSON that is too long for an error is yielded as bytes.
+    The service may send an error as bare JSON within the stream, and the SDK reads such errors too. Bare JSON of
+    more than 16 MiB is too long for an error, and is yielded as bytes.
     """
     bare: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Capabilities of Gemini generateContent, and facts about Gemini models."""
+"""Capabilities of Gemini's `generateContent` API, and facts about Gemini models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 _URLS = frozenset({"http", "https", "gs"})
 
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
-"""Documented placeholder signature for a call that another model made (ai.google.dev thought-signatures)."""
+"""Placeholder signature that Gemini accepts for a call of another model (ai.google.dev thought-signatures)."""
 
 LAYOUT = WireLayout(
     turns="contents",
@@ -57,12 +57,12 @@ GENERATE = Capabilities(
     layout=LAYOUT,
     turns=TurnCapabilities(
         late_system="line",  # no system role in contents: "Please use a valid role: user, model."
-        first_user=True,  # a function call turn comes only after a user turn
+        first_user=True,  # the API accepts function calls only after a user turn
         last_user=True,
         needs_user=True,
     ),
     tools=ToolCapabilities(
-        # "the number of function response parts is equal to the number of function call parts"
+        # API error: "the number of function response parts is equal to the number of function call parts"
         results="together",
         results_in_order=True,
         names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
@@ -84,7 +84,7 @@ GENERATE = Capabilities(
         total=95_000_000,  # a request may have 100 MB of inline data (file-input-methods)
         roles=frozenset({"user", "assistant"}),  # a model turn may have media that the model generated
     ),
-    thinking=ThinkingCapabilities(mode="signed"),  # thinking is sent only to Gemini; its signature is optional
+    thinking=ThinkingCapabilities(mode="signed"),  # only Gemini's thinking is sent; its signature is optional
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: get_pair_key(data) is not None,
         places=get_part_places,
@@ -103,8 +103,8 @@ _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "t
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # Function responses accept files by URI from the Files API only. Protobuf v1beta has no field for a URI
-        # in a function response, and Google's Kotlin SDK calls the field unsupported.
+        # Function responses accept a URI only if it names a file of the Files API. Protobuf v1beta has no field
+        # for a URI in a function response, and Google's Kotlin SDK calls the field unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),
             "media.result_types": _RESPONSE_TYPES,

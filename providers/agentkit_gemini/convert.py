@@ -1,4 +1,4 @@
-"""Formatters for Gemini's `generateContent`, and the conversion of legal messages to its request."""
+"""Formatters for Gemini's `generateContent` API, which convert messages to requests."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
 
 class GeminiChatFormatter(FormatterBase):
-    """Formatter for Gemini: `await client.aio.models.generate_content(model=…, **request)` of google-genai.
+    """Formatter for Gemini's `generateContent` API.
 
-    Bytes are standard base64 text, which the SDK decodes. The caller may add keys to `config`.
+    Send the request with google-genai: `await client.aio.models.generate_content(model=…, **request)`. Media data
+    in the request is standard base64 text, which the SDK decodes. The application may add keys to `config`.
     """
 
     base: ClassVar[Capabilities] = GENERATE
     facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `contents`, and `config` if there is any configuration."""
+        """Returns the request with `contents`, and with `config` if the task needs any configuration."""
         placeholder = task.capabilities.opaque.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
@@ -70,7 +71,7 @@ class GeminiChatFormatter(FormatterBase):
 
 
 class GeminiMultiAgentFormatter(GeminiChatFormatter):
-    """Formatter for Gemini with many speakers in one history frame."""
+    """Formatter for Gemini's `generateContent` API that writes many speakers into one user turn."""
 
     default_history = MultiAgentHistory
 
@@ -81,7 +82,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 def _part(block: Block) -> dict[str, Any]:
-    """Returns the part for a block, with the signature of the block (SDK: Part)."""
+    """Writes a block and its signature as a part (SDK: Part)."""
     match block.type:
         case "text":
             return {"text": block.text, **_state_fields(block.state)}
@@ -101,7 +102,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
-    """Returns the signature and the further fields from the state of a block."""
+    """Returns the signature and the additional fields that the state of a block stores."""
     if state is None:
         return {}
     fields = {key: copy_json(item) for key, item in get_state_fields(state).items() if key != "display_name"}
@@ -109,7 +110,7 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 
 
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
-    """Adds the placeholder signature to the first call of a step if that call has no signature.
+    """Adds the placeholder signature to the first tool call of a model turn if that call has no signature.
 
     The service requires a signature only on the first of parallel calls (ai.google.dev thought-signatures).
     """
@@ -128,7 +129,7 @@ def _media(block: MediaBlock) -> dict[str, Any]:
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """Returns a function response with the name of its call (SDK: FunctionResponse)."""
+    """Writes a tool result as a function response, with the name of the called tool (SDK: FunctionResponse)."""
     name = names.get(block.id, block.name)
     response: dict[str, Any] = {"id": block.id, "name": name, **build_response_fields(block)}
     items = () if isinstance(block.output, str) else block.output
@@ -137,10 +138,10 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _response_part(item: Block) -> Iterator[dict[str, Any]]:
-    """Yields the part of a media item or opaque block in a result (SDK: FunctionResponsePart)."""
+    """Yields a part for a media item or opaque block in a tool result (SDK: FunctionResponsePart)."""
     match item.type:
         case "text":
-            pass  # the response object has the text
+            pass  # the response object already contains the text
         case "image" | "audio" | "video" | "document":
             yield {**_media(item), **_state_fields(item.state)}
         case "opaque":
@@ -165,7 +166,7 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _declaration(tool: Tool) -> dict[str, Any]:
-    """Returns the declaration of a tool. A tool without parameters has no schema (SDK: FunctionDeclaration)."""
+    """Writes a tool as a function declaration. A tool without parameters has no schema (FunctionDeclaration)."""
     return declare_tool(tool, "parameters_json_schema" if tool.takes_arguments else None)
 
 
@@ -173,9 +174,9 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
 
 
 def _choice(choice: ToolChoice) -> dict[str, Any]:
-    """Returns the function calling config of a tool choice (SDK: FunctionCallingConfig).
+    """Writes a tool choice as a function calling config (SDK: FunctionCallingConfig).
 
-    Only the modes ANY and VALIDATED accept names. With VALIDATED, the model may also answer with text.
+    Only the modes ANY and VALIDATED accept names of tools. With VALIDATED, the model may also reply with text.
     """
     names = [*choice.names] if choice.name is None else [choice.name]
     if not names:

@@ -1,4 +1,4 @@
-"""Token counter that asks Gemini's API."""
+"""Token counter that calls Gemini's API."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ _COUNTED_AS_TURN = "system instruction counted as a turn"
 
 
 class GeminiTokenCounter(RemoteTokenCounter):
-    """Counter for `count_tokens` of google-genai: `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`.
+    """Token counter that calls `count_tokens` of google-genai.
 
-    The enterprise platform counts the complete request. The Gemini API counts only contents, and its SDK raises
-    ValueError for other arguments. For the Gemini API, the counter sends the system instruction as a turn, and
-    estimates the tools and the output schema.
+    Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. The enterprise platform
+    counts the complete request. The Gemini API counts only contents, and its SDK raises ValueError for other
+    arguments. For the Gemini API, the counter sends the system instruction as a turn, and estimates the tools and
+    the output schema.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the prompt tokens of `generate_content(**request)`.
+        """Returns the number of prompt tokens of `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request, for a reason other than the missing support for its config.
+            ValueError: The SDK refuses the request for a reason other than arguments that the Gemini API lacks.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")
@@ -64,14 +65,14 @@ class GeminiTokenCounter(RemoteTokenCounter):
 
 
 def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a call's config that belong to the prompt (SDK: CountTokensConfig)."""
+    """Returns the fields of `config` that are part of the prompt (SDK: CountTokensConfig)."""
     prompt = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
     schema = {key: config[key] for key in _SCHEMA_KEYS if config.get(key)}
     return {**prompt, "generation_config": schema} if schema else prompt
 
 
 def _content(system: Any) -> dict[str, Any]:
-    """Returns a system instruction (text, parts or a content) as a turn."""
+    """Converts a system instruction (text, parts or a content) to a user turn."""
     parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
     if parts is not None:
         return {"role": "user", "parts": parts}

@@ -27,16 +27,18 @@ _PLACEHOLDER = "."  # the SDK requires an argument `contents`; the contents of t
 
 
 class GeminiEndpoint(EndpointBase):
-    """Endpoint for `google.genai.Client`, or its `aio`: the Gemini API and the enterprise platform.
+    """Endpoint for Gemini, through `google.genai.Client` or its attribute `aio`.
 
-    The SDK chooses the path, the credentials and the transport, and retries. The finished body of the REST API is
-    sent unchanged, and the reply is returned as bytes (see `Sender`). Test doubles of the SDK's models get the
-    body as `http_options.extra_body`, which overrides the SDK's own body. They return their own events.
+    The client may be for the Gemini API or for the enterprise platform. The SDK chooses the URL path, the
+    credentials and the HTTP client. The endpoint sends the finished body of the REST API unchanged, and returns
+    the reply as bytes (see `Sender`). Test doubles of the SDK's `models` instead get the body as
+    `http_options.extra_body`, which overrides the SDK's own body, and return their own events.
 
-    `open` uses httpx2, which runs on asyncio and trio. By default, the SDK uses aiohttp if that is installed.
+    `open` creates a client that uses httpx2, which runs on asyncio and trio. By default, the SDK uses aiohttp if
+    aiohttp is installed.
 
     A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …), or a dict of fields in
-    `config`. `max_tokens` becomes `max_output_tokens`. The SDK retries only with retry options
+    `config`. `max_tokens` becomes `max_output_tokens`. The SDK retries failed calls only with retry options
     (`client_options={"http_options": {"retry_options": {…}}}`). Without `timeout`, there is no time limit.
     """
 
@@ -56,12 +58,12 @@ class GeminiEndpoint(EndpointBase):
         super().check(client)
         models = getattr(getattr(client, "aio", client), "models", None)
         if not hasattr(models, "generate_content"):
-            reason = f"a {type(client).__name__} has no 'models.generate_content'"
+            reason = f"expected an object with `models.generate_content`, got {type(client).__name__}"
             raise OptionError("client", reason, "Pass a google.genai.Client.")
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates `genai.Client(**options)`. `base_url` becomes one of its `http_options`.
+        """Creates an endpoint with `genai.Client(**options)`. `base_url` becomes one of its `http_options`.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -81,7 +83,7 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            # The API does not redirect. The target of a redirect would get the key, which is in a header.
+            # The API never redirects. The target of a redirect would get the API key from a header.
             http = httpx2.AsyncClient(follow_redirects=False, timeout=None)
             http_options.httpx_async_client = http
         try:
@@ -95,7 +97,7 @@ class GeminiEndpoint(EndpointBase):
         """Returns the request with the body of the REST API.
 
         Raises:
-            OptionError: A parameter is `contents`.
+            OptionError: A parameter has the name `contents`.
         """
         fields = dict(options)
         seconds = fields.pop("timeout", None)
@@ -109,11 +111,11 @@ class GeminiEndpoint(EndpointBase):
         return OutgoingRequest(model, build_rest_body({**request, "config": config}), stream, call_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit as `max_output_tokens`."""
+        """Returns the limit of output tokens as the parameter `max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 
     async def send(self, outgoing: OutgoingRequest) -> str:
-        """Returns the JSON text of the reply."""
+        """Sends the request, and returns the JSON text of the reply."""
         sender = Sender.create(self._models, outgoing)
         models, config = (
             (sender.models, _build_config(outgoing)) if sender else (self._models, _config_with_body(outgoing))
@@ -124,7 +126,7 @@ class GeminiEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Yields the bytes of the event stream, or the events of a test double."""
+        """Sends a streamed request, and yields an iterator over its bytes, or over the events of a test double."""
         sender = Sender.create(self._models, outgoing)
         if sender is None:
             events = await self._models.generate_content_stream(
@@ -144,7 +146,7 @@ class GeminiEndpoint(EndpointBase):
             await sender.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure in an error of the SDK or of its HTTP client. Returns None for any other error."""
+        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
         return parse_sdk_error(error)
 
     async def aclose(self) -> None:
@@ -159,7 +161,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
-    """Returns the config of the SDK's call as a dict. The SDK would deep-copy a GenerateContentConfig."""
+    """Returns the config for the SDK's method as a dict, because the SDK deep-copies a GenerateContentConfig."""
     from google.genai import types
 
     return {
@@ -170,7 +172,7 @@ def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _with_timeout(http_options: Any, seconds: float) -> Any:
-    """Returns the HTTP options of a call with a timeout in milliseconds, unless they have one."""
+    """Returns the HTTP options with the timeout in milliseconds, unless they already have a timeout."""
     timeout = max(1, round(seconds * 1_000))
     if http_options is None or isinstance(http_options, Mapping):
         return {"timeout": timeout, **cast("Mapping[str, Any]", http_options or {})}
@@ -186,6 +188,6 @@ def _config_with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _read_config(config: object) -> dict[str, Any]:
-    """Returns the caller's config, a dict or the SDK's object, with keys in snake_case."""
+    """Returns a config, which is a dict or an SDK object, as a dict with snake_case keys."""
     fields = cast("Mapping[str, Any]", native_to_json(config) if config is not None else {})
     return {_WORD_START.sub("_", name).lower(): item for name, item in fields.items()}

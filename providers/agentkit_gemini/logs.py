@@ -1,4 +1,4 @@
-"""Loader for contents and requests of Gemini (SDK: GenerateContentConfig, Content)."""
+"""Loader for logged contents and requests of Gemini (SDK: GenerateContentConfig, Content)."""
 
 from __future__ import annotations
 
@@ -48,15 +48,18 @@ from agentkit_gemini._tool_responses import parse_tool_response
 __all__ = ["load_native"]
 
 _PLACEHOLDER_SIGNATURES = frozenset(
-    # Signatures of calls that the model did not write (ai.google.dev thought-signatures). REST logs contain the
-    # words, and SDK logs contain the words as base64 text.
+    # Documented signatures for calls that Gemini did not write (ai.google.dev thought-signatures). REST logs
+    # contain the plain words, and SDK logs contain the words as base64 text.
     spelling
     for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
     for spelling in (normalize_base64(word), base64.b64encode(word.encode()).decode("ascii"))
 )
 
 _STORED_KEYS = ("cached_content", "cachedContent")
-"""Keys that name contents which the service stores (google-genai: GenerateContentConfig.cached_content)."""
+"""Keys of requests whose earlier contents are stored by the service.
+
+Source: google-genai, GenerateContentConfig.cached_content.
+"""
 
 _PART_KEYS = frozenset({"text", "inline_data", "file_data", "function_call", "function_response", *OPAQUE_KEYS})
 
@@ -64,13 +67,14 @@ _PART_KEYS = frozenset({"text", "inline_data", "file_data", "function_call", "fu
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from contents or from a request.
 
-    A request is the arguments of `generate_content` or its JSON body. The log may contain SDK objects, and keys in
-    snake_case or camelCase. The system instruction becomes the first message. Function responses become separate
-    messages with the names and ids of their calls. Parts of server tools and files of the Files API become
-    OpaqueBlocks, and unreadable parts InvalidBlocks. The documented placeholder signatures are omitted.
+    A request is a dict with the arguments of `generate_content`, or its JSON body. The log may contain SDK
+    objects, and keys in snake_case or camelCase. The system instruction becomes the first message. Function
+    responses become separate messages with the names and ids of their calls. Files of the Files API become
+    OpaqueBlocks, and so do parts about tools that the server ran. Unreadable parts become InvalidBlocks.
+    Documented placeholder signatures are omitted.
 
     Raises:
-        MessageError: The value is not a conversation of Gemini.
+        MessageError: The value is not a conversation in Gemini's format.
     """
     value = make_json_safe(log, "log")
     request = as_object(value) if "contents" in as_object(value) else {"contents": value}
@@ -87,9 +91,10 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _parse_contents(value: object) -> list[dict[str, Any]]:
-    """Returns contents from any form that the SDK accepts (SDK: ContentListUnion).
+    """Returns a list of contents for any input that the SDK accepts (SDK: ContentListUnion).
 
-    Adjacent texts and parts outside a content become one content of the user, or of the model if they are calls.
+    Adjacent texts and parts that are not inside a content become one user content. If they are function calls,
+    they become one model content.
     """
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     contents = [_parse_content(item, f"contents[{index}]") for index, item in enumerate(items)]
@@ -103,7 +108,10 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns the role and the parts of an item. For text or a part outside a content, the key is `bare_role`."""
+    """Returns the role and the parts of an item.
+
+    For text or a part that is not inside a content, the key of the role is `bare_role`.
+    """
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
@@ -123,7 +131,7 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
 
 
 def _collect_ids(contents: list[dict[str, Any]]) -> frozenset[str]:
-    """Returns the ids of calls and responses in the contents."""
+    """Returns the ids of all function calls and function responses in the contents."""
     parts = (normalize_keys(as_object(part)) for content in contents for part in content["parts"])
     functions = (as_object(part.get(key)) for part in parts for key in ("function_call", "function_response"))
     return frozenset(as_text(function.get("id")) for function in functions)
@@ -133,9 +141,9 @@ class _Loader:
     """Loader of one conversation.
 
     Attributes:
-        ids: Ids in the log, which generated ids must differ from.
+        ids: Call ids in the log. Generated ids must differ from them.
         open_calls: Id and name of each call that has no response so far.
-        count: Number of the last generated id.
+        count: Number in the last generated id, such as 2 in `call_2`.
     """
 
     def __init__(self, ids: frozenset[str]) -> None:
@@ -153,7 +161,7 @@ class _Loader:
         return self._load_parts(items, "system_instruction.parts", model=False)
 
     def load_content(self, content: dict[str, Any], place: str) -> Iterator[Msg]:
-        """Yields the messages of one content. Results and other blocks are in separate messages."""
+        """Yields the messages for one content. Tool results and other blocks are in separate messages."""
         role = content.get("role") or "user"
         if role not in ("user", "model", "function"):
             reason = f"expected 'user' or 'model', got {role!r}"
@@ -201,7 +209,7 @@ class _Loader:
         return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
     def _generate_id(self) -> str:
-        """Returns a new id for a call without an id (Gemini 2.5 on Vertex)."""
+        """Returns a new id for a call that has no id in the log (Gemini 2.5 on Vertex AI)."""
         self.count += 1
         while f"call_{self.count}" in self.ids:
             self.count += 1
@@ -221,17 +229,19 @@ class _Loader:
     def _find_call(self, id: str, name: str) -> tuple[str, str]:
         """Returns the id and the name of the call that a response answers.
 
-        This is the open call with the id of the response, else the first open call with its name. A response
-        without id and name answers the first open call. Without such a call, the response keeps its id or gets a
-        new id.
+        Only calls without a response are candidates. The match is the call with the id of the response. A response
+        without an id matches the first call with its name, or the first call if the response has no name. Without
+        a match, the method returns the response's name with its id or with a new id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
-        same_name = (call for call in matches if call[1] == name)  # calls of one id may differ in their names
+        same_name = (
+            call for call in matches if call[1] == name
+        )  # calls with the same id may have different names
         return next(same_name, None) or next(iter(matches), (id or self._generate_id(), name))
 
 
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
-    """Returns the signature of a model's part, and the extra fields of any part. Omits placeholder signatures."""
+    """Returns opaque state with the signature of a model's part, and other fields of any part."""
     signature = get_signature(part) if model else None
     fields = {**get_extra_fields(part), **get_display_name(part)}
     if signature in _PLACEHOLDER_SIGNATURES:
@@ -253,7 +263,7 @@ def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlo
 
 
 def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
-    """Parses a media item. The state of an image from the model's thinking contains `thought`."""
+    """Parses a media item. If the model created the item while thinking, its state contains `thought`."""
     block = parse_media(part)
     if model and part.get("thought") is True:
         fields = {**get_state_fields(state), "thought": True}

@@ -1,4 +1,4 @@
-"""Parser for Gemini's replies, whole and streamed (SDK: GenerateContentResponse)."""
+"""Parser for complete and streamed replies of Gemini (SDK: GenerateContentResponse)."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ _NOTE_KEYS = (
 )
 
 _STRUCTURE_KEYS = frozenset({"content", "index", "role"})
-"""Keys of a candidate that are not notes about it."""
+"""Keys of a candidate that do not become notes in the metadata of the reply."""
 
 
 class GeminiStreamParser(StreamParserBase):
     """Parser for replies of `generate_content` and chunks of `generate_content_stream`.
 
-    Adjacent texts without a signature form one block, across chunks. A part with a signature is a separate block,
-    even if its text is empty. Only the first of several candidates is read. Raw bytes are server-sent events.
+    The parser also accepts raw bytes of server-sent events. Adjacent texts without a signature form one block,
+    even if they are in different chunks. A part with a signature is a separate block, even if its text is empty.
+    The parser reads only the first of several candidates.
     """
 
     provider: ClassVar[str] = "gemini"
@@ -110,13 +111,13 @@ class GeminiStreamParser(StreamParserBase):
             self._read_feedback(feedback)
 
     def close(self) -> None:
-        """Ends an unfinished call with its arguments so far, and sets the last usage and finish reason."""
+        """Ends an unfinished tool call with its arguments so far. Sets the last usage and the finish reason."""
         self._end_call()
         self._set_usage()
         self._end()
 
     def _end(self) -> None:
-        """Ends the reply if there is a finish reason."""
+        """Ends the reply if a finish reason has arrived."""
         if self._native_reason:
             self._end_call()
             self.reply.end(map_finish_reason(self._native_reason), self._native_reason)
@@ -147,9 +148,9 @@ class GeminiStreamParser(StreamParserBase):
                 break
 
     def _read_notes(self, candidate: dict[str, Any]) -> None:
-        """Reads the notes about a candidate, and its finish reason.
+        """Reads the metadata and the finish reason of a candidate.
 
-        Some servers send a finish reason in every chunk. The reply therefore does not end at a chunk with content.
+        Some servers send a finish reason in every chunk. A chunk with content therefore never ends the reply.
         """
         for key in _NOTE_KEYS:
             value = get_field(candidate, key)
@@ -162,7 +163,10 @@ class GeminiStreamParser(StreamParserBase):
                 self._end()
 
     def _add_note(self, key: str, value: Any) -> None:
-        """Adds a note. Citations of all chunks add up; other notes replace the previous value."""
+        """Adds a note to the reply.
+
+        Citations of all chunks are collected. Any other note replaces its earlier value.
+        """
         if key == "citation_metadata":
             self._add_citations(as_object(value))
         else:
@@ -180,7 +184,7 @@ class GeminiStreamParser(StreamParserBase):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: object, *, is_thinking: bool) -> None:
-        """Appends text without a signature to the open run, or begins a new run."""
+        """Appends text without a signature to the open block. Begins a new block if the kind of text changes."""
         if type(text) is not str or not text:
             return
         if self._is_thinking is not is_thinking:
@@ -229,14 +233,17 @@ class GeminiStreamParser(StreamParserBase):
         self.reply.close(key)
 
     def _end_call(self) -> None:
-        """Ends an unfinished call. Its arguments so far become JSON text without the closing brace."""
+        """Ends an unfinished tool call.
+
+        The arguments so far become JSON text without the closing brace, which shows that they are incomplete.
+        """
         if self._partial is not None:
             text = to_json(make_json_safe(self._partial.arguments)).decode().removesuffix("}")
             self.reply.add_tool_call(self._key, piece=text)
             self._partial = None
 
     def _read_media(self, part: dict[str, Any], state: dict[str, Any]) -> None:
-        if part.get("thought") is True:  # an image that the model made while thinking
+        if part.get("thought") is True:  # an image that the model created while thinking
             state["fields"] = {**(state["fields"] or {}), "thought": True}
         try:
             block = parse_media(part)
@@ -277,7 +284,7 @@ class GeminiStreamParser(StreamParserBase):
             self.reply.end(FinishReason.CONTENT_FILTER, reason)
 
     def _update_usage(self, usage: dict[str, Any]) -> None:
-        """Updates the usage so far. A later chunk may omit fields of an earlier chunk.
+        """Merges the token usage of a chunk into the usage so far, because a later chunk may omit fields.
 
         Every chunk has usage, but the reply gets the usage only with the first chunk and at the end.
         """

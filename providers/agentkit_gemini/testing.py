@@ -1,6 +1,6 @@
 """Fake generateContent service for `agentkit.testing.LoopbackServer`.
 
-Shapes: `google.genai.types.GenerateContentResponse`, in camelCase.
+The JSON has the fields of `google.genai.types.GenerateContentResponse`, in camelCase.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REASONS: Final[dict[str, str]] = {
 }
 
 _STATUSES: Final[dict[int, str]] = {
-    # Names of google.rpc.Code, by their HTTP status.
+    # Names of google.rpc.Code by HTTP status.
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -87,9 +87,9 @@ class FakeGemini(FakeService):
         return {"error": fields}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if a turn of responses does not answer all calls of the turn before it.
+        """Returns the API's error message if function responses do not match the calls of the preceding turn.
 
-        The sentences are those of recorded responses.
+        The messages are copied from recorded replies of the API.
         """
         contents = [as_object(content) for content in as_list(call.body.get("contents"))]
         if not contents:
@@ -140,7 +140,7 @@ def _chunk(
     reason: str | None,
     usage: Mapping[str, Any],
 ) -> dict[str, Any]:
-    # A last chunk without parts has no `parts` key either.
+    # The last chunk of a stream has no parts, and also no key `parts`.
     content: dict[str, Any] = {"parts": parts, "role": "model"} if parts else {"role": "model"}
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if reason:
@@ -150,7 +150,7 @@ def _chunk(
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Returns Gemini's usage: its candidate tokens exclude the thinking tokens."""
+    """Writes token usage in Gemini's format, in which the candidate tokens exclude the thinking tokens."""
     counts = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
@@ -187,7 +187,10 @@ def _unsigned_part(block: Block) -> dict[str, Any]:
 
 
 def _split_part(part: dict[str, Any], reply: NormalizedReply) -> list[dict[str, Any]]:
-    """Returns the pieces of a part: a text in several, with its signature on an empty last piece."""
+    """Splits a text part into pieces. A signature goes into an additional last piece without text.
+
+    Returns any other part as a single piece.
+    """
     if "text" not in part:
         return [part]
     thought = {"thought": True} if part.get("thought") else {}

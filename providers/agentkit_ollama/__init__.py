@@ -1,6 +1,6 @@
-"""Provider for Ollama: its `/api/chat` API.
+"""Provider for Ollama's `/api/chat` API.
 
-The formatters need no SDK. Model calls need the extra `ollama`. Read `convert` first.
+The formatters need no SDK. Model calls need the extra `ollama`. Read the module `convert` first.
 """
 
 from agentkit.provider_kit import Provider

@@ -1,4 +1,4 @@
-"""Conversion of SDK objects, and of the media in messages."""
+"""Conversion of ollama-python objects to JSON values, and a parser for media in messages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["parse_media", "unwrap_sdk_object"]
 
 
 def unwrap_sdk_object(value: Any) -> Any:
-    """Returns an SDK object as a dict of its set fields, or its only value. Returns other values unchanged.
+    """Returns an SDK object as a dict of its set fields. Returns other values unchanged.
 
-    The function avoids `model_dump`, which would read a file if the text of an image is a path
-    (ollama-python, `Image.serialize_model`).
+    An object with the single field `value`, such as an image, becomes its value. The function avoids `model_dump`,
+    which reads a file if the data of an image is the path of the file (ollama-python, `Image.serialize_model`).
     """
     fields = get_set_fields(value)
     if fields is None:
@@ -30,9 +30,10 @@ def unwrap_sdk_object(value: Any) -> Any:
 
 
 def parse_media(value: object) -> ImageBlock | AudioBlock | None:
-    """Parses an image or audio from base64 text or bytes, by its first bytes. Returns None for other values.
+    """Creates an image or audio block from base64 text or bytes. Returns None for other values.
 
-    The API names no media type, and takes audio in `images` (ollama: server/prompt.go).
+    The first bytes determine the media type because messages contain none. Audio is also in the field `images`
+    (ollama: server/prompt.go).
     """
     if isinstance(value, bytes | bytearray):
         value = base64.b64encode(value).decode("ascii")

@@ -1,4 +1,4 @@
-"""Capabilities of Ollama /api/chat."""
+"""Capabilities of Ollama's `/api/chat`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# The API names no media type. The server detects the type from the first bytes, and the SDK opens a string that is
-# the path of a file (ollama-python). So only base64 text with these beginnings is sent.
+# Beginnings of base64 text that may be sent. The server detects the media type from the first bytes. The SDK opens
+# a file if a string is the path of the file (ollama-python), so no other strings are sent.
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")
@@ -43,8 +43,8 @@ CHAT = Capabilities(
     ),
     tools=ToolCapabilities(
         results="each",
-        results_in_order=True,  # the SDK loses ids: results are matched by order (ollama-python)
-        choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
+        results_in_order=True,  # ollama-python drops call ids, so only the order pairs results with calls
+        choices=frozenset({"auto"}),  # the API has no tool_choice; for "none", no tools are sent
     ),
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_IMAGE_STARTS),

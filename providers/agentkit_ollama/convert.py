@@ -1,4 +1,4 @@
-"""Formatters for Ollama's `/api/chat`, and the conversion of legal messages to its request."""
+"""Formatters for Ollama's `/api/chat`, which convert messages to requests."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
 
 
 class OllamaChatFormatter(FormatterBase):
-    """Formatter for Ollama chat: `await ollama.AsyncClient().chat(model=…, **request)`.
+    """Formatter for Ollama's `/api/chat`.
 
-    Content is always a string. Images and audio go into `images`, and a mark in the text shows their position.
-    The request has call ids and complete schemas, which the server accepts. ollama-python 0.6 omits ids, empty
-    strings and nested schemas from the request that it sends.
+    Send the request with the SDK: `await ollama.AsyncClient().chat(model=…, **request)`. Content is always a
+    string. Images and audio go into `images`. A mark such as `[image 1]` in the text shows the position of each
+    item.
+
+    The request contains call ids and complete schemas, which the server accepts. ollama-python 0.6 removes ids,
+    empty strings and nested schemas from the request before it sends the request.
     """
 
     base: ClassVar[Capabilities] = CHAT
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `messages`, and `tools` and `format` if requested."""
+        """Returns the request with `messages`, and with `tools` and `format` if the task has them."""
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
@@ -62,7 +65,7 @@ class OllamaChatFormatter(FormatterBase):
 
 
 class OllamaMultiAgentFormatter(OllamaChatFormatter):
-    """Formatter for Ollama chat with many speakers in one history frame."""
+    """Formatter for Ollama's `/api/chat` that writes many speakers into one user turn."""
 
     default_history = MultiAgentHistory
 
@@ -105,7 +108,10 @@ def _mark(block: MediaBlock, images: list[str]) -> str:
 
 
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """Returns a tool message. The server finds its call by `tool_name` and order, or by `tool_call_id`."""
+    """Writes a tool result as a tool message.
+
+    The server finds the matching call by `tool_name` and order, or by `tool_call_id`.
+    """
     images: list[str] = []
     output = write_output(block, lambda item: _write_item(item, images))
     text = output if isinstance(output, str) else "\n".join(output)
@@ -115,7 +121,7 @@ def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _write_item(item: Block, images: list[str]) -> str:
-    """Returns the line of a block in a result: its text, or the mark of a media item."""
+    """Returns one line for a block in a tool result, which is its text or the mark of a media item."""
     match item.type:
         case "text":
             return item.text

@@ -41,24 +41,24 @@ ERROR_PATTERNS = ErrorPatterns(
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
     ),
 )
-"""Error patterns of Ollama and of llama.cpp, which runs its models."""
+"""Patterns for the errors of Ollama and of llama.cpp, which runs Ollama's models."""
 
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
-"""Fields of /api/chat besides the conversation (ollama: api/types.go, ChatRequest)."""
+"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest). All others go into `options`."""
 
 
 class OllamaEndpoint(EndpointBase):
-    """Endpoint for `ollama.AsyncClient`: `POST /api/chat`.
+    """Endpoint for Ollama's `POST /api/chat`, through `ollama.AsyncClient`.
 
-    The SDK's `chat` omits call ids, empty texts and unknown keys of tool schemas, in both directions. So the
-    endpoint sends the finished JSON through the SDK's HTTP client, with the SDK's address, headers and key. Errors
-    are the SDK's. The endpoint does not retry.
+    The SDK's method `chat` drops call ids, empty texts and unknown keys of tool schemas, both in requests and in
+    replies. The endpoint therefore sends the finished JSON through the SDK's HTTP client, with the SDK's address,
+    headers and API key. The endpoint raises the SDK's errors. It does not retry.
 
-    A parameter that is no field of the API (`temperature`, `num_ctx` …) goes into `options`. `max_tokens` becomes
-    `num_predict`. `extra_headers`, `extra_query` and `timeout` go to the HTTP client. Without `timeout`, there
-    is no time limit.
+    A parameter that is not a field of the API (`temperature`, `num_ctx` …) goes into `options`. `max_tokens`
+    becomes `num_predict`. `extra_headers`, `extra_query` and `timeout` go to the HTTP client. Without `timeout`,
+    there is no time limit.
     """
 
     extra: ClassVar[str] = "ollama"
@@ -66,7 +66,10 @@ class OllamaEndpoint(EndpointBase):
 
     @classmethod
     def check(cls, client: Any) -> None:
-        """Raises OptionError if the client is not async. Both SDK clients support `async with`."""
+        """Raises OptionError if the client is not asynchronous.
+
+        Both clients of the SDK support `async with`, so the check uses the HTTP client inside them.
+        """
         super().check(client)
         if not hasattr(client._client, "aclose"):
             raise OptionError(
@@ -75,7 +78,9 @@ class OllamaEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates `AsyncClient(**options)`. `base_url` becomes `host`, and `api_key` a bearer token.
+        """Creates an endpoint with `ollama.AsyncClient(**options)`.
+
+        `base_url` is passed as `host`, and `api_key` as a bearer token in the header `authorization`.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -94,10 +99,10 @@ class OllamaEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with its model. Parameters that are no field of the API become model options.
+        """Returns the request with its model. Parameters that are not fields of the API become model options.
 
         Raises:
-            OptionError: A parameter is a key of the request.
+            OptionError: A parameter has the name of a key that the request already sets.
         """
         parameters, http_options = split_http_options(options)
         fields = {name: item for name, item in parameters.items() if name in _TOP_LEVEL_FIELDS}
@@ -110,23 +115,23 @@ class OllamaEndpoint(EndpointBase):
         return OutgoingRequest("/api/chat", body, stream, http_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit as `num_predict`, which `build_request` moves into `options`."""
+        """Returns the limit of output tokens as `num_predict`, which `build_request` moves into `options`."""
         return {"num_predict": max_tokens}
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Returns the bytes of the reply."""
+        """Sends the request, and returns the bytes of the reply."""
         async with self._answer(outgoing) as response:
             return bytes(await response.aread())
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Yields the bytes of the reply: one JSON object per line."""
+        """Sends a streamed request, and yields an iterator over the bytes: one JSON object per line."""
         async with self._answer(outgoing) as response:
             yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers))
 
     @asynccontextmanager
     async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
-        """Yields the HTTP response. Raises the SDK's errors (ollama-python: `_request_raw`)."""
+        """Sends the request, and yields the HTTP response. Raises the SDK's errors (`_request_raw`)."""
         import httpx
 
         http: httpx.AsyncClient = self.client._client
@@ -146,7 +151,7 @@ class OllamaEndpoint(EndpointBase):
             await response.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure of an SDK error or of an error of its HTTP client."""
+        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
         from ollama import RequestError, ResponseError
 
         if isinstance(error, ResponseError):
@@ -167,7 +172,10 @@ class OllamaEndpoint(EndpointBase):
 
 
 def _refusal(text: str, status: int) -> Exception:
-    """Returns the SDK's error for an error reply. Its constructor fails on JSON text that is not an object."""
+    """Returns the SDK's exception for an error reply.
+
+    The constructor of the exception fails on JSON text that is not an object, so an object then wraps the text.
+    """
     from ollama import ResponseError
 
     try:
@@ -177,7 +185,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """Parses the body of an error reply. The SDK may have replaced the body by the text in it."""
+    """Parses the body of an error reply, or the message that the SDK extracted from the body."""
     if not isinstance(text, str):
         return {"error": text}
     try:

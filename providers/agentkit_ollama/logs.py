@@ -1,4 +1,4 @@
-"""Loader for Ollama's native messages and requests (ollama: api/types.go, `Message`)."""
+"""Loader for logged messages and requests of Ollama (ollama: api/types.go, `Message`)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ _CONTENT: Final = ("content", "thinking", "images", "tool_calls")
 
 
 def load_native(log: object) -> list[Msg]:
-    """Loads a conversation from a list of messages, one message, or a request (`chat` arguments or JSON body).
+    """Loads a conversation from a list of messages, one message, or a request.
 
-    The log may contain SDK objects. The loader opens no files, even if the text of an image is a path. A result
-    without an id belongs to the first open call of its tool. Images are placed at the marks that the formatter
-    wrote, or before the text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlock.
+    A request is a dict with the arguments of `chat`, or its JSON body. The log may contain SDK objects. The loader
+    opens no files, even if the data of an image is a path.
+
+    A result without an id belongs to the first call of its tool that has no result. Images replace the marks that
+    the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before the
+    text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
 
     Raises:
-        MessageError: The value is not a log of Ollama.
+        MessageError: The value is not a conversation in Ollama's format.
     """
     request: Any = make_json_safe(log, "log", unwrap_sdk_object)
     if isinstance(request, list):
@@ -72,7 +75,7 @@ class _Loader:
         self.open_calls: list[ToolUseBlock] = []
 
     def load_message(self, value: Any, place: str) -> Msg:
-        """Returns the message for one native message."""
+        """Parses one native message."""
         if not isinstance(value, dict):
             return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
         message = cast("dict[str, Any]", value)
@@ -110,9 +113,10 @@ class _Loader:
         )
 
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
-        """Returns the open call that a result answers, or None.
+        """Returns the tool call that a result answers, or None if there is no match.
 
-        Without an id, this is the first open call of the tool; without id and tool name, the first open call.
+        Candidates are the calls without a result in the latest message with tool calls. A result without an id
+        matches the first call of its tool, or the first call if the result has no tool name.
         """
         if id:
             matches = [call for call in self.open_calls if call.id == id]
@@ -131,7 +135,10 @@ def _parse_thinking(message: dict[str, Any]) -> list[Block]:
 
 
 def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
-    """Yields the text, with each image at its mark `[image 1]` on a separate line."""
+    """Yields the blocks of a message's content.
+
+    Each image replaces its mark, such as `[image 1]`, which is a separate line of the text.
+    """
     content = message.get("content")
     yield from _invalid_content(content, place)
     media = _parse_images(message, place)
@@ -139,7 +146,7 @@ def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
 
 
 def _invalid_content(content: object, place: str) -> Iterator[Block]:
-    """Yields content that is not text as an InvalidBlock."""
+    """Yields an InvalidBlock if the content is not text."""
     if content is not None and not isinstance(content, str):
         yield InvalidBlock(content, f"expected text, got {type(content).__name__}", f"{place}.content")
 
@@ -157,7 +164,7 @@ def _place_media(text: str, media: list[Block]) -> list[Block]:
 
 
 def _text(piece: str) -> list[Block]:
-    """Returns the text between two marks, without its leading line break."""
+    """Returns a block for the text between two marks, or no block if the text is empty."""
     text = piece.removeprefix("\n")
     return [TextBlock(text)] if text else []
 

@@ -1,4 +1,4 @@
-"""Parser for replies of `/api/chat`, whole and streamed as lines of JSON."""
+"""Parser for replies of `/api/chat`, which are complete or streamed as lines of JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from agentkit_ollama.capabilities import LAYOUT
 __all__ = ["OllamaStreamParser"]
 
 _REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-"""Finish reasons (ollama: llm/server.go, `DoneReason`). Replies to an empty conversation have others."""
+"""Finish reasons by their names in the API (ollama: llm/server.go, `DoneReason`).
+
+Replies to requests without messages have other finish reasons.
+"""
 
 _TIMES: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
@@ -39,10 +42,12 @@ _CALLS: Final = 3
 class OllamaStreamParser(StreamParserBase):
     """Parser for `ChatResponse` objects, their dicts, or stream lines (ollama: api/types.go, `ChatResponse`).
 
-    A tool call arrives complete, with its arguments as an object. SDK objects drop the id of a tool call, and the
-    parser then derives an id from `created_at` and the call. The API has no finish reason for tool calls: a reply
-    with tool calls gets `tool_use`. `eval_count` includes thinking tokens. The server reports neither thinking
-    tokens nor cached tokens. `metadata["reply"]["durations"]` has durations in nanoseconds.
+    A tool call arrives complete, with its arguments as an object. SDK objects have no ids of tool calls, so the
+    parser derives an id from `created_at` and the call. The API has no finish reason for tool calls, so the parser
+    sets `tool_use` for a reply with tool calls.
+
+    `eval_count` includes thinking tokens. The server does not report the number of thinking tokens or of cached
+    tokens. `metadata["reply"]["durations"]` contains durations in nanoseconds.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -58,7 +63,7 @@ class OllamaStreamParser(StreamParserBase):
 
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Parses a whole reply: an SDK object, its dict, or JSON text.
+        """Parses a complete reply, which is an SDK object, its dict, or JSON text.
 
         Raises:
             MessageError: The value is not a reply of /api/chat, or the reply is an error.
@@ -72,7 +77,7 @@ class OllamaStreamParser(StreamParserBase):
         return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a whole reply, which has the same fields as a line of a stream."""
+        """Reads a complete reply, which has the same fields as a line of a stream."""
         if reply.get("error") is not None:
             raise reported_error(_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
@@ -95,7 +100,7 @@ class OllamaStreamParser(StreamParserBase):
             self._end(event)
 
     def close(self) -> None:
-        """Adds log probabilities to the metadata of the text block."""
+        """Adds the log probabilities of the stream to the metadata of the text block."""
         if self._logprobs:
             self.reply.add_metadata(_TEXT, logprobs=make_json_safe(self._logprobs))
 
@@ -141,7 +146,7 @@ class OllamaStreamParser(StreamParserBase):
 
 
 def _error(error: object) -> str:
-    """Returns the text of an error. Some proxies send an object."""
+    """Returns the message of an error. Some proxies send an object instead of text."""
     return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
 
 

@@ -1,6 +1,6 @@
-"""Fake `/api/chat` service for `agentkit.testing.LoopbackServer`: one JSON object a line.
+"""Fake `/api/chat` service for `agentkit.testing.LoopbackServer`. Streams have one JSON object per line.
 
-Shapes: `ChatResponse` in Ollama's api/types.go.
+The JSON has the fields of `ChatResponse` in Ollama's api/types.go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REASONS: Final[dict[str, str]] = {
 
 
 class FakeOllama(FakeService):
-    """Fake of `POST /api/chat`."""
+    """Fake of Ollama's `POST /api/chat`."""
 
     media_type: ClassVar[str] = "application/x-ndjson"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
@@ -59,7 +59,7 @@ class FakeOllama(FakeService):
 
 
 def _messages(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the messages of a stream: thinking first, then text, then each call in one piece."""
+    """Yields the messages of a stream. Thinking comes first, then text, then each tool call in one piece."""
     yield from ({"content": "", "thinking": piece} for piece in reply.split(reply.thinking))
     yield from ({"content": piece} for piece in reply.split(reply.text))
     yield from ({"content": "", "tool_calls": [call]} for call in _calls(reply))
@@ -79,7 +79,7 @@ def _head(call: ReceivedCall) -> dict[str, Any]:
 
 
 def _end(reply: NormalizedReply) -> dict[str, Any]:
-    """Returns the end of a reply: finish reason, durations in nanoseconds, and token counts."""
+    """Returns the last fields of a reply: finish reason, durations in nanoseconds, and token counts."""
     counts = {"prompt_eval_count": reply.usage.input_tokens, "eval_count": reply.usage.output_tokens}
     times = {"total_duration": 3_000_000, "load_duration": 1_000_000, "prompt_eval_duration": 1_000_000}
     end = {"done": True, "done_reason": reply.map_reason(_REASONS)}
