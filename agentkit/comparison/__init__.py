@@ -1,9 +1,9 @@
-"""Comparing models: one conversation is sent to many models, and the calls can be recorded and replayed.
+"""Comparison of models: `compare` sends one conversation to many models, and can record and replay the calls.
 
-`compare` takes messages and models, and returns a `ComparisonResult` for each model, with its request, reply,
-times and price. A recording is a JSON Lines file with one call per line.
+The input is messages and models. The output is a `ComparisonResult` for each model, with its request, reply, times
+and price. A recording is a JSON Lines file with one model call per line.
 
-Read first: `comparison`. Then: `results` (`ComparisonResult`, `Price`) and `recordings`.
+Read `comparison` first, then `results` (`ComparisonResult`, `Price`) and `recordings`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from agentkit.models.chat_model import ChatModel
 
 __all__ = ["compare"]
 
-_CLOSING_SECONDS = 5.0  # for closing the connections of a model
+_CLOSING_SECONDS = 5.0  # time limit for closing the connections of a model
 
 
 async def compare(
@@ -41,13 +41,14 @@ async def compare(
 
     Args:
         msgs: Messages of the conversation.
-        models: ChatModels or names of models (`"anthropic:claude-opus-5"`). The keys of a mapping are the labels;
-            else the label is `PROVIDER:MODEL`. Models that are passed by name are closed at the end.
-        prices: Prices by label, or by name of the model.
-        record: JSON Lines file that every call is appended to.
-        replay: JSON Lines file of recorded calls. Nothing is sent, and a call without a record is an error. If
-            `record` is passed too, a call without a record is sent and recorded.
-        max_concurrency: Limit of concurrent calls.
+        models: `ChatModel` objects, or model names such as `"anthropic:claude-opus-5"`. The keys of a mapping are
+            the labels of the results. In a list, the label of a `ChatModel` is `PROVIDER:MODEL`, and the label of
+            a name is the name itself. Models that are passed by name are closed at the end.
+        prices: Prices of the models. A key is a label or the name of a model.
+        record: Path of a JSON Lines file. Every call is appended to the file.
+        replay: Path of a JSON Lines file with recorded calls. Nothing is sent, and a call that is not in the file
+            is an error. If `record` is passed too, a call that is not in the file is sent and recorded.
+        max_concurrency: Maximum number of concurrent calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
     Raises:
@@ -71,7 +72,7 @@ async def compare(
     try:
         async with anyio.create_task_group() as group:
             for label, model in opened.items():
-                await limiter.acquire_on_behalf_of(label)  # before the task, so that calls start in order
+                await limiter.acquire_on_behalf_of(label)  # outside of the task, so that calls start in order
                 group.start_soon(run, label, model)
     finally:
         for label, named in labeled:
@@ -100,7 +101,7 @@ def _check_options(
 def _label_models(
     models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str],
 ) -> list[tuple[str, ChatModel | str]]:
-    """Returns the models with their labels. Raises OptionError for an empty list, other types and equal labels."""
+    """Returns the models with their labels. Raises OptionError if the models or their labels are not valid."""
     if isinstance(models, Mapping):
         for label, model in models.items():
             check_option(f"models[{label!r}]", model, ChatModel | str)
@@ -130,7 +131,7 @@ def _open_models(labeled: Sequence[tuple[str, ChatModel | str]]) -> dict[str, Ch
 async def _open_recordings(
     record: str | Path | None, replay: str | Path | None
 ) -> tuple[RecordingFile | None, RecordingFile | None]:
-    """Returns the file to write to and the file to read from: the same object for equal paths."""
+    """Opens the recording to write to and the recording to read from. Equal paths give the same object."""
     source = None if replay is None else RecordingFile(replay)
     if source is not None:
         await source.load(missing_ok=record is not None)
@@ -143,12 +144,12 @@ async def _open_recordings(
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Input of all models.
+    """Messages and options of a comparison, which are the same for all models.
 
     Attributes:
         msgs: Messages of the conversation.
         options: Options of each request.
-        prices: Prices by label, or by name of the model.
+        prices: Prices of the models. A key is a label or the name of a model.
         target: Recording that calls are appended to.
         source: Recording that calls are replayed from.
 
@@ -161,7 +162,7 @@ class _Comparison:
     source: RecordingFile | None
 
     async def run(self, label: str, model: ChatModel) -> ComparisonResult:
-        """Returns the result of one model: plans the request, then replays the call or sends it."""
+        """Plans the request for one model, replays or sends the model call, and returns the result."""
         provider = model.provider.name
         result = ComparisonResult(label, provider, model.model)
         try:
@@ -174,11 +175,11 @@ class _Comparison:
         result = replace(result, plan=plan, tokens=tokens, fingerprint=key)
         record = self.source.find(key, label) if self.source else None
         if record is None and self.source is not None and self.target is None:
-            reason = f"{self.source.path} has no call of {label} with this request"
+            reason = f"the recording {str(self.source.path)!r} has no call of {label!r} with this request"
             return replace(result, error=OptionError("replay", reason, "Pass the same path as `record` too."))
         try:
             call = record or await _send(model, plan)
-        except Exception as error:  # a missing SDK or key: nothing was sent
+        except Exception as error:  # for example, a missing SDK or key; nothing was sent
             return replace(result, error=_as_agentkit_error(provider, error))
         outcome = {field.name: getattr(call, field.name) for field in fields(call)}
         result = replace(
@@ -200,7 +201,7 @@ class _Comparison:
 
 
 async def _send(model: ChatModel, plan: Plan) -> RecordedCall:
-    """Returns a call with its times. The time for opening the client is not part of them."""
+    """Sends a request and measures the times of the call, without the time for opening the client."""
     await model.open()
     start, first_token = perf_counter(), None
     try:
@@ -217,7 +218,10 @@ _TOKEN_EVENTS = frozenset({"text-delta", "thinking-delta", "tool-use-start", "to
 
 
 def _as_agentkit_error(provider: str, error: Exception) -> AgentkitError:
-    """Returns an error of agentkit unchanged, and a ModelError for any other, such as one of a custom counter."""
+    """Wraps an error in a `ModelError`, because a custom token counter may raise any error.
+
+    An error of agentkit is returned unchanged.
+    """
     if isinstance(error, AgentkitError):
         return error
     wrapped = ModelError(provider, f"{type(error).__name__}: {error}")

@@ -1,4 +1,7 @@
-"""Recordings of model calls: JSON Lines files with one call per line, identified by a fingerprint."""
+"""Recordings of model calls: JSON Lines files with one model call per line.
+
+The fingerprint of a call identifies its provider, model, request and parameters.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,15 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Returns the fingerprint of a call: 64 hexadecimal digits, equal for equal calls in every process.
+    """Returns the fingerprint of a model call, which is 64 hexadecimal digits.
+
+    Equal calls have equal fingerprints in every process.
 
     Args:
         provider: Name of the provider.
         model: Name of the model.
-        request: Request of the provider.
-        parameters: Parameters of the call. A parameter of None counts as missing.
+        request: Request in the provider's wire format.
+        parameters: Parameters of the call. Parameters with the value None are ignored.
 
     """
     call = [provider, model, request, {name: item for name, item in parameters.items() if item is not None}]
@@ -48,13 +53,13 @@ def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameter
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """Outcome of a call.
+    """Recorded outcome of a model call.
 
     Attributes:
         reply: Reply of the model. None if the call failed.
         error: Error of the call. None if there is a reply.
-        first_token: Seconds until the first token. None if unknown.
-        total: Seconds until the end. None if unknown.
+        first_token: Seconds from the request to the first token. None if unknown.
+        total: Seconds from the request to the end of the call. None if unknown.
 
     """
 
@@ -64,7 +69,7 @@ class RecordedCall:
     total: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the outcome as JSON values."""
+        """Writes the outcome as JSON values."""
         return {
             "reply": dump_message(self.reply) if self.reply else None,
             "error": _dump_error(self.error) if self.error else None,
@@ -74,14 +79,14 @@ class RecordedCall:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
-        """Returns the outcome from JSON values.
+        """Reads the outcome of a model call from JSON values.
 
         Args:
-            values: Result of `to_dict`, with any further keys.
+            values: Result of `to_dict`. Further keys are ignored.
             place: Place of the values in the recording, for errors.
 
         Raises:
-            MessageError: The values do not have exactly one of reply and error, or the reply is invalid.
+            MessageError: The reply is invalid, or the values have both a reply and an error, or neither.
 
         """
         reply, error = values.get("reply"), values.get("error")
@@ -114,7 +119,7 @@ def _dump_error(error: ModelError) -> dict[str, Any]:
 def _load_error(values: dict[str, Any]) -> ModelError:
     error_class = next((cls for cls in _ERRORS if cls.__name__ == values.get("class")), ModelError)
     attributes = {name: values[name] for name in _ATTRIBUTES if values.get(name) is not None}
-    message = values.get("message", values.get("said"))  # `said` in recordings before 0.4
+    message = values.get("message", values.get("said"))  # the key is `said` in recordings of versions before 0.4
     return error_class(str(values.get("provider")), str(message), **attributes)
 
 
@@ -128,7 +133,7 @@ class RecordingFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._calls: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint and label, the newest last
+        self._calls: dict[str, dict[str, RecordedCall]] = {}  # keys are fingerprint and label; the newest is last
         self._lock = anyio.Lock()
 
     async def check(self) -> None:
@@ -145,14 +150,14 @@ class RecordingFile:
             raise OptionError("record", reason, "Pass the path of a file that can be written.") from None
 
     async def load(self, *, missing_ok: bool) -> None:
-        """Reads the file. The last record of equal fingerprint and label counts.
+        """Reads the file. If two records have the same fingerprint and label, the later record applies.
 
         Args:
-            missing_ok: True if the file need not exist.
+            missing_ok: True accepts a missing file, which then counts as empty.
 
         Raises:
             OptionError: The file cannot be read.
-            MessageError: A line is not a record. The place is path and line number.
+            MessageError: A line is not a record. The place of the error is the path and the line number.
 
         """
         advice = "Pass the path of a recording."
@@ -185,7 +190,11 @@ class RecordingFile:
         calls[label] = call
 
     def find(self, key: str, label: str) -> RecordedCall | None:
-        """Returns the call with a fingerprint and a label, else the newest with the fingerprint, else None."""
+        """Returns the recorded call with a fingerprint and a label.
+
+        If no call has the label, returns the newest call with the fingerprint. Returns None if no call has the
+        fingerprint.
+        """
         calls = self._calls.get(key, {})
         return calls.get(label) or next(reversed(calls.values()), None)
 
@@ -203,7 +212,7 @@ class RecordingFile:
             await anyio.to_thread.run_sync(self._append, f"{line}\n")
 
     def _append(self, text: str) -> None:
-        """Appends text on a new line: the last line of the file may be incomplete."""
+        """Appends text, after a line break if the last line of the file is incomplete."""
         with self.path.open("ab+") as file:
             if text and file.tell():
                 file.seek(-1, SEEK_END)

@@ -19,7 +19,7 @@ __all__ = ["ComparisonResult", "Price"]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of one million tokens, in any currency.
+    """Prices of a model for one million tokens, in any currency.
 
     Example:
         >>> Price(input=2.0, output=10.0).cost(Usage(1_000, 100))
@@ -28,8 +28,8 @@ class Price:
     Attributes:
         input: Price of prompt tokens.
         output: Price of reply tokens.
-        cache_read: Price of prompt tokens that are read from a cache. None: the price of other prompt tokens.
-        cache_write: Price of prompt tokens that are written to a cache. None: the price of other prompt tokens.
+        cache_read: Price of prompt tokens that are read from a cache. If None, the price is `input`.
+        cache_write: Price of prompt tokens that are written to a cache. If None, the price is `input`.
 
     Raises:
         OptionError: A price is not a number of at least 0.
@@ -52,7 +52,7 @@ class Price:
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:
-        """Returns the cost of a model call."""
+        """Returns the cost of a model call with a usage."""
         uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -69,14 +69,19 @@ class ComparisonResult:
     """Outcome of one model in a comparison.
 
     Attributes:
-        label: Label of the model in the comparison. provider: Name of the provider. model: Name of the model.
-            plan: Request, ledger and cut. None if no request could be built. tokens: Tokens of the prompt, counted
-            before the call. reply: Reply of the model. None if the call failed. error: Reason why there is no
-            request or no reply, or why the call could not be recorded. first_token: Seconds from the request to
-            the first text, thinking, tool call or media. None if none arrived. total: Seconds from the request to
-            the end of the reply. price: Cost of the call. None without a price, or if the provider reported no
-            usage. fingerprint: Identifier of the call in a recording. Empty if no request could be built.
-            replayed: True if reply, error and times are from a recording.
+        label: Label of the model in the comparison.
+        provider: Name of the provider.
+        model: Name of the model.
+        plan: Request, ledger and cut. None if no request could be built.
+        tokens: Tokens of the prompt, counted before the call. None if no request could be built.
+        reply: Reply of the model. None if the call failed.
+        error: Error that prevented the request, the reply or the recording. None if there was no error.
+        first_token: Seconds from the request to the first text, thinking, tool call or media. None if none
+        arrived.
+        total: Seconds from the request to the end of the call. None if unknown.
+        price: Cost of the call. None if the model has no price, or if the provider reported no usage.
+        fingerprint: Identifier of the call in a recording. Empty if no request could be built.
+        replayed: True if reply, error and times are from a recording.
 
     """
 
@@ -96,7 +101,7 @@ class ComparisonResult:
     __repr__ = bounded_repr
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the result as JSON values."""
+        """Writes the result as JSON values."""
         error, usage = self.error, self.reply.usage if self.reply else None
         return {
             "label": self.label,

@@ -1,7 +1,7 @@
-"""Credentials of SDK clients: their checks, and their removal from texts and errors.
+"""Credentials of SDK clients: checks of keys and headers, and removal of credentials from texts and errors.
 
-Input: clients, options and errors. Output: clean options, and texts without credentials. Read `client_values`
-first: it finds the keys and headers of a client.
+The input is SDK clients, their options, and errors. The output is cleaned options, and texts without credentials.
+Read `client_values` first; it finds the keys and headers in a client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of the credentials, headers and addresses of a provider's client."""
+"""Checks the credentials, headers and addresses of an SDK client."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from agentkit.errors import OptionError
 __all__ = ["check_client", "clean_options", "find_variable"]
 
 _KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "aws_session_token"})
-"""Names of options and attributes that SDKs send as a header."""
+"""Names of client options and attributes whose values SDKs send in a header."""
 _ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
 _NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
-"""Options that hold further options (google-genai: HttpOptions)."""
+"""Names of client options that contain further options, such as `HttpOptions` in google-genai."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # header names are tokens (RFC 9110, section 5.6.2)
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of a client or of a call, without white space around keys, headers and addresses.
+    """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
 
-    Raises OptionError if HTTP cannot carry a key or a header (any character but printable ASCII), or if an address
-    has a control character. The error names the option and never shows its value.
+    Args:
+        place: Name of the options, for errors.
+        options: Options of a client or of a call. Other options are returned unchanged.
+
+    Raises:
+        OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
+            character. The error names the option, but never shows its value.
+
     """
     return {name: _clean_option(f"{place}[{name!r}]", name, item) for name, item in options.items()}
 
@@ -57,7 +63,7 @@ def _clean_header(place: str, name: object, value: Any) -> Any:
 
 
 def _clean(place: str, value: str) -> str:
-    """Returns the value without white space around it. Raises OptionError if a header cannot carry the value."""
+    """Removes white space around a value. Raises OptionError if the value is not allowed in an HTTP header."""
     value = value.strip()
     fault = _fault(value)
     if fault:
@@ -66,7 +72,7 @@ def _clean(place: str, value: str) -> str:
 
 
 def _fault(value: str) -> str:
-    """Returns the reason why a header cannot carry the value; an empty string if a header can."""
+    """Returns the reason why a value is not allowed in an HTTP header, or an empty string if it is allowed."""
     if value != value.strip():
         return "the value has white space around it"
     match = _UNPRINTABLE.search(value)
@@ -77,10 +83,13 @@ def _fault(value: str) -> str:
 
 
 def check_client(client: object) -> None:
-    """Raises OptionError if a client has a key or a header that HTTP cannot carry.
+    """Checks that HTTP allows the keys and headers of an SDK client.
 
-    The error names the environment variable that holds the value, else the client's attribute or header. It never
-    shows the value.
+    Raises:
+        OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The
+            error names the environment variable with the value, else the client's attribute or header. The error
+            never shows the value.
+
     """
     for name, value, is_header in iterate_texts(client):
         if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):
@@ -91,13 +100,16 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the environment variable that holds a value, or the credential in a header's value."""
+    """Returns the name of the environment variable that contains a header's value, or the credential in it."""
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}
     return next((name for name, item in os.environ.items() if item.strip() in values), None)
 
 
 def find_variable(text: str) -> str | None:
-    """Returns the environment variable whose value is not ASCII and is part of the text of a header."""
+    """Returns the name of an environment variable with a non-ASCII value that occurs in a text.
+
+    Returns None if there is no such variable.
+    """
     names = (name for name, item in os.environ.items() if len(item) >= SHORTEST_SECRET and not item.isascii())
     return next((name for name in names if os.environ[name] in text), None)

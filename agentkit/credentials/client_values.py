@@ -1,4 +1,4 @@
-"""Texts of a provider's client by name, such as keys and headers."""
+"""Finds the texts in an SDK client, such as API keys and headers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, cast
 __all__ = ["AUTH_SCHEMES", "SHORTEST_SECRET", "is_headers", "iterate_texts"]
 
 AUTH_SCHEMES = frozenset({"bearer", "basic", "digest", "aws4-hmac-sha256"})
-"""First words of authorization headers, in lower case."""
+"""Authorization schemes, in lower case. A scheme is the first word of an `Authorization` header."""
 
 SHORTEST_SECRET = 6
-"""Minimum characters of a credential: a shorter value is a placeholder, such as "none" or "EMPTY"."""
+"""Minimum length of a credential, in characters. A shorter value is a placeholder, such as "none" or "EMPTY"."""
 
 _PLAIN_HEADERS = re.compile(
     r"(accept|accept-encoding|connection|content-type|content-length|content-encoding|host|user-agent"
@@ -23,23 +23,30 @@ _PLAIN_HEADERS = re.compile(
     r"|idempotency-key|x-stainless-.*)$",
     re.IGNORECASE,
 )
-"""Headers that hold no credential. Any other header may hold one: gateways choose their own header names."""
+"""Headers without credentials. Any other header may have one, because gateways choose their own header names."""
 _MAX_VALUES = 3_000  # maximum number of values that are read from a client
-_MAX_DEPTH = 9  # levels from a client to the headers of its proxy connections
+_MAX_DEPTH = 9  # maximum nesting; deep enough for the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(
     {"asyncio", "anyio", "trio", "ssl", "threading", "logging", "functools", "_thread", "builtins", "types"}
 )
 
 
 def is_headers(name: object) -> bool:
-    """Returns True if a value of this name holds headers."""
+    """Returns True if an option or attribute with this name contains headers."""
     return isinstance(name, str) and name.lower().endswith("headers")
 
 
 def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
-    """Yields the texts in some values: the name, the text, and True if the text is the value of a header.
+    """Yields the texts inside clients, options and errors, at any depth.
 
-    Only stored attributes are read: no property is evaluated and no code of the SDK runs.
+    Only stored attributes are read, so that no property is evaluated and no code of the SDK runs.
+
+    Args:
+        roots: Clients, options and errors.
+
+    Yields:
+        Name of the text, the text, and True if the text is the value of a header.
+
     """
     pending = deque(("", root, False, 0) for root in roots)
     visited: set[int] = set()
@@ -59,7 +66,7 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
 
 
 def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yields the parts of a value, by name."""
+    """Yields the name and the value of each part of an object."""
     if isinstance(item, BaseException):
         yield from _sent_headers(item)
     elif isinstance(item, Mapping):
@@ -67,7 +74,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
     elif isinstance(item, list | tuple):
         parts = cast("list[Any]", item)
-        # a header is a pair of texts or bytes
+        # a pair of texts or bytes is a header
         if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):
             first = parts[0]
             yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
@@ -84,9 +91,9 @@ def _package_name(item: object) -> str:
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yields the headers of the request that an error is about, and the causes of the error."""
+    """Yields the headers of the request that failed with an error, and the causes of the error."""
     for holder in (error, getattr(error, "response", None)):
-        for attribute in ("request", "request_info"):  # attributes of the errors of httpx and aiohttp
+        for attribute in ("request", "request_info"):  # attributes of errors in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request
                 yield "request_headers", getattr(holder, attribute).headers
     yield "", error.__cause__

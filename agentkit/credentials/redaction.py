@@ -1,4 +1,4 @@
-"""Redaction: removing the credentials of a provider's client from texts and errors."""
+"""Removes the credentials of an SDK client from texts and errors."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ _LONGEST_WORD = 15  # in letters; a longer value of letters alone may be a crede
 
 
 def create_redactor(*roots: object) -> Redactor:
-    """Returns a function that removes the credentials of clients, options and sent requests from a text.
+    """Returns a function that replaces credentials in a text with "[redacted]".
 
-    The roots are read on the first call. User names and passwords in URLs are removed as well.
+    The function also replaces user names and passwords in URLs.
+
+    Args:
+        roots: Clients, options and errors that contain the credentials. The function reads them at its first call.
+
     """
     secrets: list[str] | None = None
 
@@ -45,9 +49,13 @@ def create_redactor(*roots: object) -> Redactor:
 
 
 def redact_error(error: BaseException, redact: Redactor) -> bool:
-    """Removes credentials from an error and its causes: from arguments, text attributes and notes.
+    """Removes credentials from the arguments, attributes and notes of an error and of its causes.
 
-    A cause that still shows a credential is detached. Returns True if the error itself shows none.
+    If a cause still shows a credential, the cause is removed from the error.
+
+    Returns:
+        True if the error itself shows no credential.
+
     """
     visited: set[int] = set()
     pending: list[BaseException] = [error]
@@ -81,7 +89,7 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
-    """Returns an argument or attribute of an error without credentials; the same object if it has none."""
+    """Removes credentials from an argument or attribute of an error. Returns the same object if it has none."""
     changed = _redact_value(item, redact)
     return item if changed == item else changed
 
@@ -109,7 +117,7 @@ def _shows_secret(error: BaseException, redact: Redactor) -> bool:
 
 
 def _find_secrets(roots: Iterable[object]) -> list[str]:
-    """Returns the credentials in some values, in each spelling that a text may have, the longest first."""
+    """Returns the credentials inside objects, in each spelling that a text may contain, the longest first."""
     secrets: set[str] = set()
     for name, value, is_header in iterate_texts(*roots):
         if is_header or _SECRET_NAME.search(name):
@@ -121,7 +129,7 @@ def _find_secrets(roots: Iterable[object]) -> list[str]:
 
 
 def _list_spellings(value: str) -> tuple[str, ...]:
-    """Returns the value and its spellings in a URL, in JSON and in a Python repr."""
+    """Returns a credential as it is, and its spellings in a URL, in JSON and in a Python repr."""
     in_url = (quote(value), quote(value, safe=""), unquote(value))
     return (value, *in_url, json.dumps(value)[1:-1], repr(value)[1:-1])
 
