@@ -91,7 +91,7 @@ class RecordedCall:
         """
         reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
-            reason = "the record needs either a reply or an error"
+            reason = "the recorded call must have a reply or an error, but not both"
             raise MessageError(place, reason, "Remove the line, and record the call again.")
         return cls(
             None if reply is None else load_message(reply, f"{place}.reply"),

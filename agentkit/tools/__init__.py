@@ -1,7 +1,8 @@
-"""Tools: their definitions, the choice among them, JSON schemas, and the execution of tool calls.
+"""Tools that a model may call: definitions, tool choices, JSON schemas, and execution of tool calls.
 
-Input: tools as functions, dicts or `Tool`; tool calls of a reply. Output: `Tool` values with JSON schemas, and
-`ToolResultBlock` values. Read `tool` first. `calls` runs the tool calls of a reply.
+The input is tools as functions, dicts or `Tool` values, and the tool calls of a reply. The output is `Tool` values
+with JSON schemas, and a `ToolResultBlock` for each tool call. Read `tool` first, then `calls`, which runs the tool
+calls of a reply.
 """
 
 from __future__ import annotations

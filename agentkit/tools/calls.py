@@ -1,4 +1,4 @@
-"""Concurrent execution of the tool calls of one turn."""
+"""Runs the tool calls of a reply concurrently."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ async def run_tool_calls(
 ) -> list[ToolResultBlock]:
     """Runs tool calls concurrently. Returns their results in the order of the calls.
 
-    A call that fails gives a result with `is_error` and does not affect other calls: see `Tool.run` and
-    `run_tool_call`. Canceling the task cancels all calls. Synchronous functions share anyio's worker threads, 40
-    by default.
+    If a call fails, its result has `is_error`, and the other calls continue (see `Tool.run` and `run_tool_call`).
+    Canceling the task cancels all calls. Synchronous functions share the worker threads of anyio, 40 by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))
@@ -30,11 +29,11 @@ async def run_tool_calls(
     Args:
         calls: Tool calls of a reply.
         tools: Tools of the request.
-        max_concurrency: Maximum number of calls that run at a time. None runs all calls at once.
+        max_concurrency: Maximum number of calls that run at a time. If None, all calls run at the same time.
 
     Raises:
         OptionError: `calls` is not a list of tool calls, or `max_concurrency` is below 1.
-        MessageError: `tools` has an invalid tool, or two tools with one name.
+        MessageError: A tool is invalid, or two tools have the same name.
 
     """
     if isinstance(calls, str | ToolUseBlock) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -61,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # a single error is raised without an ExceptionGroup
+            except KeyboardInterrupt as error:  # raised below, without an ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
@@ -78,15 +77,15 @@ async def _run_all(
 
 
 def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
-    """Returns the result of a call whose task alone was canceled."""
+    """Returns the result for a tool call that was canceled while the other tool calls continue."""
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
 
 
 async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
-    """Runs the tool that a call names: see `Tool.run`.
+    """Runs the tool that a tool call names (see `Tool.run`).
 
-    A model may call a tool that does not exist, such as `multi_tool_use.parallel` (some OpenAI models). The result
-    then has `is_error` and lists the tools, so that the model can continue.
+    Some models call tools that do not exist, such as `multi_tool_use.parallel` (OpenAI). The result then has
+    `is_error` and lists the available tools, so that the model can continue.
 
     Args:
         block: Tool call of a reply.
@@ -94,7 +93,7 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
 
     Raises:
         OptionError: `block` is not a ToolUseBlock.
-        MessageError: `tools` has an invalid tool, or two tools with one name.
+        MessageError: A tool is invalid, or two tools have the same name.
 
     """
     check_option("block", block, ToolUseBlock)

@@ -1,4 +1,4 @@
-"""Tool choices: the tools that a model may or must call, and the parser of the values that callers pass."""
+"""`ToolChoice`, the tools that a model may or must call, and functions that parse a tool choice."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools
 class ToolChoice(Validated):
     """Tools that the model may or must call.
 
-    OpenAI and Gemini have a field for `names`. A request to any other API contains only the tools in `names`, and
-    the ledger has an entry. Such a request has another prefix: a prompt cache misses, and thinking that is bound
-    to its prefix is not sent back.
+    The APIs of OpenAI and Gemini have a field for `names`. A request to any other API contains only the tools in
+    `names`, and the ledger has an entry. The different tools change the beginning of the request. Therefore a
+    prompt cache misses, and thinking that is valid only after the old beginning is not sent back.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
             tool `name`).
-        name: Name of the tool for the mode `tool`. None for any other mode.
-        names: Names of the tools that `auto` and `required` are limited to. Empty allows all tools.
+        name: Name of the tool that the model must call. Only for the mode `tool`; None for any other mode.
+        names: Names of the tools that the model may call, for the modes `auto` and `required`. If empty, the model
+            may call all tools.
 
     Raises:
-        MessageError: `name` or `names` does not fit `mode`.
+        MessageError: The mode `tool` has no name, or another mode has one, or the mode does not allow `names`.
 
     """
 
@@ -38,7 +39,8 @@ class ToolChoice(Validated):
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
-            raise MessageError("name", "only mode 'tool' has a name", "Pass both, or neither.")
+            reason = "mode 'tool' requires a name, and any other mode allows none"
+            raise MessageError("name", reason, "Pass a name with mode 'tool' only.")
         if self.names and self.mode not in ("auto", "required"):
             reason = f"mode {self.mode!r} cannot have a list of names"
             raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")
@@ -50,18 +52,18 @@ _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "requir
 
 
 def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
-    """Converts a tool choice of a caller.
+    """Converts a tool choice from the application, and checks that its tools exist.
 
-    A list of names requires a call of one of these tools. `{"mode": "auto", "names": […]}` and OpenAI's
-    `allowed_tools` can allow a reply without a call.
+    A list of names means that the model must call one of these tools. To allow a reply without a tool call as
+    well, use `{"mode": "auto", "names": […]}` or OpenAI's `allowed_tools`.
 
     Args:
         choice: ToolChoice, mode, name of a tool, `{"name": …}`, or list of names.
-        tools: Tools of the request. Without tools, `auto` and `none` give None.
+        tools: Tools of the request. If there are no tools, the modes `auto` and `none` return None.
 
     Raises:
         OptionError: The choice is malformed, or names a tool that does not exist.
-        MessageError: The mode and the names do not fit.
+        MessageError: The mode does not allow a name or a list of names.
 
     """
     if choice is None:
@@ -79,11 +81,11 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 
 
 def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
-    """Parses a tool choice. Does not check that its tools exist.
+    """Parses a tool choice, without a check that its tools exist.
 
     Raises:
         OptionError: The choice is malformed.
-        MessageError: The mode and the names do not fit.
+        MessageError: The mode does not allow a name or a list of names.
 
     """
     if isinstance(choice, ToolChoice):
@@ -112,9 +114,10 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
 
 
 def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
-    """Returns the mode and the names of a choice limited to some tools, in agentkit's form or in OpenAI's.
+    """Reads the mode and the tool names from a tool choice that is limited to some tools.
 
-    Returns None for any other choice. Tools without a name, such as a provider's own tools, are omitted.
+    The choice has the key `names`, or has OpenAI's type `allowed_tools`. Returns None for any other choice. Tools
+    without a name are skipped, such as tools that the provider hosts.
     """
     if "names" in choice:
         names = choice["names"]
@@ -129,7 +132,7 @@ def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | 
 
 
 def _find_name(tool: object) -> object:
-    """Returns the name in OpenAI's reference to a tool, nested or flat. Returns None if there is no name."""
+    """Reads the tool name from a reference in OpenAI's format. Returns None if there is no name."""
     if not isinstance(tool, Mapping):
         return None
     reference = cast("Mapping[str, Any]", tool)
@@ -138,7 +141,7 @@ def _find_name(tool: object) -> object:
 
 
 def _limit_to(mode: str, names: Sequence[object]) -> ToolChoice:
-    """Returns a choice limited to some tools, without repeated names."""
+    """Returns a tool choice that is limited to some tools. Removes repeated names."""
     valid = [name for name in names if isinstance(name, str)]
     if not valid or len(valid) < len(names):
         reason = f"expected tool names (str), got {shorten_repr(list(names), 200)}"

@@ -1,4 +1,4 @@
-"""Declarations of tools in requests."""
+"""Writes the declarations of tools in requests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["declare_tool"]
 
 
 def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
-    """Returns the declaration of a tool: its name, its description if it has one, and a copy of its schema.
+    """Writes the declaration of a tool for a request, with a copy of the schema.
 
     Args:
-        tool: Tool of a request.
-        schema_key: Key of the schema in the API. None omits the schema.
+        tool: Tool of a request. An empty description is omitted.
+        schema_key: Key of the schema in the API's declarations. If None, the schema is omitted.
 
     """
     declaration: dict[str, Any] = {"name": tool.name}

@@ -1,4 +1,4 @@
-"""Descriptions of a function and of its parameters, parsed from its docstring."""
+"""Parses the descriptions of a function and of its parameters from the docstring of the function."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 _FIRST_PARAGRAPH = "-\n\n"
-"""The parser finds sections only after a first paragraph."""
+"""Text to insert before a docstring, because the parser finds sections only after a first paragraph."""
 
 _SECTION = re.compile(r"^[A-Z][\w ]*:[ \t]*$", re.MULTILINE)
 _LONE_SECTION = re.compile(r"(Args|Arguments|Parameters|Params):\n(?=\S)")
 
 
 def _indent_first_section(text: str) -> str:
-    """Returns the text with the section of its first line indented: `cleandoc` dedents all later lines."""
+    """Indents a section that starts on the first line, because `cleandoc` has removed its indentation."""
     title = _LONE_SECTION.match(text)
     return text if title is None else title[0] + indent(text[title.end() :], "    ")
 
 
 def _find_prose_after_sections(text: str) -> list[str]:
-    """Returns the unindented paragraphs after sections, which the parser omits."""
+    """Returns the unindented paragraphs after sections, because the parser omits them."""
     _, *sections = _SECTION.split(text)
     paragraphs = [part for section in sections for part in re.split(r"\n\s*\n", section.strip("\n"))]
     return [part for part in paragraphs if part and not part[0].isspace()]

@@ -1,4 +1,4 @@
-"""Execution of the function of a tool: validated arguments, and a `ToolResultBlock` even if the function fails."""
+"""Runs the function of a tool with validated arguments. A failure of the function becomes a tool result too."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from agentkit.tools.results import as_failure, as_refusal, as_result, find_leave
 __all__ = ["run_tool"]
 
 MAX_ITEMS = 100_000
-"""Maximum number of items of a generator: an endless generator would fill the memory."""
+"""Maximum number of items from a tool's generator, because an endless generator would fill the memory."""
 
 
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
-    """Runs a tool for a call: see `Tool.run`."""
+    """Runs the function of a tool for a tool call (see `Tool.run`)."""
     check_option("block", block, ToolUseBlock)
     refusal = _refusal_reason(name, function, block)
     if refusal or function is None:
@@ -60,9 +60,10 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
 
 
 async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
-    """Returns the value of a function that runs in a worker thread. A cancellation does not wait for the thread.
+    """Runs a function in a worker thread and returns its value. A cancellation does not wait for the thread.
 
-    Without a limiter the function waits for one of anyio's threads, which other tools may occupy for long.
+    Without a limiter, the function waits for one of anyio's threads. Other tools may occupy these threads for
+    long.
     """
     is_abandoned = threading.Event()
     try:
@@ -77,13 +78,14 @@ async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | Non
 
 
 def _is_interruption(error: BaseException) -> bool:
-    """Returns True if an error is about the task and not about the tool: a cancellation or a keyboard interrupt.
+    """Returns True if an error is a keyboard interrupt, or a cancellation of the current task.
 
-    On asyncio a tool may await another task or future that was canceled: that is an error like any other.
+    On asyncio, a tool that awaits another canceled task raises a cancellation error too. If the current task is
+    not being canceled, such an error is an ordinary failure of the tool.
     """
     try:
         canceled = anyio.get_cancelled_exc_class()
-    except Exception:  # no event loop runs: the coroutine is being closed
+    except Exception:  # no event loop runs, because the coroutine is being closed
         return True
     leaves = [*find_leaves(error)]
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
@@ -92,7 +94,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
-    """Returns the reason why a call cannot be run, for the model; an empty string if the call can be run."""
+    """Returns a text for the model with the reason why a tool call cannot run, or "" if it can run."""
     if block.name != name:
         return f"This call is for the tool {block.name!r}, not for {name!r}."
     if function is None:
@@ -104,7 +106,10 @@ def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Value or exception of a function in a worker thread, which cannot raise StopIteration itself."""
+    """Value or exception of a function that ran in a worker thread.
+
+    The exception is stored, because a worker thread cannot raise StopIteration.
+    """
 
     value: Any = None
     error: BaseException | None = None
@@ -119,7 +124,7 @@ def _run_to_outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _
 
 
 def _collect(generator: Generator[Any, Any, Any], is_abandoned: threading.Event) -> list[Any]:
-    """Returns the items of a generator. Stops if the call is abandoned."""
+    """Returns the items of a generator. Closes the generator if the tool call was canceled."""
     items: list[Any] = []
     for item in generator:
         items.append(item)
@@ -152,7 +157,7 @@ _Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _argument_check(function: Callable[..., Any]) -> _Check:
-    """Returns the cached check of a function's arguments."""
+    """Returns the function that validates the arguments of a tool's function. The result is cached."""
     try:
         return _cached_check(function)
     except TypeError:  # the function is not hashable
@@ -160,9 +165,10 @@ def _argument_check(function: Callable[..., Any]) -> _Check:
 
 
 def _build_check(function: Callable[..., Any]) -> _Check:
-    """Returns a function that validates and converts arguments by the parameter types of another function.
+    """Returns a check that validates and converts arguments according to the parameter types of `function`.
 
-    The check does not call the other function: its own errors are not errors of its arguments.
+    The check does not call `function`, so that a ValidationError inside `function` does not look like invalid
+    arguments.
     """
     inner = function.func if isinstance(function, partial) else function
     if hasattr(inner, "cache_info"):
@@ -182,7 +188,7 @@ _cached_check = lru_cache(512)(_build_check)
 
 
 def _describe_faults(name: str, error: ValidationError) -> str:
-    """Returns the faults of the arguments, one per line, without the help addresses of pydantic."""
+    """Describes the invalid arguments for the model, one per line, without pydantic's help URLs."""
     lines = [
         f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
         for details in error.errors(include_url=False, include_context=False, include_input=False)

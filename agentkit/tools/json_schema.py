@@ -1,4 +1,7 @@
-"""JSON schemas of tools and of structured output: checks, the closed form, and walks over subschemas."""
+"""Checks, closes and transforms the JSON schemas of tools and of structured output.
+
+In a closed schema, each object requires all its properties and allows no others.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +32,15 @@ __all__ = [
 
 @validated_dataclass
 class OutputSchema(Validated):
-    """Structured output: the JSON schema that the reply must match, with a name.
+    """JSON schema with a name that a reply must match (structured output).
 
     Attributes:
         schema: JSON schema of an object.
         name: Name of the schema.
         description: Description for the model.
-        strict: Strict flag, for APIs that have one for output. True closes the schema if its meaning stays the
-            same; any other schema is sent without the flag (see `Ledger.syntheses`). None sets the flag if the
-            schema is closed already.
+        strict: Strict flag, for APIs that have one for structured output. True closes the schema if this does not
+            change its meaning. Otherwise the schema is sent without the flag, and `Ledger.syntheses` has an entry.
+            None sets the flag only if the schema is closed already (see `closed`).
 
     Raises:
         MessageError: The schema is malformed.
@@ -54,7 +57,10 @@ class OutputSchema(Validated):
 
     @property
     def closed(self) -> bool:
-        """True if every object requires all its properties and allows no others, as strict modes demand."""
+        """True if each object in the schema requires all its properties and allows no others.
+
+        APIs require such a schema in strict mode.
+        """
         return _is_closed(self.schema)
 
 
@@ -62,12 +68,12 @@ OutputLike: TypeAlias = OutputSchema | type[Any] | Mapping[str, Any]
 
 
 def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
-    """Converts a `response_format` of a caller.
+    """Converts a `response_format` from the application to an `OutputSchema`.
 
     Args:
-        output: OutputSchema, pydantic model or other type that pydantic supports, or dict. The schema of a type is
-            closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's
-            `response_format`.
+        output: `OutputSchema`, type, or dict. pydantic derives the schema of a type, such as a pydantic model, and
+            this schema is then closed (see `OutputSchema.closed`). A dict is a JSON schema,
+            `{"name": …, "schema": …}`, or OpenAI's `response_format`.
 
     Raises:
         OptionError: The value is not a schema, or the root of the schema is not an object.
@@ -78,7 +84,8 @@ def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
     output = output if isinstance(output, OutputSchema) else _read_output(output)
     schema = _resolve_root(output.schema)
     if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
-        reason = f'the root type must be "object", got {shorten_repr(schema.get("type", "anyOf or oneOf"), 60)}'
+        actual = shorten_repr(schema["type"], 60) if "type" in schema else "a root with anyOf or oneOf"
+        reason = f'the root type must be "object", got {actual}'
         raise OptionError("response_format", reason, "Use an object with the value as a property.")
     schema = schema if "type" in schema else {"type": "object", **schema}
     return output if schema == output.schema else replace(output, schema=schema)
@@ -103,7 +110,7 @@ def _read_output(value: type[Any] | Mapping[str, Any]) -> OutputSchema:
 
 
 def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema whose root is not a reference: providers require the definition itself."""
+    """Replaces a reference at the root of a schema with its definition, because providers require this."""
     for holder in ("$defs", "definitions"):
         name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
         if name in schema.get(holder, {}):
@@ -112,7 +119,10 @@ def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the definition that a `$ref` names by a JSON pointer (RFC 6901). None for any other reference."""
+    """Returns the definition that a `$ref` points to with a JSON pointer (RFC 6901).
+
+    Returns None for any other reference.
+    """
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None
     definition: object = root
@@ -124,7 +134,7 @@ def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def has_type(schema: Mapping[str, Any], name: str) -> bool:
-    """Returns True if a schema names a type, alone or in a list of types."""
+    """Returns True if the `type` of a schema is the type `name`, or is a list that contains it."""
     types = schema.get("type")
     return types == name or (isinstance(types, list) and name in cast("list[Any]", types))
 
@@ -163,9 +173,9 @@ _NULLABLE = frozenset({"const", "default", "example"})
 
 
 def check_schema(schema: Any, place: str) -> bool:
-    """Returns True if a keyword is null. Such a keyword means nothing, and `map_schema` omits it.
+    """Checks the structure of a schema. Returns True if the schema has null keywords, which `map_schema` removes.
 
-    Only the shape is checked: each provider supports other keywords.
+    The names of the keywords are not checked, because each provider supports different keywords.
 
     Raises:
         MessageError: A keyword such as `properties` is not an object.
@@ -193,7 +203,7 @@ def check_schema(schema: Any, place: str) -> bool:
 
 
 def close_schema(schema: Any) -> Any:
-    """Returns a schema whose objects all require each of their properties and allow no others."""
+    """Closes a schema, so that each object requires all its properties and allows no others."""
     return map_schema(schema, _close_object)
 
 
@@ -205,7 +215,10 @@ def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Returns a copy of a schema without null keywords. `change` maps each subschema, innermost first."""
+    """Returns a copy of a schema without null keywords, in which `change` has replaced each subschema.
+
+    The innermost subschemas are replaced first.
+    """
     if isinstance(schema, list):
         return [map_schema(item, change) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Results of tool calls: the value or the exception of a function as a `ToolResultBlock`."""
+"""Converts the return value or the exception of a tool's function to a `ToolResultBlock`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ MAX_TRACEBACK_CHARACTERS = 20_000
 
 
 def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
-    """Converts the return value of a function: blocks, an MCP result, text, or any other value as JSON."""
+    """Converts the return value of a tool's function to the result of a tool call.
+
+    Blocks, MCP results and strings become the output of the result. Any other value becomes JSON text.
+    """
     if isinstance(value, ToolResultBlock):
         return replace(value, id=block.id, name=block.name)
     try:
@@ -56,12 +59,12 @@ def _write_output(
 
 
 def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
-    """Returns a block, or an item of an MCP result as a block. Returns None for any other value."""
+    """Returns a block unchanged, and converts an item of an MCP result. Returns None for any other value."""
     return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
 
 
 def _write_text(block: ToolUseBlock, value: object) -> str:
-    """Returns a string unchanged and any other value as JSON text. Lone surrogates are replaced."""
+    """Writes a value as JSON text, but returns a string without quotes. Lone surrogates are replaced."""
     place = f"tool {block.name!r}: its result"
     return as_text(value, place) if isinstance(value, str) else _write_json(value, place)
 
@@ -79,7 +82,7 @@ def _write_json(value: object, place: str) -> str:
 
 
 def _clean_texts(value: object, place: str) -> object:
-    """Returns the value with texts that UTF-8 can encode. Keys are content: `place` names the whole result."""
+    """Replaces lone surrogates in the texts and keys of a value, because UTF-8 cannot encode surrogates."""
     if isinstance(value, str):
         return as_text(value, place)
     if isinstance(value, Mapping):
@@ -92,7 +95,7 @@ def _clean_texts(value: object, place: str) -> object:
 
 
 def _contains_block(value: object) -> bool:
-    """Returns True if a value contains a message or a block, at any depth: these are never sent as JSON."""
+    """Returns True if a value contains a message or a block at any depth, because neither is sent as JSON."""
     if isinstance(value, Mapping):
         return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
     if isinstance(value, list | tuple | set | frozenset):
@@ -101,19 +104,22 @@ def _contains_block(value: object) -> bool:
 
 
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
-    """Returns the result of a call whose function raised. Its metadata (sent to no provider) has the traceback."""
+    """Returns the result for a tool call whose function raised an error.
+
+    The traceback is in the metadata of the result, which are not sent to any provider.
+    """
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
     return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
-    """Returns the result of a call that cannot be run, or whose result cannot be sent."""
+    """Returns the result for a tool call that cannot run, or whose value cannot be sent."""
     return ToolResultBlock(block.id, block.name, as_text(shorten(reason, MAX_ERROR_CHARACTERS)), is_error=True)
 
 
 def _describe_error(error: BaseException) -> str:
-    """Returns the class and the text of an error, and for a group those of its errors too."""
+    """Returns the class and the text of an error, and of each error inside an exception group."""
     lines = [_sentence(error)]
     if isinstance(error, BaseExceptionGroup):
         lines += [
@@ -134,7 +140,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def find_leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yields the errors of a group, at any depth. An error that is not a group is its own leaf."""
+    """Yields the errors in an exception group at any depth. Yields the error itself if it is not a group."""
     pending = [error]
     while pending:
         last = pending.pop()

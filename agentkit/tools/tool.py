@@ -30,11 +30,13 @@ class Tool(Validated):
     Attributes:
         name: Name of the tool.
         description: Description for the model.
-        parameters: JSON schema of the arguments, which are an object. `"type": "object"` is optional.
-        strict: True requests strict mode: the provider forces arguments to match the schema. agentkit closes a
-            schema that requires all its properties. Any other open schema is sent without the flag, also to a
-            provider without strict mode; `ledger.syntheses` then has an entry. None sends no flag.
-        function: Function that runs the tool. None if the application runs it.
+        parameters: JSON schema of the arguments. The root is an object; the keyword `"type": "object"` is
+        optional.
+        strict: True requests strict mode, in which the provider forces the arguments to match the schema. If the
+            schema requires all its properties, agentkit forbids other properties, as strict mode demands. Any
+            other open schema is sent without the flag. A provider without strict mode gets no flag either. In both
+            cases `ledger.syntheses` has an entry. None sends no flag.
+        function: Function that runs the tool. None if the application runs the tool itself.
 
     Raises:
         MessageError: The name is empty, or the schema is malformed or not a schema of an object.
@@ -59,21 +61,22 @@ class Tool(Validated):
 
     @property
     def takes_arguments(self) -> bool:
-        """True if the schema has properties, or a reference or combination that may have some."""
+        """True if the schema has properties, a reference, or a combination of schemas that may have properties."""
         return any(self.parameters.get(key) for key in ("properties", "$ref", "anyOf", "allOf", "oneOf"))
 
     async def run(self, block: ToolUseBlock) -> ToolResultBlock:
-        """Runs the tool for a call. Raises no exception other than a cancellation or a keyboard interrupt.
+        """Runs the tool for a tool call. A failure of the tool becomes a result, not an exception.
 
-        The arguments are validated and converted according to the types of the function. A synchronous function
-        runs in a worker thread with the context variables of the task; a cancellation does not wait for it.
+        The arguments are validated and converted according to the parameter types of the function. A synchronous
+        function runs in a worker thread with the context variables of the task. A cancellation does not wait for
+        the thread. Only a cancellation or a keyboard interrupt is raised.
 
-        Text, text and media blocks, and lists of them become the output unchanged. Any other value becomes JSON
-        text. Any failure becomes a result with `is_error`: invalid or truncated arguments, an exception of the
-        function, a call of another tool, or a tool without a function.
+        A string, a text block, a media block, or a list of such values becomes the output unchanged. Any other
+        value becomes JSON text. Any failure becomes a result with `is_error`: invalid or truncated arguments, an
+        exception of the function, a call of another tool, or a tool without a function.
 
         Args:
-            block: Tool call of a reply. `run_tool_call` selects the tool of a call among several tools.
+            block: Tool call of a reply. To select the tool among several tools by its name, use `run_tool_call`.
 
         """
         from agentkit.tools.execution import run_tool
@@ -89,19 +92,19 @@ class Tool(Validated):
         *,
         parse_docstring: bool = False,
     ) -> Tool:
-        """Returns a tool for a typed function. pydantic derives the JSON schema from the parameter types.
+        """Creates a tool from a typed function. pydantic derives the JSON schema from the parameter types.
 
         Args:
-            function: Function to run. Annotate parameters with types that JSON can express. For a description, use
-                `Annotated[int, Field(description=…)]`.
-            name: Name of the tool. None uses the name of the function.
-            description: Description of the tool. None uses the docstring.
-            parse_docstring: True takes missing parameter descriptions from the sections of a Google, NumPy or reST
-                docstring. The description of the tool is then the docstring without its sections. Requires the
-                extra `tools`.
+            function: Function to run. Annotate its parameters with types that JSON can express. To describe a
+                parameter, use `Annotated[int, Field(description=…)]`.
+            name: Name of the tool. If None, the name of the function is used.
+            description: Description of the tool. If None, the docstring of the function is used.
+            parse_docstring: True reads the descriptions of parameters from the sections of a Google, NumPy or reST
+                docstring. A description in `Annotated` takes precedence. The description of the tool is then the
+                docstring without its sections. Requires the extra `tools`.
 
         Raises:
-            MessageError: A parameter cannot be passed by keyword, or no JSON schema describes its type.
+            MessageError: A parameter cannot be passed by keyword, or its type has no JSON schema.
             MissingExtraError: `parse_docstring` is True and the extra `tools` is not installed.
 
         """
@@ -121,7 +124,7 @@ class Tool(Validated):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
-        """Returns a tool for a dict in the form of agentkit, OpenAI (nested or flat), Anthropic, MCP or Gemini.
+        """Creates a tool from a dict in the format of agentkit, OpenAI (nested or flat), Anthropic, MCP or Gemini.
 
         Args:
             data: Definition of the tool.
@@ -149,12 +152,12 @@ class Tool(Validated):
 
 
 def _adapt(function: Callable[..., Any], place: str) -> TypeAdapter[Any]:
-    """Returns pydantic's adapter of a function. Raises MessageError if no JSON schema describes its parameters."""
+    """Returns pydantic's adapter for a function. Raises MessageError if a parameter has no JSON schema."""
     try:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in _UNNAMED:
-                reason = f"parameter {parameter} cannot be passed by keyword"
-                raise MessageError(place, reason, "Use parameters with names.")
+                reason = f"parameter {str(parameter)!r} cannot be passed by keyword"
+                raise MessageError(place, reason, "Use only parameters that can be passed by keyword.")
         adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
         adapter.json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
@@ -166,13 +169,16 @@ def _adapt(function: Callable[..., Any], place: str) -> TypeAdapter[Any]:
 
 
 def _function_name(function: Callable[..., Any]) -> str:
-    """Returns the name of a function, or of the class of an object. A `partial` has no name."""
+    """Returns the name of a function, or the class name of a callable object. Returns "" for a `partial`."""
     default = "" if type(function) is partial else type(function).__name__
     return str(getattr(function, "__name__", default))
 
 
 def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the callable that has the signature: the `__call__` of an object, or the function inside a cache."""
+    """Returns the callable whose signature describes the parameters of a tool.
+
+    This is the `__call__` of a callable object, or the function inside a `functools` cache.
+    """
     target: Any = function
     if hasattr(target, "cache_info") and hasattr(target, "__wrapped__"):
         return cast("Callable[..., Any]", target.__wrapped__)
@@ -182,16 +188,16 @@ def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _docstring(function: Callable[..., Any]) -> str:
-    """Returns the docstring of a function, of the function in a `partial`, or of the class of an object."""
+    """Returns the docstring of a function, of the function inside a `partial`, or of a callable object's class."""
     while isinstance(function, partial):
         function = cast("partial[Any]", function).func
     return inspect.getdoc(function) or ""
 
 
 def _describe_parameters(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
-    """Adds the descriptions of parameters to their schemas. Returns the description of the tool.
+    """Adds parameter descriptions from docstrings to the schemas. Returns the description of the tool.
 
-    A callable object may describe its parameters at its class or at `__call__`.
+    Two docstrings are read, because a callable object may describe its parameters in its class or in `__call__`.
     """
     description, parameters = split_docstring(docstring)
     for name, text in {**split_docstring(method_docstring)[1], **parameters}.items():
@@ -211,7 +217,7 @@ ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
 
 
 def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
-    """Converts tools, typed functions and dicts to tools.
+    """Converts typed functions and dicts to `Tool` values, and checks that the names are unique.
 
     Raises:
         MessageError: `tools` is not a list, an item is not a tool, or two tools have the same name.
@@ -240,5 +246,5 @@ def _as_tool(tool: object, place: str) -> Tool:
 
 
 def rename_tool(tool: Tool, name: str) -> Tool:
-    """Returns the tool with another name."""
+    """Returns a copy of a tool with another name."""
     return tool if tool.name == name else replace(tool, name=name)

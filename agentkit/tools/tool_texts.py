@@ -1,4 +1,4 @@
-"""Tool calls and results as text, and results for APIs without an error field."""
+"""Writes tool calls and tool results as text, and marks failed results for APIs without an error field."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ __all__ = [
 _Part = TypeVar("_Part")
 
 CALL_TEXT = "(calls {name} with {arguments})"
-"""Tool call as text: in a history frame, and in an assistant turn of a target without a tool role."""
+"""Text of another agent's tool call, or of any tool call in a request to a target without a tool role."""
 
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
-"""Tool result as text: in a history frame, and in a user turn of a target without a tool role."""
+"""Text of another agent's failed tool result, or of any failed tool result for a target without a tool role."""
 
 ERROR_MARK: Final = "[error]"
-"""Start of a failed result, for an API without an error field."""
+"""Text at the start of a failed tool result, for APIs without an error field."""
 
 
 def call_text(call: ToolUseBlock) -> str:
-    """Returns a tool call as text: its name and arguments."""
+    """Writes a tool call as text with its name and arguments."""
     return CALL_TEXT.format(name=call.name, arguments=call.arguments)
 
 
 def result_text(result: ToolResultBlock, name: str) -> str:
-    """Returns a tool result as text, with the name of its tool and without media."""
+    """Writes a tool result as text with the name of its tool. Media are omitted."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)
 
 
 def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part]) -> str | list[_Part]:
-    """Returns the output of a result for an API without an error field. A failed result begins with `ERROR_MARK`.
+    """Writes the output of a tool result for an API without an error field.
+
+    The output of a failed result begins with `ERROR_MARK`.
 
     Args:
-        result: Result of a tool.
-        write_block: Function that writes a block of the output as a native part.
+        result: Result of a tool call.
+        write_block: Function that converts a block of the output to a part in the API's format.
 
     Returns:
         Text if the output has only text, else a list of parts.
@@ -63,7 +65,7 @@ def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part])
 
 
 def split_error_mark(text: str) -> tuple[str, bool]:
-    """Returns the text of a result without `ERROR_MARK`, and True if the text had the mark."""
+    """Removes `ERROR_MARK` from the text of a tool result. Also returns True if the text had the mark."""
     mark, separator, message = text.partition(" ")
     if mark != ERROR_MARK or bool(separator) != bool(message):
         return text, False
