@@ -1,4 +1,4 @@
-"""Audio of a spoken reply, assembled from the pieces of a stream."""
+"""Audio of spoken replies, which arrives complete or in pieces of a stream."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from agentkit.provider_kit import AudioBlock, Base64Source, as_object, as_text, 
 __all__ = ["AudioBuffer", "get_audio_id"]
 
 _MEDIA_TYPES = {
-    # By format (openai-python: ChatCompletionAudioParam.format). pcm16 has no header and no standard media type.
+    # Media types by audio format (openai-python: ChatCompletionAudioParam.format). pcm16 data have no header and
+    # no standard media type.
     "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "aac": "audio/aac", "opus": "audio/ogg",
     "pcm16": "audio/pcm",
 }  # fmt: skip
 
 _SIGNATURES = {
-    # By the beginning of the base64 text: RIFF, ID3, a frame of MPEG audio, fLaC, OggS.
+    # Media types by the beginning of the base64 text, which encodes RIFF, ID3, an MPEG audio frame, fLaC or OggS.
     "UklGR": "audio/wav", "SUQz": "audio/mpeg", "//": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg",
 }  # fmt: skip
 
 
 class AudioBuffer:
-    """Buffer for the `audio` object of a reply, complete or in pieces.
+    """Buffer for the `audio` object of a reply, which arrives complete or in pieces.
 
     The object has base64 data, a transcript, an id, and the time at which the id expires.
     """
@@ -33,7 +34,7 @@ class AudioBuffer:
         self._fields: dict[str, Any] = {}
 
     def add(self, piece: dict[str, Any]) -> None:
-        """Adds a piece, or the complete object."""
+        """Adds the complete `audio` object, or a piece of it."""
         self._data.append(as_text(piece.get("data")).strip())
         self._transcript.append(as_text(piece.get("transcript")))
         if id := as_text(piece.get("id")):
@@ -43,33 +44,33 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece, which has the time of expiry (openai-python: ChoiceDeltaAudio)."""
+        """True after the last piece. Only that piece has the time of expiry (openai-python: ChoiceDeltaAudio)."""
         return "expires_at" in self._fields
 
     @property
     def transcript(self) -> str:
-        """Transcript so far."""
+        """Transcript that has arrived so far."""
         return "".join(self._transcript)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata of the audio block: transcript, id and time of expiry, as far as they arrived."""
+        """Metadata for the audio block, with the transcript, the id and the time of expiry that have arrived."""
         return {**({"transcript": self.transcript} if self.transcript else {}), **self._fields}
 
     @property
     def state(self) -> dict[str, Any]:
-        """Opaque state of the audio block, as arguments of OpaqueState.
+        """Opaque state for the audio block, as keyword arguments of `OpaqueState`.
 
-        OpenAI accepts the id instead of the audio. Other APIs get the transcript.
+        OpenAI accepts the id in place of the audio data. Other APIs get the transcript.
         """
         audio = {name: value for name, value in self.metadata.items() if name != "expires_at"}
         return {"fields": {"audio": audio}} if audio else {}
 
     def create_block(self, format: object) -> AudioBlock | None:
-        """Returns the audio block, or None if no data arrived.
+        """Creates the audio block. Returns None if no audio data arrived.
 
         Args:
-            format: Audio format that the request asks for. For None, the data shows the format.
+            format: Audio format that the request asks for. With None, the format is recognized from the data.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(
@@ -82,12 +83,12 @@ class AudioBuffer:
 
 
 def get_audio_id(block: AudioBlock) -> str:
-    """Returns the id that OpenAI accepts instead of the audio, or an empty string for other audio."""
+    """Returns the id that OpenAI accepts in place of the audio data, or an empty string if there is none."""
     return as_text(as_object(get_state_fields(block.state).get("audio")).get("id"))
 
 
 def _join_base64(pieces: list[str]) -> str:
-    """Joins pieces of base64 text. The pieces are cut from a single text, or encoded separately."""
+    """Joins pieces of base64 text, which are parts of one encoded text or were encoded separately."""
     text = "".join(pieces)
     if "=" not in text.rstrip("="):
         return text

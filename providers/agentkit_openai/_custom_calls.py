@@ -1,4 +1,7 @@
-"""Calls of custom tools. Their input is text, which becomes the only argument of a `ToolUseBlock`."""
+"""Calls of OpenAI's custom tools, which get text instead of JSON arguments.
+
+In a `ToolUseBlock`, the text is the only argument.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,19 @@ from agentkit.provider_kit import ToolUseBlock, get_state_fields
 __all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
 
 CUSTOM_CALL: dict[str, Any] = {"type": "custom"}
-"""State fields of a call of a custom tool. Other targets write it as a call of a function."""
+"""Fields of the opaque state that mark a call of a custom tool.
+
+Targets without custom tools write a function call instead.
+"""
 
 
 def custom_input(text: str) -> dict[str, Any]:
-    """Returns the arguments for the input of a custom tool."""
+    """Returns the arguments of a `ToolUseBlock` for the input text of a custom tool."""
     return {"input": text}
 
 
 def custom_text(block: ToolUseBlock) -> str | None:
-    """Returns the input of a custom tool, or None for a call of a function."""
+    """Returns the input text of a custom tool call, or None if the block is a function call."""
     text = block.input.get("input")
     is_custom = get_state_fields(block.state).get("type") == "custom"
     if is_custom and len(block.input) == 1 and isinstance(text, str):

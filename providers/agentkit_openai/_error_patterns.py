@@ -1,8 +1,8 @@
-"""Error patterns of servers with OpenAI's APIs.
+"""Regular expressions that classify errors of servers with OpenAI's APIs.
 
-All compatible servers share one table: the `base_url` of a client may lead to any of them, and gateways (LiteLLM,
-OpenRouter) pass on the errors of other vendors. The table contains texts of the servers' documents, sources and
-recorded errors. No server guarantees them.
+All compatible servers share these patterns, because the `base_url` of a client may lead to any server. Gateways
+such as LiteLLM and OpenRouter also pass on the errors of other vendors. The patterns match texts from documents,
+source code and recorded errors. No server guarantees its error texts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SERVERS = ErrorPatterns(
     ),
     context_sizes=(
         r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",  # Mistral
-        # vLLM; the last is that of versions before 0.5
+        # vLLM; the third pattern is for versions before 0.5
         r"passed (?P<count>\d+) input tokens.*?maximum input length of (?P<limit>\d+) tokens",
         r"\(length (?P<count>\d+)\) is longer than the maximum model length of (?P<limit>\d+)",
         r"total length (?P<count>\d+)\) is too long [^()]*\(context length (?P<limit>\d+)\)",
@@ -65,7 +65,7 @@ _SERVERS = ErrorPatterns(
         # text-generation-inference
         r"`max_new_tokens` must be <= (?P<limit>\d+)\. Given: (?P<count>\d+) `inputs` tokens and (?P<reply>\d+)",
     ),
-    # chat templates: llama.cpp and vLLM pass their texts on, with status 400 or 500
+    # errors of chat templates, which llama.cpp and vLLM pass on with status 400 or 500
     template_text=(
         r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
@@ -73,7 +73,7 @@ _SERVERS = ErrorPatterns(
 )
 
 _GATEWAYS = ErrorPatterns(
-    # Anthropic, Google
+    # texts of Anthropic and Google
     context_length_text=r"(input|prompt) is too long|exceeds? the maximum number of tokens|input token count",
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
@@ -100,4 +100,4 @@ _DASHSCOPE = ErrorPatterns(
 )
 
 CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS | _DASHSCOPE
-"""Error patterns of OpenAI's APIs and of the servers that are compatible with them."""
+"""Error patterns for OpenAI's APIs and for compatible servers."""

@@ -1,4 +1,4 @@
-"""Entries and content parts of logs of OpenAI's APIs, read as blocks."""
+"""Readers of entries and content parts in logs of OpenAI's APIs."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ __all__ = [
 
 
 class LogSource(NamedTuple):
-    """Source of a log.
+    """API and vendor that a log comes from.
 
     Attributes:
-        wire: Wire format that accepts opaque parts of the log.
-        issuer: System that accepts opaque state of the log.
-        reasoning_parts: True if content parts of the type `thinking` are reasoning.
+        wire: Wire format of the log. Only targets with this wire format accept its opaque blocks.
+        issuer: System that produced the opaque state in the log, and that accepts the state in later requests.
+        reasoning_parts: True if the vendor sends reasoning in content parts of the type `thinking`.
     """
 
     wire: str
@@ -64,12 +64,12 @@ def read_entries(
 
     Args:
         log: List of entries, a request that contains the list, a single entry, or the JSON text of any of these.
-        name: Key of the list in a request.
-        entry_keys: Keys that show an entry. At least one entry must have at least one of them.
-        other_names: Further keys of a request that may contain messages.
+        name: Key of the list of entries in a request, such as `messages`.
+        entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
+        other_names: Other request keys from which the loader reads messages.
 
     Raises:
-        MessageError: The value is not a log, or a request has messages under another key.
+        MessageError: `log` is not a log, or a request has messages under a key that the loader does not read.
     """
     value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
     request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -91,7 +91,10 @@ def read_entries(
 
 
 def as_content(blocks: list[Block]) -> str | list[Block]:
-    """Returns blocks as the content of a message. A single text without state and metadata becomes a string."""
+    """Returns blocks as the content of a message.
+
+    A single text without opaque state and metadata becomes a string, the shortest form of the same content.
+    """
     if not blocks:
         return ""
     block = blocks[0]
@@ -101,7 +104,11 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
 
 
 def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
-    """Returns the blocks of a message. The annotations become the `citations` of the last text, as in replies."""
+    """Adds the annotations of a message to the metadata of its last text, under the key `citations`.
+
+    Without annotations or text, the blocks are returned unchanged. Reply parsers store citations under the same
+    key.
+    """
     citations = as_list(annotations)
     index = next((index for index in reversed(range(len(blocks))) if isinstance(blocks[index], TextBlock)), None)
     if not citations or index is None:
@@ -111,7 +118,7 @@ def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
 
 
 def read_output(content: object, source: LogSource, place: str) -> str | list[Any]:
-    """Returns the output of a tool result: a string for a single text, otherwise the blocks."""
+    """Reads native content as the output of a tool result. A single text becomes a string."""
     blocks = read_content(content, source, place)
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
@@ -119,7 +126,7 @@ def read_output(content: object, source: LogSource, place: str) -> str | list[An
 
 
 def read_content(content: object, source: LogSource, place: str) -> list[Block]:
-    """Returns the blocks of a native content: a string, a list of parts, or None."""
+    """Reads native content as blocks. Native content is a string, a list of content parts, or None."""
     if isinstance(content, str):
         return [TextBlock(as_text(content))] if content else []
     if content is None:
@@ -131,7 +138,7 @@ def read_content(content: object, source: LogSource, place: str) -> list[Block]:
 
 
 def _read_part(part: object, source: LogSource, place: str) -> Block:
-    """Returns the block for a content part. A part of an unknown type becomes an OpaqueBlock."""
+    """Reads a content part as a block. A part of an unknown type becomes an `OpaqueBlock`."""
     if isinstance(part, str):
         return TextBlock(as_text(part))
     if not isinstance(part, dict):
@@ -156,33 +163,38 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part that change what the model sees.
+    """Returns the keys of a media part that affect what the model sees and that media blocks have no field for.
 
-    Examples are `detail`, `fps` and `min_pixels` (model-studio).
+    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio).
     """
     keys = {key: value for key, value in part.items() if key not in _KEYS_READ and value is not None}
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # a required key, whose default is "auto"
+        del keys["detail"]  # the API requires the key, and "auto" is the default value
     return cast("dict[str, Any]", make_json_safe(keys))
 
 
 def _get_file_name(block: MediaBlock) -> dict[str, str]:
-    """Returns the file name of a document if the formatter would not choose the same name for its title."""
+    """Returns the file name of a document as a state field.
+
+    The dict is empty if the formatter would derive the same name from the title of the document.
+    """
     title = block.title if isinstance(block, DocumentBlock) else None
     return {"filename": title} if title and choose_file_name(block) != title else {}
 
 
 def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
-    """Returns the block for a value that cannot be read."""
+    """Creates the `InvalidBlock` for a log value that cannot be read."""
     return InvalidBlock(make_json_safe(value), reason, place)
 
 
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
-    """Returns the block for a content part, or None if the type is unknown or a media part has no data.
+    """Creates the block for a content part. Returns None if the type is unknown or a media part has no data.
 
-    openai-python: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM's docs: media by URL.
+    Sources: ChatCompletionContentPartParam and ResponseInputContentParam of openai-python, and vLLM's docs for
+        media
+    by URL.
 
     Raises:
         MessageError: The part has invalid values.
@@ -225,7 +237,7 @@ def _create_text(part: dict[str, Any]) -> TextBlock:
 
 
 def _parse_url(value: object) -> Source | None:
-    """Returns the source for a URL, which is in an object in Chat Completions, and a string in Responses."""
+    """Reads a media URL. Chat Completions puts the URL into an object, and Responses sends a string."""
     return source_from_url(as_object(value).get("url") or value)
 
 
@@ -233,7 +245,10 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
-    """Returns the block for base64 text, or for DashScope's URLs and data URLs, which may have no media type."""
+    """Creates an audio block from base64 text, a URL or a data URL. Returns None if there is no audio.
+
+    DashScope sends URLs, and data URLs without a media type.
+    """
     data, format = as_text(audio.get("data")), as_text(audio.get("format")) or "wav"
     media_type = _AUDIO_TYPES.get(format, f"audio/{format}")
     if data.startswith("data:;base64,"):

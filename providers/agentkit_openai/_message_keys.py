@@ -1,6 +1,7 @@
-"""Keys of native messages that blocks do not represent.
+"""Keys of native messages that no block or message field represents.
 
-A log's keys are stored in the opaque state of a block, and are sent back to the API that they came from.
+The log loader stores these keys in the opaque state of a block. The formatter sends them back, but only to the API
+that the log came from.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from agentkit.provider_kit import (
 __all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_attached_keys", "get_extra_keys", "get_last_keys"]
 
 KEY_PREFIX = "message."
-"""Prefix of the keys in the state fields of a block. Fields without it belong to the content part."""
+"""Prefix that marks a field of a block's opaque state as a key of the message.
+
+A field without this prefix is a key of the content part.
+"""
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
-"""Pattern for all attached keys, for `passthrough_keys` of capabilities."""
+"""Pattern for all state fields with `KEY_PREFIX`, used in `passthrough_keys` of capabilities."""
 
 _KEYS_READ = frozenset(
     # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK parses `content` into `parsed`.
@@ -36,11 +40,11 @@ _KEYS_READ = frozenset(
 
 
 def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> dict[str, Any]:
-    """Returns the keys of a native message that are not null and that the loader does not read.
+    """Returns the keys of a native message that the log loader does not read, except keys whose value is null.
 
     Args:
         message: Native message.
-        keys_read: Keys that the loader reads besides the standard ones.
+        keys_read: Keys that the loader reads in addition to the standard keys.
     """
     return {
         key: value
@@ -52,16 +56,19 @@ def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> di
 def attach_keys(
     blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str, unprefixed: Collection[str] = ()
 ) -> list[Any] | None:
-    """Attaches keys of a message to its last text, or without a text to its last tool call or media block.
+    """Stores keys of a message in the opaque state of one of its blocks.
+
+    The keys are stored in the last text. If there is no text, they are stored in the last tool call or media
+    block.
 
     Args:
         blocks: Blocks of the message.
-        keys: Keys to attach, with their values.
-        issuer: System that accepts the keys.
-        unprefixed: Keys that other APIs of the vendor also accept. A text gets them without the prefix.
+        keys: Keys of the message, with their values.
+        issuer: System that accepts the keys in later requests.
+        unprefixed: Keys that other APIs of the vendor also accept. A text stores such keys without `KEY_PREFIX`.
 
     Returns:
-        The blocks with the keys, or None if no block can have them.
+        The blocks with the stored keys, or None if no block can store the keys.
     """
     texts = [index for index, block in enumerate(blocks) if isinstance(block, TextBlock)]
     others = [index for index, block in enumerate(blocks) if isinstance(block, ToolUseBlock | MediaBlock)]
@@ -76,7 +83,7 @@ def attach_keys(
 
 
 def get_attached_keys(blocks: Iterable[object]) -> dict[str, Any]:
-    """Returns the keys that are attached to the blocks of a message, without their prefix."""
+    """Returns the message keys that blocks store in their opaque state, without `KEY_PREFIX`."""
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)
         for block in blocks
@@ -86,7 +93,12 @@ def get_attached_keys(blocks: Iterable[object]) -> dict[str, Any]:
 
 
 def get_last_keys(blocks: Iterable[object], names: Collection[str]) -> dict[str, Any]:
-    """Returns those attached keys that only the last message may have. They ask the model to continue its text."""
+    """Returns the stored keys that ask the model to continue the last message.
+
+    Args:
+        blocks: Blocks of the last message.
+        names: Names of the keys that only the last message may have.
+    """
     return {key: copy_json(value) for block in blocks for key, value in _get_fields(block).items() if key in names}
 
 

@@ -1,4 +1,4 @@
-"""`MessageReader`: the messages and deltas of Chat Completions, read into a `ReplyBuilder`."""
+"""Reader that adds the content of Chat Completions messages and stream deltas to a `ReplyBuilder`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from agentkit_openai.compatible import OpenAICompatible
 
 __all__ = ["MessageReader"]
 
-# The keys order the blocks of the message, in whatever order their pieces arrive. Texts and images of the content
-# have the keys (1, 0), (1, 1) and so on. Tool calls have keys that begin with 5.
+# Keys determine the order of the blocks in a message, because their pieces may arrive in any order. Texts and
+# images in the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
 _THINKING: BlockKey = (0,)
 _CONTENT = 1
 _REFUSAL: BlockKey = (2,)
@@ -34,14 +34,15 @@ _LEGACY_CALL: BlockKey = (6,)
 
 
 class MessageReader:
-    """Reader of the message of one reply, complete or in deltas.
+    """Reader for the message of one reply, which arrives complete or in deltas.
 
-    Content, reasoning, refusal and audio are one block each, unless images divide the content. Annotations become
-    the `citations` of the text. Some values are final only at the end of the reply: `settle` writes them.
+    Content, reasoning, refusal and audio become one block each. Images in the content separate its text into
+    several blocks. Annotations become `citations` in the metadata of the text. `settle` writes the values that are
+    final only at the end of the reply.
 
     Args:
-        reply: Builder of the reply.
-        vendor: Row of the vendor.
+        reply: Builder to which the reader adds blocks.
+        vendor: Description of the vendor.
         audio_format: Audio format that the request asks for. None if the request is unknown.
     """
 
@@ -52,27 +53,27 @@ class MessageReader:
         self._calls = ToolCallIndex(reply, _CALLS)
         self._custom_calls: set[BlockKey] = set()
         self._audio = AudioBuffer()
-        self._has_late_audio = False  # True if a piece arrived after the audio block was created
+        self._has_late_audio = False  # True if audio data arrived after the audio block was created
         self._details = ReasoningDetails()
-        self._text: BlockKey = (_CONTENT, 0)  # the text block that further text belongs to
+        self._text: BlockKey = (_CONTENT, 0)  # key of the block to which new text is added
         self._citations: list[Any] = []
 
     @property
     def has_refusal(self) -> bool:
-        """True if the model refuses."""
+        """True if the reply contains a refusal."""
         return self.reply.has_block(_REFUSAL)
 
     @property
     def has_complete_audio(self) -> bool:
-        """True after the last piece of the audio. Some servers send no finish reason after it."""
+        """True after the last piece of the audio. Some servers then send no finish reason."""
         return self._audio.is_complete
 
     def read(self, message: dict[str, Any], is_complete: bool = False) -> None:
-        """Reads a message or a delta.
+        """Reads a complete message or a stream delta.
 
         Args:
             message: Native message (openai-python: ChatCompletionMessage, ChoiceDelta).
-            is_complete: True for a complete message, in which each entry of `tool_calls` is a tool call.
+            is_complete: True for a complete message. Each entry of `tool_calls` is then a separate tool call.
         """
         for field in self._vendor.reasoning_fields:
             thinking = message.get(field)
@@ -106,7 +107,7 @@ class MessageReader:
         if isinstance(content, str):
             self.reply.add_text(self._text, content)
             return
-        for part in as_list(content):  # some servers send content parts, as in requests
+        for part in as_list(content):  # some servers send a list of content parts instead of a string
             if isinstance(part, str):
                 self._read_content(part)
             elif isinstance(part, dict):
@@ -148,7 +149,10 @@ class MessageReader:
                 self._read_entry(entry, used, is_complete)
 
     def _continue_call(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
-        """Reads the most common entry: argument text without an id and a name. Returns False for other entries."""
+        """Reads a fragment of tool arguments without an id and a name. Returns False for any other entry.
+
+        Such fragments are the most common entries of a stream.
+        """
         if entry.get("id") or function.get("name"):
             return False
         key, piece = self._calls.get_latest(entry.get("index")), function.get("arguments")
@@ -174,14 +178,18 @@ class MessageReader:
     def _add_call(self, key: BlockKey, id: object, name: object, arguments: object) -> None:
         if isinstance(arguments, str):
             self.reply.add_tool_call(key, id, name, arguments)
-        elif arguments and isinstance(arguments, dict):  # some servers send an object instead of its text
+        elif arguments and isinstance(arguments, dict):  # some servers send an object instead of JSON text
             self.reply.add_tool_call(key, id, name)
             self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
         else:
             self.reply.add_tool_call(key, id, name)
 
     def mark_truncated(self) -> None:
-        """Marks the last tool call of a truncated reply as incomplete, if its text does not show it."""
+        """Marks the last tool call of a truncated reply as incomplete.
+
+        A function call with arguments gets no mark, because invalid JSON already shows that the arguments are cut
+        off.
+        """
         key = self._calls.last
         if key and (key in self._custom_calls or not self.reply.get_arguments(key).strip()):
             self.reply.add_metadata(key, incomplete=True)
@@ -189,7 +197,7 @@ class MessageReader:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Writes the values that are final at the end of a reply."""
+        """Writes the values that are final only at the end of a reply."""
         for key in (*self._calls, *([_LEGACY_CALL] if self.reply.has_block(_LEGACY_CALL) else [])):
             text = self.reply.get_arguments(key)
             if key in self._custom_calls:
@@ -202,7 +210,7 @@ class MessageReader:
         self._add_details()
 
     def add_citations(self) -> None:
-        """Adds the citations to the text, or without a text to the metadata of the reply."""
+        """Adds citations to the metadata of the text, or to the metadata of the reply if there is no text."""
         if self._citations and self.reply.has_block(self._text):
             self.reply.add_metadata(self._text, citations=self._citations)
         elif self._citations:
@@ -210,7 +218,7 @@ class MessageReader:
         self._citations = []
 
     def add_audio(self) -> None:
-        """Adds the audio block. A transcript without audio becomes a text."""
+        """Adds the audio block. If only a transcript arrived, the transcript becomes a text block."""
         if self.reply.has_block(_AUDIO):
             return
         block = self._audio.create_block(self._audio_format)
@@ -221,7 +229,7 @@ class MessageReader:
             self.reply.add_text(_AUDIO, self._audio.transcript)
 
     def add_late_audio(self) -> None:
-        """Updates metadata and state of the audio block if a piece arrived after the block was created."""
+        """Updates the audio block with pieces of audio that arrived after the block was created."""
         if self._has_late_audio:
             self._describe_audio()
 
@@ -230,7 +238,10 @@ class MessageReader:
         self.reply.add_state(_AUDIO, **self._audio.state)
 
     def _add_details(self) -> None:
-        """Adds opaque details of reasoning to the state of the thinking block. They may be its only text."""
+        """Adds reasoning details to the opaque state of the thinking block.
+
+        If no other reasoning arrived, the details also provide the text of the block.
+        """
         if self._details.items:
             if not self.reply.has_block(_THINKING):
                 self.reply.add_thinking(_THINKING, details_text(self._details.items))

@@ -1,4 +1,7 @@
-"""Markers for prompt caches in chat messages: OpenAI's markers, and `cache_control` of other vendors."""
+"""Markers in chat messages that tell a prompt cache which prefixes to store.
+
+OpenAI's marker is the key `prompt_cache_breakpoint`. Other vendors use the key `cache_control`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ BREAKPOINTS = ModelFact(
     "2026-11-21",
 )
 
-_ROLES = frozenset({"system", "developer", "user", "tool"})  # an assistant's texts take no marker in Responses
+_ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50
 
 _Part: TypeAlias = dict[str, Any]
@@ -25,15 +28,15 @@ _Part: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class _ContentParts:
-    """Content parts of chat messages by position.
+    """Content parts of chat messages, in the order of the request.
 
-    A part is None if it cannot have a marker: it is not stable, it belongs to the assistant, or it is a string or
-    a tool call instead of a part.
+    An entry is None if there can be no marker at its position. Such entries are tool calls, strings, parts of
+    assistant messages, and parts that may change in later requests.
 
     Attributes:
-        system: Parts of the system prompt.
-        turns: Parts of the turns.
-        last_turn: Position in `turns` at which the assistant's last turn begins. None without such a turn.
+        system: Content parts of the system prompt.
+        turns: Content parts of all turns.
+        last_turn: Index in `turns` at which the last assistant turn begins. None if there is no assistant turn.
     """
 
     system: list[_Part | None] = field(default_factory=list[_Part | None])
@@ -42,14 +45,14 @@ class _ContentParts:
 
     @property
     def markable(self) -> tuple[list[_Part], list[_Part]]:
-        """Parts that can have a marker: those of the system prompt, and those of the turns."""
+        """Parts that can have a marker, as a list for the system prompt and a list for the turns."""
         return [part for part in self.system if part], [part for part in self.turns if part]
 
 
 def _write_texts_as_parts(messages: Iterable[dict[str, Any]], as_part: Callable[[str], _Part]) -> None:
-    """Replaces each string content that can get a marker by a list of one part, in place.
+    """Replaces strings by lists of one content part in place, because only content parts can have markers.
 
-    A text without a marker is replaced too, so that a message is the same in later requests.
+    Strings that get no marker are replaced too, so that a message has the same content in later requests.
     """
     for message in messages:
         content = message.get("content")
@@ -58,7 +61,7 @@ def _write_texts_as_parts(messages: Iterable[dict[str, Any]], as_part: Callable[
 
 
 def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> _ContentParts:
-    """Returns the content parts of messages. `legal` has a turn or a tool result for each message."""
+    """Returns the content parts of messages. Each message was written from a turn or a tool result in `legal`."""
     parts = _ContentParts()
     system_count = len(legal.system.msgs)
     for number, (message, flags) in enumerate(zip(messages, _stable_flags(legal), strict=True)):
@@ -68,7 +71,7 @@ def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> 
         content: list[_Part] | str | None = message.get("content")
         if isinstance(content, list) and message["role"] in _ROLES:
             if message["role"] == "tool":
-                flags *= len(content)  # one block, several parts
+                flags *= len(content)  # all parts of a tool result share the flag of its block
             section.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
         else:
             section.extend([None] * (len(flags) or 1))
@@ -77,7 +80,7 @@ def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> 
 
 
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
-    """Yields for each message of the request which of its texts and media are stable."""
+    """Yields a tuple of flags for each message. A flag is True if a text or media item never changes later."""
     for conversation in (legal.system, legal.turns):
         for msg, flags in stable_blocks(conversation):
             if msg.features & Feature.RESULT:
@@ -93,13 +96,14 @@ def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
 
 
 def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
-    """Marks the last part of the system prompt and the latest stable parts, in place.
+    """Adds OpenAI's cache markers to the end of the system prompt and to the latest 50 parts, in place.
 
-    The cache finds a prefix only at a marker. So each request marks the parts at which earlier requests ended.
+    The cache finds a stored prefix only at a marker. Each request therefore marks the parts at which earlier
+    requests ended. The cache finds the last marker of the previous request if fewer than 50 parts are new.
+
     "OpenAI creates one implicit breakpoint and writes up to the latest three explicit breakpoints"; "for cache
     matching, OpenAI considers up to the latest 80 breakpoints in the conversation, without a content-block
-    lookback limit" (openai-python: `prompt_cache_options`; the guide says 50). The cache thus finds the last
-    marker of the last request if fewer than 50 parts are new.
+    lookback limit" (openai-python: `prompt_cache_options`; OpenAI's guide names 50 instead of 80).
 
     Args:
         system: Parts of the system prompt that can have a marker.
@@ -111,33 +115,34 @@ def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
 
 
 def mark_chat(messages: list[dict[str, Any]], legal: LegalConversation) -> None:
-    """Marks chat messages for OpenAI's prompt cache, in place (see `mark_latest`)."""
+    """Adds OpenAI's cache markers to chat messages, in place. `mark_latest` chooses the content parts."""
     _write_texts_as_parts(messages, text_part)
     mark_latest(*_collect_parts(messages, legal).markable)
 
 
 _MAX_MARKERS = 4
-_REACH = 20  # content parts before a marker in which a cache looks for earlier markers
+_REACH = 20  # a cache looks for an earlier marker in this many content parts before a marker
 
 
 def text_part(text: str) -> _Part:
-    """Returns a text as a content part of Chat Completions."""
+    """Writes a text as a content part of Chat Completions."""
     return {"type": "text", "text": text}
 
 
 def mark_cache_control(
     messages: list[dict[str, Any]], legal: LegalConversation, as_part: Callable[[str], _Part] = text_part
 ) -> None:
-    """Marks at most four parts with `cache_control`: the end of the system prompt, and parts of the turns.
+    """Adds the key `cache_control` to at most four content parts of chat messages, in place.
 
-    `place_cache_breakpoints` chooses the parts of the turns, where the next request finds the markers. Strings and
-    tool calls count as positions, as the vendor may count them: at worst a marker is closer to the next marker
-    than necessary.
+    One marker is at the end of the system prompt. `place_cache_breakpoints` chooses the content parts of the
+    turns, so that the cache finds their markers in the next request. Strings and tool calls count as positions,
+    because the vendor may count them. If the vendor does not count them, markers are only closer together than
+    necessary.
 
     Args:
-        messages: Finished messages, one for each turn and each tool result of `legal`; changed in place.
-        legal: Conversation that the messages were made of.
-        as_part: Writer of a text as a content part.
+        messages: Finished messages, one for each turn and each tool result in `legal`.
+        legal: Conversation that the messages were written from.
+        as_part: Function that writes a text as a content part.
     """
     _write_texts_as_parts(messages, as_part)
     parts = _collect_parts(messages, legal)

@@ -1,4 +1,4 @@
-"""Finish reasons, usage and errors in replies of OpenAI and of OpenAI-compatible servers."""
+"""Parsers for finish reasons, usage and errors in replies from OpenAI and compatible servers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FINISH_REASONS = {
 
 
 def parse_finish_reason(native: str) -> FinishReason:
-    """Returns the finish reason for a native reason or status. An unknown reason is OTHER."""
+    """Converts a native finish reason or status. An unknown value becomes `FinishReason.OTHER`."""
     return _FINISH_REASONS.get(native, FinishReason.OTHER)
 
 
 _Path: TypeAlias = tuple[str, ...]
 
 _USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
-    # Paths of the token count, by field of Usage. The first count above 0 is used.
+    # Paths of token counts in native usage objects, by field of `Usage`. The first count above 0 is used.
     "input_tokens": (("prompt_tokens",), ("input_tokens",)),  # openai-python: CompletionUsage; ResponseUsage
     "output_tokens": (("completion_tokens",), ("output_tokens",)),
     "cache_read_tokens": (
@@ -62,7 +62,7 @@ _USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
 def parse_usage(usage: object) -> Usage | None:
     """Parses a native `usage` object. Returns None if it reports no tokens.
 
-    As in `Usage`, input tokens include cached tokens, and output tokens include reasoning.
+    Input tokens include cached tokens, and output tokens include reasoning tokens.
     """
     counts = {name: _find_count(as_object(usage), paths) for name, paths in _USAGE_PATHS.items()}
     parsed = Usage(**counts)
@@ -80,14 +80,15 @@ def _get_value(value: dict[str, Any], path: _Path) -> object:
 
 
 def _is_bare_error(body: dict[str, Any]) -> bool:
-    """Returns True for an error that is not wrapped in another object. Gateways send such errors in streams."""
+    """Returns True if the body itself is an error object. Gateways send such errors in streams."""
     return isinstance(body.get("message"), str) and "code" in body and not body.keys() & {"choices", "id"}
 
 
 def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:
-    """Returns the message and the code of an error body, or None if the body is not an error.
+    """Returns the message and the code of an error, or None if the body reports no error.
 
-    OpenAI wraps errors in `error`. Older vLLM servers send them without it, with `"object": "error"`.
+    OpenAI sends the error object under the key `error`. Older vLLM servers send the error object itself, with
+    `"object": "error"`.
     """
     error: Any = body.get("error")
     if not error and (body.get("object") == "error" or body.get("type") == "error" or _is_bare_error(body)):

@@ -1,4 +1,4 @@
-"""Formatters for OpenAI Chat Completions, and the base of the formatters for OpenAI-compatible vendors."""
+"""Formatters for OpenAI Chat Completions, and the base class for formatters of compatible vendors."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""Features of messages that may have attached keys."""
+"""Features of messages whose blocks may store additional message keys."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""Features of assistant messages that may have keys besides the content."""
+"""Features of assistant messages that may need other keys than `content`."""
 
 
 class OpenAIChatFormatter(FormatterBase):
     """Formatter for `AsyncOpenAI().chat.completions.create(model=…, **request)`.
 
-    The formatter of an OpenAI-compatible vendor is a subclass with the vendor's row as `vendor`.
+    The formatter for an OpenAI-compatible vendor is a subclass whose attribute `vendor` describes the vendor.
 
     Args:
-        model: Name of the model. None: a request that all current models accept.
-        cache_breakpoints: `"auto"` adds markers for the prompt cache, if the model accepts them. Texts are then
-            lists of one part. The caches of most vendors and of older models work without markers.
-        spoken_replies: `"id"` sends audio of OpenAI's models back as its id, which OpenAI accepts until it
-            expires, about an hour after the reply (`expires_at` in the metadata of the block). `"transcript"`
-            sends the transcript instead. Other vendors always get the transcript.
-        options: See `FormatterOptions`.
+        model: Name of the model. With None, the request is one that all current models accept.
+        cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text is then
+            written as a list of one part. Most vendors and older models cache prompts without markers.
+        spoken_replies: `"id"` replaces earlier audio of OpenAI's models by its id. OpenAI accepts the id until it
+            expires, about an hour after the reply (`expires_at` in the metadata of the audio block).
+            `"transcript"` replaces the audio by its transcript. Other vendors always get the transcript.
+        options: Options of all formatters (see `FormatterOptions`).
 
     Raises:
         OptionError: An option has an invalid value.
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
-    """Facts about the vendor. A subclass that sets them has the row's capabilities and model facts."""
+    """Description of the vendor. A subclass that sets `vendor` gets its capabilities and model facts."""
     base: ClassVar[Capabilities] = OPENAI.capabilities
     facts: ClassVar[tuple[ModelFact, ...]] = OPENAI.facts
 
@@ -93,7 +93,7 @@ class OpenAIChatFormatter(FormatterBase):
         self.spoken_replies: Literal["id", "transcript"] = spoken_replies
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """Returns the capabilities of a model, changed by the options of the formatter."""
+        """Returns the capabilities of a model, adjusted to the options of the formatter."""
         capabilities = super().capabilities(model)
         are_strings = capabilities.turns.text_joining == "string"
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints and are_strings:
@@ -103,7 +103,10 @@ class OpenAIChatFormatter(FormatterBase):
         return capabilities
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `messages`, and `tools`, `tool_choice` and `response_format` as far as needed."""
+        """Writes a conversation as a request with the key `messages`.
+
+        The keys `tools`, `tool_choice` and `response_format` are added only if the task needs them.
+        """
         capabilities, vendor = task.capabilities, self.vendor
         names = legal.speakers if capabilities.turns.speaker_names else None
         messages = [self._message(msg, capabilities, names) for msg in legal.system.msgs]
@@ -136,12 +139,13 @@ class OpenAIChatFormatter(FormatterBase):
         return {"messages": messages}
 
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
-        """Returns the message for a turn without tool calls.
+        """Writes a turn without tool calls as a message.
 
         Args:
             msg: Turn.
             capabilities: Capabilities of the target.
-            names: Legal names of speakers, by name, where the two differ. None: the API has no names.
+            names: Speaker names that the API accepts, by original name. A name that is accepted unchanged has no
+                entry. None if the API has no field for speaker names.
         """
         content = msg.content
         item: dict[str, Any] = {
@@ -155,9 +159,9 @@ class OpenAIChatFormatter(FormatterBase):
     def _assistant_message(
         self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None
     ) -> dict[str, Any]:
-        """Returns the message for an assistant turn, with tool calls, reasoning and further keys.
+        """Writes an assistant turn as a message with tool calls, reasoning and additional keys.
 
-        `audio` is an earlier reply by its id (openai-python: ChatCompletionAssistantMessageParam.audio).
+        Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """
         vendor = self.vendor
         always = vendor.reasoning_always and capabilities.thinking.mode != "never"
@@ -204,7 +208,7 @@ class OpenAIChatFormatter(FormatterBase):
         return _add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
-        """Returns a string, if the blocks are texts and the target joins texts, or a list of parts."""
+        """Writes blocks as a string if they are texts and the target joins texts, otherwise as a list of parts."""
         block = blocks[0] if len(blocks) == 1 else None
         if block and block.type == "text" and block.state is None:
             return block.text
@@ -214,7 +218,7 @@ class OpenAIChatFormatter(FormatterBase):
         return [self._part(block) for block in blocks]
 
     def _part(self, block: Block) -> dict[str, Any]:
-        """Returns the content part for a block, with the other keys that the part had in a log."""
+        """Writes a block as a content part, including additional keys that the part had in a log."""
         match block.type:
             case "text":
                 return refusal_part(block) if is_refusal_part(block) else {"type": "text", "text": block.text}
@@ -242,21 +246,21 @@ def _without_audio_ids(capabilities: Capabilities) -> Capabilities:
 
 @lru_cache(256)
 def _with_text_parts(capabilities: Capabilities) -> Capabilities:
-    """Returns capabilities in which texts of a turn are separate parts, since only parts can have markers."""
+    """Returns capabilities that make each text a separate part, because only parts can have cache markers."""
     return capabilities.override({"turns.text_joining": "apart"})
 
 
 def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-    """Returns a message with the keys that are attached to its blocks. Keys of the message stay."""
+    """Returns a message with the additional keys that its blocks store. Existing keys keep their values."""
     return {**message, **{key: value for key, value in get_attached_keys(blocks).items() if key not in message}}
 
 
 def _tool_call(block: ToolUseBlock, custom: str | None) -> dict[str, Any]:
-    """Returns a tool call (openai-python: ChatCompletionMessageToolCallUnionParam).
+    """Writes a tool call (openai-python: ChatCompletionMessageToolCallUnionParam).
 
     Args:
         block: Tool call.
-        custom: Input of a custom tool. None for a function.
+        custom: Input text if a custom tool is called. None if a function is called.
     """
     if custom is not None:
         return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": custom}}

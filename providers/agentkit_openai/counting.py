@@ -1,4 +1,4 @@
-"""Token counts of OpenAI's counting endpoint, for requests of the Responses API."""
+"""Token counter that asks OpenAI, for requests to the Responses API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAITokenCounter"]
 
-# Parameters of the endpoint (openai-python: InputTokenCountParams).
+# Parameters that the counting endpoint accepts (openai-python: InputTokenCountParams).
 _PARAMETERS = (
     "input",
     "instructions",
@@ -27,26 +27,26 @@ _PARAMETERS = (
 
 
 class OpenAITokenCounter(RemoteTokenCounter):
-    """Token counter for requests of the Responses API.
+    """Token counter that asks OpenAI, for requests to the Responses API.
 
     Example: `OpenAITokenCounter(client.responses.input_tokens.count, model="gpt-6")`.
 
-    `client` is an `AsyncOpenAI`, and `model=` is required. The endpoint counts the complete request, with images
-    and files. Chat Completions has no such endpoint: use `TiktokenCounter` for its requests.
+    `client` is an `AsyncOpenAI`. The argument `model` is required. OpenAI counts the complete request, including
+    images and files. OpenAI cannot count requests to Chat Completions. Use `TiktokenCounter` for these requests.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the input tokens of `responses.create(**request)`.
+        """Returns the number of input tokens of `responses.create(**request)`.
 
         Raises:
             InputError: The request has no `input`.
             ModelError: The reply has no token count.
-            Exception: Any error of the SDK.
+            Exception: The SDK raised an error. The error is passed on unchanged.
         """
         if "input" not in request:
-            advice = "Use TiktokenCounter for Chat Completions."
+            advice = "For Chat Completions, use TiktokenCounter."
             raise InputError("request", "expected a Responses request with the key `input`", advice)
         parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         reply = await self.ask(model=self.model, **parameters)

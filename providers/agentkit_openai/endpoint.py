@@ -1,4 +1,4 @@
-"""Model calls through OpenAI's SDK: Chat Completions, Responses, and OpenAI-compatible vendors."""
+"""Endpoints that send requests through the openai SDK, to OpenAI and to compatible vendors."""
 
 from __future__ import annotations
 
@@ -38,32 +38,36 @@ _REQUEST_IDS = (
     "x-ms-request-id",  # Azure
     "x-goog-request-id",  # Google
 )
-"""Response headers with the id of a call, by the vendors' documents."""
+"""Response headers that contain a request id, according to the vendors' documents."""
 
 _TOOLS_REFUSED = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
-"""GPT-5.4 and later: 'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'."""
+"""Error text of GPT-5.4 and later models.
+
+'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'.
+"""
 _TOOLS_ADVICE = (
-    "Call the model through the Responses API: ChatModel('openai-responses:…'). Some models accept tools here "
+    "Use the Responses API: ChatModel('openai-responses:…'). In Chat Completions, some models accept tools only "
     "with reasoning_effort='none'."
 )
 
 _MAX_ERROR_TEXT = 500
-"""Characters of an error reply that is not JSON."""
+"""Maximum characters of an error message from a reply that is not JSON."""
 
 
 class OpenAIChatEndpoint(EndpointBase):
     """Endpoint for `AsyncOpenAI`, `AsyncAzureOpenAI` and other async clients of the openai SDK.
 
-    It sends the finished body with the client's `post` to `/chat/completions`, and returns the bytes of the reply.
-    Azure's client inserts the deployment into the path. `extra_headers`, `extra_query`, `extra_body` and `timeout`
-    have the same meaning as in the SDK's methods. `max_tokens` of a ChatModel is sent under the vendor's name.
+    The endpoint posts the finished body to `/chat/completions`, and returns the bytes of the reply. Azure's client
+    inserts the deployment into the path. The options `extra_headers`, `extra_query`, `extra_body` and `timeout`
+    have the same meaning as in the SDK's methods. The option `max_tokens` of a `ChatModel` is sent under the name
+    that the vendor uses.
     """
 
     extra: ClassVar[str] = "openai"
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
     path: ClassVar[str] = "/chat/completions"
     vendor: ClassVar[OpenAICompatible] = OPENAI
-    """Facts about the vendor: address, keys, and names of parameters."""
+    """Description of the vendor, including its address, API key variable and parameter names."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -71,12 +75,14 @@ class OpenAIChatEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates `AsyncOpenAI(**options)`. Key and address default to environment variables of the vendor.
+        """Creates an endpoint with a new client, `AsyncOpenAI(**options)`.
+
+        By default, API key and address come from the environment variables of the vendor.
 
         Raises:
             MissingExtraError: The SDK is not installed.
-            AuthError: There is no API key.
-            OptionError: The vendor has no default address, and none is set.
+            AuthError: No API key is set.
+            OptionError: The vendor has no default address, and no address is set.
         """
         try:
             import openai
@@ -90,13 +96,13 @@ class OpenAIChatEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with its model and parameters. A streamed reply reports usage at the end.
+        """Builds the request for a model call from the converted request and its options.
 
-        A request for a complete reply has `"stream": false`. This is the API's default, but not that of all
-        servers (transformers' Responses server).
+        A streamed request asks the vendor to report usage at the end. Any other request contains `"stream":
+        false`, because some servers stream by default (transformers' Responses server).
 
         Raises:
-            OptionError: A parameter is already part of the request.
+            OptionError: A parameter is already part of the converted request.
         """
         parameters, http_options = split_http_options(options)
         extra_body: dict[str, Any] = parameters.pop("extra_body", None) or {}
@@ -111,15 +117,18 @@ class OpenAIChatEndpoint(EndpointBase):
         return {"stream_options": {"include_usage": True, **(body.get("stream_options") or {})}}
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit under the vendor's name for it."""
+        """Returns the token limit for a reply under the parameter name that the vendor uses."""
         return {self.vendor.max_tokens: max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the model has refused a request that was not streamed."""
+        """Returns True if the model has refused an earlier request because it was not streamed."""
         return outgoing.body["model"] in self._stream_only
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Returns the bytes of the reply. Records models that accept only streamed requests."""
+        """Sends a request and returns the bytes of the reply.
+
+        If the model accepts only streamed requests, its name is recorded for `requires_stream`.
+        """
         try:
             response = await self._post(outgoing)
         except Exception as error:
@@ -132,7 +141,7 @@ class OpenAIChatEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Yields the bytes of the event stream."""
+        """Sends a streamed request and yields an iterator over the bytes of the event stream."""
         response = await self._post(outgoing)
         try:
             yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers, _REQUEST_IDS))
@@ -143,11 +152,11 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
-        # Azure's client reads the deployment from the body.
+        # Azure's client reads the deployment from the body, so the body must be an object.
         reads_body = self.client.__class__ is not openai.AsyncOpenAI
         return await self.client.post(
             outgoing.path,
-            cast_to=httpx2.Response,  # unparsed; a client with the older httpx returns its own response
+            cast_to=httpx2.Response,  # not parsed; clients with the older httpx return its response type
             **outgoing.payload(as_object=reads_body),
             options=dict(outgoing.options),
             stream=outgoing.stream,
@@ -155,7 +164,7 @@ class OpenAIChatEndpoint(EndpointBase):
         )
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure of an SDK error or of an error of its HTTP client, or None for other errors."""
+        """Converts an error of the SDK or of its HTTP client into a failure. Returns None for any other error."""
         import openai
 
         if isinstance(error, openai.APIConnectionError) or is_transport_error(error):
@@ -169,17 +178,17 @@ class OpenAIChatEndpoint(EndpointBase):
         return None
 
     async def aclose(self) -> None:
-        """Closes the SDK's client."""
+        """Closes the client of the SDK."""
         await self.client.close()
 
 
 class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
-    """Endpoint for the same clients that sends requests to `/responses`."""
+    """Endpoint for async clients of the openai SDK that sends requests to `/responses`."""
 
     path: ClassVar[str] = "/responses"
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit as `max_output_tokens`."""
+        """Returns the token limit for a reply as the parameter `max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 
     def _stream_options(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +196,7 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
 
 def _parse_status_error(error: Any) -> Failure:
-    """Returns the failure of an APIStatusError."""
+    """Converts an `APIStatusError` of the SDK into a failure."""
     body = as_object(error.body)
     failure = parse_failure({"error": body} if "error" not in body else body) or Failure("")
     headers = error.response.headers
@@ -203,11 +212,11 @@ def _parse_status_error(error: Any) -> Failure:
 
 
 def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns client options with the key and the address from the environment or from the vendor's row.
+    """Adds the API key and the address to client options, from the environment or the vendor's description.
 
     Raises:
-        AuthError: The vendor requires a key, and none is set.
-        OptionError: The vendor has no default address, and none is set.
+        AuthError: The vendor requires an API key, and no key is set.
+        OptionError: The vendor has no default address, and no address is set.
     """
     client_options = dict(options)
     if client_options.get("api_key") is None and (vendor.key or vendor.keyless):

@@ -1,4 +1,4 @@
-"""Loader for logs of Chat Completions, from OpenAI and from OpenAI-compatible servers."""
+"""Loader for Chat Completions logs from OpenAI and from compatible servers."""
 
 from __future__ import annotations
 
@@ -45,16 +45,19 @@ __all__ = ["load_chat"]
 def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStreamParser) -> list[Msg]:
     """Loads the messages of a Chat Completions log.
 
-    An entry that cannot be read becomes an InvalidBlock, and a content part of an unknown type an OpaqueBlock.
-    Results get the names of their calls. Further keys of a message become opaque state of its last text, or of its
-    last tool call or media block, and are sent back. Without such a block, they become metadata of the message.
+    An entry that cannot be read becomes an `InvalidBlock`. A content part of an unknown type becomes an
+    `OpaqueBlock`. Tool results get the names of their tool calls.
+
+    Unknown keys of a message are stored in the opaque state of its last text and sent back later. A message
+    without text stores them in its last tool call or media block. If there is no such block, the metadata of the
+    message store the keys.
 
     Args:
-        log: List of messages, a complete request, or the JSON text of either. SDK objects are accepted.
-        parser: Stream parser of the provider that the log is from.
+        log: List of messages, a complete request, or the JSON text of either. SDK objects are also accepted.
+        parser: Stream parser class of the provider that the log comes from.
 
     Raises:
-        MessageError: The value is not a log of Chat Completions.
+        MessageError: `log` is not a log of Chat Completions.
     """
     entries = read_entries(log, "messages", ("role",))
     reader = _LogReader(parser)
@@ -64,15 +67,15 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
 _CONTENT_KEYS = frozenset({"content"})
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
-"""Keys of vendors with content of a model. They become opaque state of the message."""
+"""Message keys of vendors that contain output of the model. The keys become opaque state of the message."""
 _WIRES = "openai openai-responses"
-"""Wire formats whose content parts are read: servers of this format also accept parts of Responses."""
+"""Wire formats whose content parts are read. Chat Completions servers also accept content parts of Responses."""
 
 _Role: TypeAlias = Literal["user", "assistant", "system"]
 
 
 class _LogReader:
-    """Reader of one log. It remembers the tool calls so far."""
+    """Reader for one log, which records tool calls so that later results get their names and ids."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
         self.vendor = parser.vendor
@@ -82,11 +85,11 @@ class _LogReader:
         if self.vendor.reasoning_details:
             self.reasoning_keys.add(DETAILS)
         self.model_keys = {*_MODEL_KEYS, *self.reasoning_keys}
-        self.tool_names: dict[str, str] = {}  # by call id
-        self.legacy_ids: dict[str, str] = {}  # ids created for calls without id, by tool name
+        self.tool_names: dict[str, str] = {}  # names of tools, by call id
+        self.legacy_ids: dict[str, str] = {}  # ids created for calls that have no id, by tool name
 
     def read(self, entry: object, place: str) -> Msg:
-        """Reads a message (openai-python: ChatCompletionMessageParam)."""
+        """Reads an entry as a message (openai-python: ChatCompletionMessageParam)."""
         if not isinstance(entry, dict):
             return self._create_invalid(entry, "expected a message object", place)
         message = cast("dict[str, Any]", entry)
@@ -110,7 +113,7 @@ class _LogReader:
         return self._create_invalid(message, reason, place)
 
     def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
-        """Returns a message with its further keys, attached to a block or in the metadata."""
+        """Creates a message. Its additional keys are stored in a block or in the metadata."""
         keys = get_extra_keys(message, self.reasoning_keys)
         attached = attach_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
         if attached is None:
@@ -118,7 +121,7 @@ class _LogReader:
         return Msg(name, as_content(attached), role)
 
     def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
-        """Returns a message with a tool result. Its further keys are attached to the output."""
+        """Reads a tool message. Its additional keys are stored in the tool result, or in the metadata."""
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())
         items = [TextBlock(result.output)] if isinstance(result.output, str) else [*result.output]
@@ -139,7 +142,7 @@ class _LogReader:
         return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
     def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:
-        """Returns the blocks of an assistant message, in the order of replies.
+        """Reads an assistant message as blocks, in the same order as a reply.
 
         The order is reasoning, content, refusal, audio, tool calls.
         """
@@ -166,9 +169,10 @@ class _LogReader:
         return [ThinkingBlock(text, OpaqueState(self.issuer))] if text else []
 
     def _read_audio(self, audio: dict[str, Any]) -> Block:
-        """Returns the block for the audio of a reply.
+        """Reads the audio of an earlier reply as a block.
 
-        Requests contain only the id of earlier audio. Without data and transcript, the block is opaque.
+        The block is opaque if there is neither audio data nor a transcript, because requests may contain only the
+        id.
         """
         buffer = AudioBuffer()
         buffer.add(audio)
@@ -191,9 +195,9 @@ class _LogReader:
         return _create_call(id, name, function.get("arguments"), place)
 
     def _read_legacy_call(self, function: dict[str, Any], place: str) -> Block:
-        """Returns the block for a `function_call`, which has no id. The id is created and used for the result too.
+        """Reads a `function_call` as a tool call with a new id, because a `function_call` has no id.
 
-        The result of such a call has only the name of the function.
+        The result gets the same id through the name of the function, which is all that the result has.
         """
         name = as_text(function.get("name"))
         id = derive_call_id(repr((place, name, function.get("arguments"))))
@@ -203,7 +207,7 @@ class _LogReader:
 
 
 def _read_thinking_blocks(value: object) -> list[Block]:
-    """Returns the thinking of Anthropic's models in replies of LiteLLM (litellm: ChatCompletionThinkingBlock)."""
+    """Reads reasoning of Anthropic's models from LiteLLM's messages (litellm: ChatCompletionThinkingBlock)."""
     blocks: list[Block] = []
     for entry in map(as_object, as_list(value)):
         if entry.get("type") == "thinking":
@@ -216,7 +220,7 @@ def _read_thinking_blocks(value: object) -> list[Block]:
 
 
 def _create_call(id: str, name: str, arguments: object, place: str) -> Block:
-    """Returns a tool call, or an InvalidBlock if the arguments cannot be read."""
+    """Creates a tool call, or an `InvalidBlock` if the arguments cannot be read."""
     input, raw_input = read_arguments(arguments)
     try:
         return ToolUseBlock(id, name, input, raw_input)

@@ -1,4 +1,4 @@
-"""Stream parser for replies of OpenAI Chat Completions and of OpenAI-compatible servers."""
+"""Parser for replies from OpenAI Chat Completions and from compatible servers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _TRUNCATED = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERR
 
 
 class OpenAIChatStreamParser(StreamParserBase):
-    """Parser for `chat.completions`: a `ChatCompletion` or its chunks, as SDK objects, dicts or raw bytes.
+    """Parser for replies from Chat Completions, complete or streamed.
 
-    Only one of several choices is read: number 0, or without it the first choice that arrives. See `MessageReader`
-    for the content of the choice, and `ToolCallIndex` for the entries of streamed tool calls.
+    A reply is a `ChatCompletion` or its chunks, as SDK objects, dicts or raw bytes. If a reply has several
+    choices, the parser reads only choice 0. If there is no choice 0, the parser reads the choice that arrived
+    first. `MessageReader` reads the content of the choice. `ToolCallIndex` matches the fragments of streamed tool
+    calls.
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
-    """Facts about the vendor. A subclass that sets them has the row's provider name and issuer."""
+    """Description of the vendor. A subclass that sets `vendor` gets its provider name and issuer."""
     provider: ClassVar[str] = OPENAI.name
     issuer: ClassVar[str] = OPENAI.issuer
     layout: ClassVar[WireLayout] = LAYOUT
@@ -49,17 +51,17 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._message = MessageReader(self.reply, self.vendor, audio_options.get("format"))
         self._choice: object = None  # index of the choice that is read
         self._other_choices: list[dict[str, Any]] = []  # chunks of other choices, until choice 0 arrives
-        self._last_choice: dict[str, Any] = {}  # chunk with a finish reason that may not be the last chunk
+        self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason; more chunks may follow
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads a chunk (openai-python: ChatCompletionChunk)."""
+        """Reads a chunk of a streamed reply (openai-python: ChatCompletionChunk)."""
         if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
-            self.reply.fail(*error)  # before a finish reason of the choices
+            self.reply.fail(*error)  # an error takes precedence over a finish reason in the same chunk
         if choices and isinstance(choices, list):
             for choice in cast("list[Any]", choices):
                 if isinstance(choice, dict):
@@ -75,13 +77,16 @@ class OpenAIChatStreamParser(StreamParserBase):
         if delta:
             self._message.read(delta)
         native_reason = choice.get("finish_reason")
-        if native_reason and native_reason != "null":  # DashScope sends "null" as a string before the end
+        if native_reason and native_reason != "null":  # DashScope sends the string "null" until the reply ends
             self._last_choice = choice
             if not any(value for name, value in delta.items() if name != "role"):
                 self._end_with_last_choice()
 
     def _select_choice(self, index: object, choice: dict[str, Any]) -> bool:
-        """Returns True for choice 0 and for choices without a number. Stores chunks of other choices."""
+        """Returns True for choice 0 and for a choice without a number.
+
+        Chunks of other choices are stored, because choice 0 may never arrive.
+        """
         if self._choice is None and not index:
             self._choice, self._other_choices = 0, []
         elif self._choice is None:
@@ -89,13 +94,13 @@ class OpenAIChatStreamParser(StreamParserBase):
         return self._choice is not None and not index
 
     def _end_with_last_choice(self) -> None:
-        """Ends the reply with the last finish reason. Some servers send a finish reason with every chunk."""
+        """Ends the reply with the latest finish reason, because some servers send one with every chunk."""
         choice, self._last_choice = self._last_choice, {}
         if choice:
             self._end(choice, choice.get("finish_reason"))
 
     def _read_other_choices(self) -> None:
-        """Reads the choice that arrived first, if no choice has the number 0."""
+        """Reads the choice that arrived first if there is no choice 0."""
         choices, self._other_choices = self._other_choices, []
         if choices and self._choice is None:
             self._choice = choices[0].get("index")
@@ -109,7 +114,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         """Reads a complete reply (openai-python: ChatCompletion).
 
         Raises:
-            MessageError: The value is not a reply of Chat Completions, or it is an error.
+            MessageError: `reply` is not a reply of Chat Completions, or it reports an error.
         """
         choices = reply.get("choices")
         if not isinstance(choices, list):
@@ -133,7 +138,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _end(self, choice: dict[str, Any], native_reason: object) -> None:
-        if error := parse_error(choice):  # gateways report errors of the model's server here
+        if error := parse_error(choice):  # gateways report errors of the model's server inside the choice
             self.reply.fail(*error)
         if self.reply.finish_reason is not None:
             return
@@ -150,14 +155,17 @@ class OpenAIChatStreamParser(StreamParserBase):
         self.reply.end(reason, native or None)
 
     def read_done(self) -> None:
-        """Reads the end of the stream. The reply is complete even if the server sent no finish reason."""
+        """Reads the end marker of a stream. The reply is then complete, even without a finish reason."""
         self._read_other_choices()
         self._end_with_last_choice()
         if self.reply.finish_reason is None and not self.reply.error and self._choice is not None:
             self._end({}, None)
 
     def close(self) -> None:
-        """Adds content without a final event. Complete audio ends a reply that has no finish reason."""
+        """Adds citations and audio if no event has completed them.
+
+        A reply without a finish reason ends here if its audio is complete.
+        """
         self._read_other_choices()
         self._end_with_last_choice()
         self._message.add_late_audio()

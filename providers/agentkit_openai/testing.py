@@ -1,6 +1,7 @@
-"""Fake Chat Completions services for `agentkit.testing.LoopbackServer`: OpenAI, Azure, and vendors' variants.
+"""Fake Chat Completions services of OpenAI, Azure and other vendors, for `agentkit.testing.LoopbackServer`.
 
-Shapes: `openai.types.chat.ChatCompletion` and `ChatCompletionChunk`; the vendors' own documents for the variants.
+Fake replies have the format of `openai.types.chat.ChatCompletion` and `ChatCompletionChunk`. Differences between
+vendors come from the vendors' documents.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from agentkit.testing import (
 __all__ = ["CREATED", "ChatVariant", "FakeChatCompletions", "ROUTES", "build_error", "find_unpaired_message"]
 
 CREATED: Final = 1_760_000_000
-"""Unix time of every reply, in seconds."""
+"""Creation time of every fake reply, in Unix seconds."""
 
 _REASONS: Final[dict[str, str]] = {
     FinishReason.STOP: "stop",
@@ -44,7 +45,7 @@ _REASONS: Final[dict[str, str]] = {
 }
 
 _ERROR_TYPES: Final[dict[int, tuple[str, str | None]]] = {
-    # Type and code of OpenAI's error object, by status.
+    # Type and code of OpenAI's error object, by HTTP status.
     400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
     403: ("invalid_request_error", "unsupported_country_region_territory"),
@@ -57,15 +58,15 @@ _ERROR_TYPES: Final[dict[int, tuple[str, str | None]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChatVariant:
-    """Differences of a vendor's replies from OpenAI's.
+    """Differences between the replies of a vendor and OpenAI's replies.
 
     Attributes:
-        reasoning_field: Field of the reasoning. None means that replies have none.
-        later_id: Id that later pieces of a tool call repeat. None means that they have none.
-        has_usage_in_last_choice: True if the last chunk with a choice has the usage.
-        has_cache_hit_keys: True if the usage reports the cache in keys of DeepSeek's too.
-        has_prompt_chunk: True if the first chunk is about the prompt, without a choice.
-        has_numeric_code: True if the code of an error is its status.
+        reasoning_field: Message key that contains reasoning. None if replies have no reasoning.
+        later_id: Id in the second and all later pieces of a streamed tool call. None if these pieces have no id.
+        has_usage_in_last_choice: True if the last chunk with a choice also reports the usage.
+        has_cache_hit_keys: True if the usage also reports cached tokens under DeepSeek's keys.
+        has_prompt_chunk: True if a stream begins with a chunk about the prompt, which has no choice.
+        has_numeric_code: True if the code of an error is the HTTP status.
     """
 
     reasoning_field: str | None = None
@@ -77,7 +78,7 @@ class ChatVariant:
 
 
 class FakeChatCompletions(FakeService):
-    """Fake of `POST /chat/completions`."""
+    """Fake service for `POST /chat/completions`."""
 
     stream_end: ClassVar[bytes] = b"data: [DONE]\n\n"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
@@ -174,7 +175,7 @@ class FakeChatCompletions(FakeService):
 
 
 def build_error(error: LoopbackError, *, has_numeric_code: bool = False) -> dict[str, Any]:
-    """Returns OpenAI's error object, or vLLM's, with the status as the code."""
+    """Builds an error body as OpenAI sends it, or as vLLM sends it if `has_numeric_code` is True."""
     if has_numeric_code:
         fields = {"message": error.message, "type": error.code or "BadRequestError", "param": None}
         return {"error": {**fields, "code": error.status}}
@@ -207,7 +208,7 @@ def _tool_call(use: ToolUseBlock) -> dict[str, Any]:
 
 
 def _audio(reply: NormalizedReply) -> dict[str, Any] | None:
-    """Returns the audio object of a reply, with the transcript of the block's metadata."""
+    """Returns the audio object of a reply. Its transcript comes from the metadata of the audio block."""
     for block in reply.msg.blocks:
         if isinstance(block, AudioBlock) and isinstance(block.source, Base64Source):
             transcript = (block.metadata or {}).get("transcript", "")
@@ -241,7 +242,7 @@ _ORPHAN: Final = (
 def find_unpaired_message(messages: Iterable[object]) -> str | None:
     """Returns the API's error message if tool messages do not directly follow the message with their calls.
 
-    The sentences are those of recorded responses.
+    Returns None if all tool messages do. The error messages are copied from recorded responses.
     """
     open_ids: list[str] = []
     answerable: set[str] = set()
