@@ -1,8 +1,11 @@
-"""DeepSeek's chat API, as a row of facts over OpenAI Chat Completions.
+"""Provider package for DeepSeek, whose chat API follows OpenAI Chat Completions.
 
-`DeepSeekChatFormatter` is for one agent, `DeepSeekMultiAgentFormatter` for many. Requests go out through the
-openai SDK (extra `openai`), with the key in DEEPSEEK_API_KEY. Sources: the pages of api-docs.deepseek.com that the
-comments name, read 2026-11-20 and 2026-11-22.
+`DeepSeekChatFormatter` is for conversations of one agent, and `DeepSeekMultiAgentFormatter` for conversations of
+many agents. Requests are sent through the openai SDK, which the extra `openai` installs. The API key comes from
+the environment variable DEEPSEEK_API_KEY.
+
+Comments name the pages of api-docs.deepseek.com that document a fact. The pages were read on 2026-11-20 and
+2026-11-22.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ __all__ = [
 ]
 
 _VISION = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
-_MEDIA_TOTAL = 46_000_000  # below the limit of 48 MiB for a request (guides/vision)
+_MEDIA_TOTAL = 46_000_000  # characters of base64 text, below the limit of 48 MiB for a request (guides/vision)
 
-_LAST = frozenset({"prefix"})  # guides/chat_prefix_completion
+_LAST = frozenset({"prefix"})  # asks the model to continue the message (guides/chat_prefix_completion)
 
-# guides/function_calling, strict mode
+# DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
 _STRICT = replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"})
 
 DEEPSEEK = CHAT.override(
@@ -39,14 +42,15 @@ DEEPSEEK = CHAT.override(
         "media.document": None,
         "media.total": _MEDIA_TOTAL,
         "turns.text_joining": "string",
-        "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable characters: DeepSeek documents no rule
+        "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule, so names keep only common characters
         "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
         "tools.strict": _STRICT,
         "tools.allowed": frozenset(),
-        "tools.choices": frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
-        "output": "object",  # no json_schema in chat (api-docs.deepseek.com)
+        # error text for other choices: "deepseek-reasoner does not support this tool_choice"
+        "tools.choices": frozenset({"auto", "none"}),
+        "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
     }
 )
 
@@ -75,7 +79,7 @@ ROW = OpenAICompatible(
     key="DEEPSEEK_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
-    reasoning_always=True,  # guides/thinking_mode: with tools, each assistant message must have it
+    reasoning_always=True,  # with tools, each assistant message must have the key (guides/thinking_mode)
     last_keys=_LAST,
     testing="agentkit_deepseek.testing",
 )
@@ -84,16 +88,17 @@ ROW = OpenAICompatible(
 class DeepSeekChatFormatter(OpenAIChatFormatter):
     """Formatter for `chat.completions.create(model=…, **request)`, with `base_url="https://api.deepseek.com"`.
 
-    In thinking mode, the default, each assistant message of a conversation with tools must have
-    `reasoning_content`, even with an empty text. Without tools, the API ignores this key. So the formatter writes
-    the key for all assistant messages. Reasoning of other issuers is omitted.
+    The API has a thinking mode, which is on by default. In this mode, each assistant message of a conversation
+    with tools must have the key `reasoning_content`, even with an empty text. Without tools, the API ignores the
+    key, so the formatter writes the key in all assistant messages. Reasoning from models of other vendors is
+    omitted.
     """
 
     vendor = ROW
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
-    """`DeepSeekChatFormatter` for conversations of many agents."""
+    """Formatter for conversations of many agents, which writes requests like `DeepSeekChatFormatter`."""
 
     default_history = MultiAgentHistory
 

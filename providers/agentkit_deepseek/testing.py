@@ -1,4 +1,4 @@
-"""Fake DeepSeek service for `agentkit.testing.LoopbackServer`: a variant of Chat Completions."""
+"""Fake DeepSeek service for `agentkit.testing.LoopbackServer`, a variant of fake Chat Completions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""vLLM's OpenAI-compatible server, as a row of facts over OpenAI Chat Completions.
+"""Provider package for vLLM, whose server follows OpenAI Chat Completions.
 
-`VLLMChatFormatter` is for one agent, `VLLMMultiAgentFormatter` for many. `VLLMTokenCounter` asks the server for
-token counts. Requests go out through the openai SDK (extra `openai`). Sources: docs.vllm.ai and the source of the
-server, read 2026-11-20 and 2026-11-22.
+`VLLMChatFormatter` is for conversations of one agent, and `VLLMMultiAgentFormatter` for conversations of many
+agents. `VLLMTokenCounter` asks the server for token counts. Requests are sent through the openai SDK, which the
+extra `openai` installs. The facts come from docs.vllm.ai and the server's source code, read on 2026-11-20 and
+2026-11-22.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ VLLM = TEMPLATE_CHAT.override(
         "issuer": "vllm",
         "wire": "vllm",
         "thinking.mode": "text",
-        # types that the server's image library (PIL) opens; --limit-mm-per-prompt of the server limits the count
+        # The server's image library (PIL) opens these types. The option --limit-mm-per-prompt of the server limits
+        # the number of media in a request.
         "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
         "media.audio": _ANY,
         "media.video": _ANY,
@@ -55,8 +57,8 @@ ROW = OpenAICompatible(
     address="http://localhost:8000/v1",
     address_variable="VLLM_BASE_URL",
     key="VLLM_API_KEY",
-    keyless="EMPTY",  # servers require a key only with `--api-key` (vLLM's docs)
-    reasoning_field="reasoning",  # key of requests in current versions; older servers ignore it (vLLM's docs)
+    keyless="EMPTY",  # a server requires a key only with the option `--api-key` (vLLM's docs)
+    reasoning_field="reasoning",  # current servers read this key; older servers ignore it (vLLM's docs)
     reasoning_fields=(
         "reasoning",
         "reasoning_content",
@@ -69,16 +71,16 @@ ROW = OpenAICompatible(
 class VLLMChatFormatter(OpenAIChatFormatter):
     """Formatter for `chat.completions.create(model=…, **request)`, with the server's `base_url`.
 
-    Requests satisfy the strictest common chat templates: one system message, then a user turn, alternating turns,
-    and call ids of nine letters or digits. The filler turn `RESULT_TURN` separates a tool result from a user turn.
-    Pass `model_rules` for further restrictions of a model's template.
+    Requests satisfy the strictest common chat templates. A request has one system message, then a user turn, and
+    then alternating turns. Tool call ids have nine letters or digits. The filler text `RESULT_TURN` separates a
+    tool result from a user turn. If a model's chat template has further restrictions, pass `model_rules`.
     """
 
     vendor = ROW
 
 
 class VLLMMultiAgentFormatter(VLLMChatFormatter):
-    """`VLLMChatFormatter` for conversations of many agents."""
+    """Formatter for conversations of many agents, which writes requests like `VLLMChatFormatter`."""
 
     default_history = MultiAgentHistory
 

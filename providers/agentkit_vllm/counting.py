@@ -1,4 +1,4 @@
-"""Token counts of a vLLM server."""
+"""Token counter that asks a vLLM server, for requests to Chat Completions."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _REASON = "the endpoint counts text only: media are estimated"
 
 
 class VLLMTokenCounter(RemoteTokenCounter):
-    """Token counter that asks a vLLM server.
+    """Token counter that asks a vLLM server, for requests to Chat Completions.
 
     Example: `VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
 
-    The server renders its chat template with all tools and counts the tokens. The count of text is exact. The
-    server does not count the tokens of media, so these are estimated. It also renders tools with
-    `tool_choice="none"`, unless it runs with `--exclude-tools-when-tool-choice-none`.
+    The server renders its chat template with all tools and counts the tokens of the text exactly. The counter
+    estimates media, because the server does not count them. The server renders tools even if `tool_choice` is
+    `"none"`, unless it runs with `--exclude-tools-when-tool-choice-none`.
 
     Args:
         call: Method `post` of an async client of the openai SDK.
         model: Name of the model.
-        url: URL of the endpoint. None: `/tokenize` at the root of the client's server (vLLM's docs).
-        local: Counter that estimates media. None: an estimate by characters.
+        url: URL of the counting endpoint. With None, the path is `/tokenize` at the root of the client's server
+            (vLLM's docs).
+        local: Counter that estimates media. With None, a `CharacterTokenCounter` is used.
 
     Raises:
-        OptionError: An option has an invalid value, or there is no `url` and `call` belongs to no client.
+        OptionError: An option has an invalid value, or `url` is None and `call` is not a method of a client.
     """
 
     layout: ClassVar[WireLayout] = CHAT.layout
@@ -53,12 +54,12 @@ class VLLMTokenCounter(RemoteTokenCounter):
         self.url = url or _find_endpoint(call)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the prompt tokens of `chat.completions.create(**request)`.
+        """Returns the number of prompt tokens of `chat.completions.create(**request)`.
 
         Raises:
             InputError: The request has no `messages`.
             ModelError: The reply has no token count.
-            Exception: Any error of the SDK.
+            Exception: The SDK raised an error. The error is passed on unchanged.
         """
         media: list[Any] = []
         extra = cast("dict[str, Any]", request.get("extra_body") or {})
@@ -77,16 +78,16 @@ class VLLMTokenCounter(RemoteTokenCounter):
 
 
 def _find_endpoint(call: Callable[..., Any]) -> str:
-    """Returns the URL of `/tokenize` on the server of the client that a method belongs to."""
+    """Returns the URL of `/tokenize` on the server of the client that `call` is a method of."""
     base_url = getattr(getattr(call, "__self__", None), "base_url", None)
     if base_url is None:
-        reason = "unknown, because `call` is not a method of a client with a `base_url`"
+        reason = "cannot be derived, because `call` is not a method of a client with a `base_url`"
         raise OptionError("url", reason, "Pass url='http://HOST/tokenize'.")
     return f"{str(base_url).rstrip('/').removesuffix('/v1')}/tokenize"
 
 
 def _remove_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a message without its media parts, which are appended to `media`."""
+    """Returns a message without its media parts, and appends these parts to `media`."""
     content = message.get("content")
     if not isinstance(content, list):
         return message

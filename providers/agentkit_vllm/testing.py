@@ -1,4 +1,4 @@
-"""Fake vLLM service for `agentkit.testing.LoopbackServer`: a variant of Chat Completions."""
+"""Fake vLLM service for `agentkit.testing.LoopbackServer`, a variant of fake Chat Completions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from agentkit_openai.testing import ChatVariant, FakeChatCompletions
 __all__ = ["ROUTES"]
 
 _VARIANT: Final = ChatVariant(reasoning_field="reasoning", has_numeric_code=True)
-"""vLLM: docs/features/reasoning_outputs.md."""
+"""Differences between vLLM's replies and OpenAI's (vLLM: docs/features/reasoning_outputs.md)."""
 
 ROUTES: Final = (Route("vllm", r"/vllm/v1/chat/completions", FakeChatCompletions(_VARIANT), base="/vllm/v1"),)

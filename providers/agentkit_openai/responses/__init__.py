@@ -1,10 +1,12 @@
-"""OpenAI Responses: requests, replies and logs of this API.
+"""Requests, replies and logs of the OpenAI Responses API.
 
-A request is a list of items: messages, reasoning, tool calls, and items of tools that OpenAI runs. A message of an
-assistant becomes several items, and the items of a reply become the blocks of one message. Items are tied to each
-other by ids, and OpenAI refuses some items without the others. `_item_ids` and `_item_pairs` have these rules.
+A request is a list of items, such as messages, reasoning, tool calls, and calls of tools that OpenAI runs. An
+assistant message becomes several items, and the items of a reply become the blocks of one message. Ids connect
+items, and OpenAI refuses some items if a connected item is missing. `_item_ids` and `_item_pairs` have the rules
+for connected items.
 
-Read `convert` first, then `_turn_items`. `capabilities` and `logs` have the same roles as in `agentkit_openai`.
+Read `convert` first, then `_turn_items`. The modules have the same purposes as those with the same names in
+`agentkit_openai`.
 """
 
 from __future__ import annotations

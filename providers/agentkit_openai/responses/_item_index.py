@@ -1,4 +1,4 @@
-"""`ItemIndex`: finds the item of a reply that an event of a Responses stream belongs to."""
+"""Index that finds the item to which an event of a Responses stream belongs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from agentkit.provider_kit import as_object, as_text
 __all__ = ["ItemIndex", "ItemKey"]
 
 ItemKey: TypeAlias = tuple[int, int]
-"""`output_index` of an item, and the number of earlier items with it. Some gateways always send 0."""
+"""`output_index` of an item, and the number of earlier items with the same index.
+
+The number distinguishes items of gateways that always send the index 0.
+"""
 
 
 class ItemIndex:
-    """Index of the items of one reply.
+    """Index of the items in one reply.
 
-    Items are found by `output_index`. Only events without this index are assigned by item id, and without a known
-    id to the latest item. Ids are second because some gateways give an item another id in each event.
+    An event belongs to the item with the same `output_index`. An event without this index belongs to the item with
+    the same id. If the id is unknown, the event belongs to the latest item. The index takes precedence over the
+    id, because some gateways send another item id in each event.
 
     Attributes:
         keys: Keys of all items, in order of arrival.
-        complete: Keys of the items that are complete.
+        complete: Keys of the complete items.
     """
 
     def __init__(self) -> None:
@@ -34,7 +38,7 @@ class ItemIndex:
         self._latest: ItemKey | None = None
 
     def begin(self, event: dict[str, Any]) -> ItemKey:
-        """Returns the key of an item that begins, or of the incomplete item with the same index or id."""
+        """Returns the key of a new item, or of the incomplete item with the same index or id."""
         output_index, id = event.get("output_index"), _get_id(event)
         number = output_index if type(output_index) is int else None
         key = self._by_index.get(number) if number is not None else self._by_id.get(id)
@@ -53,12 +57,12 @@ class ItemIndex:
         return key
 
     def find(self, event: dict[str, Any]) -> ItemKey:
-        """Returns the key of the item that an event continues. The item begins here if it was not announced."""
+        """Returns the key of the item that an event continues. Begins a new item if no event has announced it."""
         key = self._find(event, self._latest)
         return self.begin(event) if key is None else key
 
     def end(self, event: dict[str, Any]) -> ItemKey | None:
-        """Returns the key of an item that is now complete, or None if it was complete before."""
+        """Marks an item as complete and returns its key. Returns None if the item was complete before."""
         key = self._find(event, None if self._latest in self.complete else self._latest)
         if key is None:
             key = self.begin(event)

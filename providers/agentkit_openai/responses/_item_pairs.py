@@ -1,7 +1,7 @@
-"""Rules for items of Responses: pairs of requests and responses, and where items and parts may be.
+"""Rules of OpenAI Responses for pairs of items and for the turns that may contain an item.
 
-A request is an item in which the model asks the application to act, such as `computer_call`. The response is the
-item with the outcome.
+In a pair, the request is an item in which the model asks the application to act, such as `computer_call`. The
+response is the item with the outcome.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from agentkit.provider_kit import as_object
 __all__ = ["is_reply_item", "needs_thinking", "part_pair", "part_places", "split_stored_item"]
 
 _REQUEST_ID_KEYS = {
-    # Keys of the id that the response refers to, by type of request (openai-python: ResponseInputItemParam).
+    # Key of the id that both items of a pair have, by type of the request (openai-python: ResponseInputItemParam).
     "computer_call": "call_id",
     "local_shell_call": "call_id",
     "shell_call": "call_id",
     "apply_patch_call": "call_id",
     "tool_search_call": "call_id",  # null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # a call that a program on OpenAI's side made
+    "function_call": "call_id",  # opaque only if a program that OpenAI runs made the call
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
-    # Keys of the id of the request, by type of response.
+    # Key of the id that both items of a pair have, by type of the response.
     "computer_call_output": "call_id",
     "local_shell_call_output": "id",  # "the unique ID of the local shell tool call"
     "shell_call_output": "call_id",
@@ -38,7 +38,7 @@ _RESPONSE_ID_KEYS = {
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns the role of an item in its pair and the id of the pair, or None for an item without a pair.
+    """Returns the role of an item in a pair and the id of the pair, or None for an item that needs no other item.
 
     OpenAI refuses a request without its response, and a response without its request.
     """
@@ -51,10 +51,10 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], 
 
 
 def needs_thinking(data: Mapping[str, Any]) -> bool:
-    """Returns True for an item that OpenAI refuses without the reasoning before it in its reply.
+    """Returns True if OpenAI refuses an item without the reasoning that preceded it in the reply.
 
     "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text). Calls
-    of functions and custom tools are sent without their ids instead.
+    of functions and custom tools do not need the reasoning, because they can be sent without their ids.
     """
     item_type = str(data.get("type"))
     if item_type == "tool_search_output":
@@ -65,11 +65,13 @@ def needs_thinking(data: Mapping[str, Any]) -> bool:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
-"""Types of content parts within items of a reply. They are not items."""
+"""Types of content parts inside the items of a reply. A content part is not an item itself."""
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the turns that an opaque part may be in: content parts in messages and results, items in replies.
+    """Returns the turns that may contain an opaque content part or an opaque item.
+
+    Content parts may be in messages and tool results. Items may be in assistant turns.
 
     openai-python: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
     """
@@ -82,11 +84,11 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
 _REPLY_TYPES = frozenset(
     {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
 )
-"""Types of items of replies (openai-python: ResponseOutputItem), except those that end in `_call`."""
+"""Item types that occur in replies (openai-python: ResponseOutputItem), except types that end in `_call`."""
 
 
 def is_reply_item(item: Mapping[str, Any]) -> bool:
-    """Returns True for an item without a role that belongs to a reply."""
+    """Returns True if an item without a role belongs to a reply of the model."""
     item_type = str(item.get("type", ""))
     if item_type == "tool_search_output":
         return item.get("execution") == "server"
@@ -97,9 +99,9 @@ _STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
 
 
 def split_stored_item(item: Any) -> Iterator[Any]:
-    """Yields the content of an item without ids of stored items. Each text of an assistant message is separate.
+    """Yields the content of an item without its id. Each text of an assistant message is yielded separately.
 
-    Prefix digests use it: a message or call is the same prompt with and without the id of its item.
+    Digests of prefixes use this content, because an item is the same prompt with and without its id.
     """
     fields: dict[str, Any] = as_object(item)
     if fields.get("type") not in _STORED_TYPES:

@@ -1,4 +1,4 @@
-"""`OutputItems`: the items of a Responses reply, read into a `ReplyBuilder`."""
+"""Reader that adds the items of a Responses reply to a `ReplyBuilder`."""
 
 from __future__ import annotations
 
@@ -31,32 +31,35 @@ _CALLS = frozenset({"function_call", "custom_tool_call"})
 _STREAMED = _CALLS | {"message", "reasoning"}  # items whose content arrives in pieces
 
 THINKING, TEXT, CALL, _OPAQUE = range(4)
-"""Third number in the key of a block: `(output_index, number, THINKING | TEXT | CALL | _OPAQUE, part)`."""
+"""Third number in the key of a block, which orders the blocks of one item.
+
+A key is `(output_index, number, THINKING | TEXT | CALL | _OPAQUE, part)`.
+"""
 
 
 class OutputItems:
-    """Items of one reply.
+    """Reader for the items of one reply.
 
-    A complete item replaces the pieces that arrived before it.
+    A complete item replaces the pieces of the same item that arrived earlier.
 
     Attributes:
-        has_refusal: True if the model refuses.
+        has_refusal: True if the reply contains a refusal.
     """
 
     def __init__(self, reply: ReplyBuilder) -> None:
         self.has_refusal = False
         self._reply = reply
-        self._open: dict[ItemKey, dict[str, Any]] = {}  # items that are not complete
+        self._open: dict[ItemKey, dict[str, Any]] = {}  # items that have begun and are not complete
         self._ids: dict[ItemKey, str] = {}
         self._phases: dict[ItemKey, str] = {}
-        self._texts: dict[ItemKey, list[BlockKey]] = {}  # text blocks of messages
+        self._texts: dict[ItemKey, list[BlockKey]] = {}  # keys of the text blocks of each message
         self._refusals: set[BlockKey] = set()
         self._citations: dict[BlockKey, list[Any]] = {}
-        self._calls: dict[str, tuple[BlockKey, dict[str, Any]]] = {}  # by call id
-        self._reasoning: dict[ItemKey, dict[str, Any]] = {}  # items after reasoning are sent with their ids
+        self._calls: dict[str, tuple[BlockKey, dict[str, Any]]] = {}  # tool calls by call id
+        self._reasoning: dict[ItemKey, dict[str, Any]] = {}  # reasoning items, which later items depend on
 
     def begin(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Begins an announced item. Its content arrives later."""
+        """Begins an item that an event announces before the content of the item arrives."""
         item_type = item.get("type")
         self._open[key] = item
         self.set_id(key, item)
@@ -68,7 +71,7 @@ class OutputItems:
             self._add_call_state(block_key, item, CUSTOM_CALL if item_type == "custom_tool_call" else None)
 
     def set_id(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Sets the id of an item. The last id counts."""
+        """Sets the id of an item. A later id replaces an earlier id."""
         if item.get("type") == "reasoning":
             self._reasoning[key] = item
         if id := as_text(item.get("id")):
@@ -98,9 +101,10 @@ class OutputItems:
             self._reply.notes.setdefault("unread", []).append(make_json_safe(item))
 
     def _finish_output(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Reads the output of a tool call that OpenAI ran. Call and output become opaque: nothing is left to run.
+        """Reads the output of a tool call that OpenAI ran.
 
-        openai-python: ResponseFunctionToolCallOutputItem, for calls by a program on OpenAI's side (`caller`).
+        The tool call and its output become opaque blocks, because the application must not run the tool again
+        (openai-python: ResponseFunctionToolCallOutputItem, with a program of OpenAI as `caller`).
         """
         call = self._calls.pop(as_text(item.get("call_id")), None)
         if call is not None:
@@ -163,7 +167,7 @@ class OutputItems:
         self._calls[_get_call_id(item)] = key, item
 
     def add_text(self, key: BlockKey, text: str, is_refusal: bool = False) -> None:
-        """Adds a piece to the text or the refusal of a message."""
+        """Adds a piece of text to a message, as part of a refusal if `is_refusal` is True."""
         if not text:
             return
         is_new = not self._reply.has_block(key)
@@ -182,25 +186,28 @@ class OutputItems:
             self._add_text_state(key)
 
     def _add_text_state(self, key: BlockKey) -> None:
-        """Adds the state of a text: the phase of its message if it is known, and the type of a refusal."""
+        """Stores the phase of the message and the mark of a refusal in the opaque state of a text."""
         phase = self._phases.get((key[0], key[1]))
         fields = {**(REFUSAL_PART if key in self._refusals else {}), **({"phase": phase} if phase else {})}
         if fields:
             self._reply.add_state(key, fields=fields)
 
     def add_citation(self, key: BlockKey, annotation: object) -> None:
-        """Adds a citation of a text. The complete message has all of them and replaces those so far."""
+        """Adds a citation to a text. The complete message later replaces all citations of the text."""
         self._citations.setdefault(key, []).append(make_json_safe(annotation))
 
     def mark_truncated(self) -> None:
-        """Marks open tool calls without arguments as incomplete. Their text does not show it."""
+        """Marks unfinished tool calls without arguments as incomplete.
+
+        A tool call with arguments gets no mark, because invalid JSON already shows that the arguments are cut off.
+        """
         for key, item in self._open.items():
             block_key = (*key, CALL, 0)
             if str(item.get("type")) in _CALLS and not self._reply.get_arguments(block_key).strip():
                 self._reply.add_metadata(block_key, incomplete=True)
 
     def close(self) -> None:
-        """Adds values that are final at the end of a stream, and records incomplete items of OpenAI's tools."""
+        """Adds citations and ids at the end of a reply. Records unfinished items of tools that OpenAI runs."""
         for key, citations in self._citations.items():
             self._reply.add_metadata(key, citations=citations)
         self._add_item_ids()
@@ -209,9 +216,9 @@ class OutputItems:
             self._reply.notes["incomplete_parts"] = make_json_safe(items)
 
     def _add_item_ids(self) -> None:
-        """Adds ids to texts after reasoning, and to reasoning the id of the next item.
+        """Adds item ids to texts that follow reasoning. Adds the id of the next item to reasoning.
 
-        The ids of tool calls were added when the calls were complete.
+        Tool calls already got their item ids when they were complete.
         """
         for key, texts in self._texts.items():
             if any(reasoning_key < key for reasoning_key in self._reasoning):
@@ -228,7 +235,7 @@ def _get_call_id(item: dict[str, Any]) -> str:
 
 
 def parse_image(item: dict[str, Any]) -> ImageBlock | None:
-    """Returns the image of a successful `image_generation_call`, or None for any other item."""
+    """Reads the image of a successful `image_generation_call`. Returns None for any other item."""
     data = as_text(item.get("result"))
     if item.get("type") != IMAGE_CALL or not data or data.startswith("data:"):
         return None
@@ -243,7 +250,10 @@ def parse_image(item: dict[str, Any]) -> ImageBlock | None:
 
 
 def image_state(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns the opaque state of a generated image, as arguments of OpaqueState: the id and other fields."""
+    """Returns the opaque state of a generated image, as keyword arguments of `OpaqueState`.
+
+    The state contains the id of the item and the keys of the item that the image block does not represent.
+    """
     fields = {
         key: value for key, value in item.items() if key not in ("id", "type", "result") and value is not None
     }

@@ -1,4 +1,4 @@
-"""Reasoning items of OpenAI Responses, and the thinking blocks for them."""
+"""Conversion between reasoning items of OpenAI Responses and thinking blocks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agentkit_openai.responses._item_ids import FOLLOWED_BY
 __all__ = ["PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
 
 PART_SEPARATOR = "\n\n"
-"""Text between the parts of a summary in a thinking block."""
+"""Separator between the parts of a reasoning summary in the text of a thinking block."""
 
 
 def reasoning_text(item: dict[str, Any]) -> str:
-    """Returns the text of the summary, or without a summary the reasoning of an open model."""
+    """Returns the summary of a reasoning item, or the full reasoning of an open model if there is no summary."""
     return PART_SEPARATOR.join(_get_texts(item.get("summary"))) or PART_SEPARATOR.join(
         _get_texts(item.get("content"))
     )
@@ -34,13 +34,13 @@ def _get_texts(parts: object) -> list[str]:
 
 
 def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, Any]:
-    """Returns the opaque state of a thinking block, as arguments of OpaqueState.
+    """Returns the opaque state for the thinking block of a reasoning item, as keyword arguments of `OpaqueState`.
 
-    Its `fields` have the parts of the item if the text of the block does not determine them.
+    `fields` contains the parts of the item that cannot be restored from the text of the block.
 
     Args:
         item: Reasoning item.
-        next_id: Id of the item that the model produced after it. None if it is unknown.
+        next_id: Id of the item that the model produced after the reasoning. None if this id is unknown.
     """
     proof = as_text(item.get("encrypted_content")) or None
     fields: dict[str, Any] = {FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
@@ -57,14 +57,15 @@ def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, A
 
 
 def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
-    """Returns the reasoning item for a block (openai-python: ResponseReasoningItemParam).
+    """Writes a thinking block as a reasoning item (openai-python: ResponseReasoningItemParam).
 
-    `summary` is required and may be empty. The parts of the original item are written if their text is still that
-    of the block.
+    The item always has the key `summary`, because the API requires the key even if the list is empty. The parts of
+    the original item are restored if the text of the block has not changed.
 
     Args:
         block: Thinking block with opaque state.
-        id: Id of the item. If empty, OpenAI reads only the encrypted content and requires no item after it.
+        id: Id of the item. With an empty id, OpenAI reads only the encrypted content. The item that followed the
+            reasoning is then not required.
     """
     state = block.state
     assert state is not None

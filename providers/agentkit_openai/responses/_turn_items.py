@@ -1,4 +1,4 @@
-"""`ItemWriter`: an assistant turn, written as items of OpenAI Responses."""
+"""Writer of assistant turns as items of OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -31,33 +31,37 @@ from agentkit_openai.responses._reasoning import reasoning_item
 __all__ = ["CALL_FIELDS", "IMAGE_CALL", "ItemWriter"]
 
 CALL_FIELDS = ("namespace", "caller", "async")
-"""Keys of a tool call that are sent back (openai-python: ResponseFunctionToolCallParam)."""
+"""Additional keys of a tool call that are sent back to OpenAI (openai-python: ResponseFunctionToolCallParam)."""
 
 IMAGE_CALL = "image_generation_call"
-"""Type of the item of a generated image, and key of its other fields in the image's opaque state."""
+"""Item type of a generated image.
+
+The opaque state of the image stores the other keys of the item under this name.
+"""
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""Features of turns whose items may have ids, or depend on the items next to them."""
+"""Features of turns whose items may have ids, or may depend on adjacent items."""
 
 
 class ItemWriter:
-    """Writer of the assistant turns of one request.
+    """Writer for the assistant turns of one request.
 
     Args:
-        rewritten: Call ids and tool names that differ from those of the model. Such a call is sent without the id
-            of its item, since the item that OpenAI stored under this id is different.
+        rewritten: Call ids and tool names that were changed for the target. A tool call with a changed id or name
+            is sent without its item id, because OpenAI stored a different item under that item id.
 
     Attributes:
-        custom_ids: Ids of the calls of custom tools so far. Their results have another type.
+        custom_ids: Call ids of the custom tool calls written so far. The results of custom tools have another item
+            type than the results of functions.
     """
 
     def __init__(self, rewritten: Collection[str]) -> None:
         self.custom_ids: set[str] = set()
         self._rewritten = rewritten
-        self._sent: set[str] = set()  # "Duplicate item found with id" (error text)
+        self._sent: set[str] = set()  # error text for repeated ids: "Duplicate item found with id"
 
     def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of a turn in their order, with messages before the first call (guides/reasoning)."""
+        """Yields the items of an assistant turn, with messages before the first tool call (guides/reasoning)."""
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
@@ -69,7 +73,7 @@ class ItemWriter:
             yield from self._write_run(run, id)
 
     def _write_plain(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of the most common turn: texts and calls without state."""
+        """Yields the items of the most common turn, which has only texts and tool calls without opaque state."""
         for block in msg.blocks:
             if isinstance(block, TextBlock):
                 yield _message(block.text)
@@ -82,8 +86,8 @@ class ItemWriter:
     def _choose_ids(self, runs: list[list[Block]]) -> list[str]:
         """Returns the id of each item, or an empty string for an item that is sent without its id.
 
-        Reasoning is sent with its id if the next item is the item that the model produced after it, and has an id.
-        The items after such reasoning are also sent with their ids.
+        Reasoning is sent with its id if the next item has an id and is the item that the model produced after the
+        reasoning. The items after such reasoning are also sent with their ids.
         """
         ids = [self._find_id(run[0]) for run in runs]
         ids = [id if id not in ids[:index] else "" for index, id in enumerate(ids)]
@@ -103,7 +107,7 @@ class ItemWriter:
         return sent
 
     def _find_id(self, block: Block) -> str:
-        """Returns the id of the item that a block was read from if it may be sent, or an empty string."""
+        """Returns the id of the item that a block was read from, or an empty string if the id may not be sent."""
         match block:
             case TextBlock():
                 id = self._get_stored_id("message", block.state)
@@ -125,7 +129,7 @@ class ItemWriter:
         return "" if id in self._sent else id
 
     def _write_run(self, run: list[Block], id: str) -> Iterator[dict[str, Any]]:
-        """Yields the item for one block, or for the texts of one message."""
+        """Yields the items for one block, or for the texts of one message."""
         block = run[0]
         match block.type:
             case "text" if id:
@@ -146,7 +150,7 @@ class ItemWriter:
                 assert_never(block)
 
     def _write_call(self, block: ToolUseBlock, id: str) -> dict[str, Any]:
-        """Returns a call of a function or of a custom tool."""
+        """Writes a tool call as an item for a function or for a custom tool."""
         text = custom_text(block)
         if text is None:
             self.custom_ids.discard(block.id)
@@ -160,12 +164,12 @@ class ItemWriter:
 
 
 def _get_next_id(block: ThinkingBlock) -> object:
-    """Returns the id of the item that the model produced after this reasoning, or None if it is unknown."""
+    """Returns the id of the item that the model produced after the reasoning, or None if the id is unknown."""
     return get_state_fields(block.state).get(FOLLOWED_BY)
 
 
 def _runs(blocks: list[Block]) -> list[list[Block]]:
-    """Returns lists of blocks, one for each item. The texts of one message share an item."""
+    """Groups blocks so that each group becomes one item. Adjacent texts of the same message form one group."""
     runs: list[list[Block]] = []
     for block in blocks:
         if runs and (id := _get_message_id(block)) and id == _get_message_id(runs[-1][-1]):
@@ -180,10 +184,10 @@ def _get_message_id(block: Block) -> str | None:
 
 
 def _message(text: str, block: TextBlock | None = None) -> dict[str, Any]:
-    """Returns a message without an id (openai-python: EasyInputMessageParam).
+    """Writes a text as a message without an id (openai-python: EasyInputMessageParam).
 
-    The content is a string, since parts of the type `output_text` require an id, and OpenAI refuses `input_text`
-    in an assistant turn.
+    The content is a string, because a message with parts of the type `output_text` requires an id. OpenAI refuses
+    parts of the type `input_text` in assistant messages.
     """
     content = [refusal_part(block)] if block and is_refusal(block) else text
     item = {"type": "message", "role": "assistant", "content": content}
@@ -191,7 +195,7 @@ def _message(text: str, block: TextBlock | None = None) -> dict[str, Any]:
 
 
 def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
-    """Returns a message with its id (openai-python: ResponseOutputMessageParam)."""
+    """Writes texts as a message with an id (openai-python: ResponseOutputMessageParam)."""
     blocks = [block for block in texts if isinstance(block, TextBlock)]
     parts: list[dict[str, Any]] = [
         refusal_part(block)
@@ -204,7 +208,7 @@ def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
 
 
 def _image_call(block: ImageBlock) -> dict[str, Any]:
-    """Returns the item for an image that the model generated (openai-python: ImageGenerationCall)."""
+    """Writes an image that the model generated as an item (openai-python: ImageGenerationCall)."""
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
         raise ConversionError(block.type, "an assistant's turn")
@@ -213,7 +217,10 @@ def _image_call(block: ImageBlock) -> dict[str, Any]:
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
-    """Returns the blocks with all texts before the first call. Reasoning stays right before its next block."""
+    """Returns the blocks with all texts before the first tool call.
+
+    Reasoning stays directly before the block that the model produced after the reasoning.
+    """
     first = next((index for index, block in enumerate(blocks) if isinstance(block, ToolUseBlock)), len(blocks))
     early, late, thoughts = [*blocks[:first]], list[Block](), list[Block]()
     while early and isinstance(early[-1], ThinkingBlock):

@@ -32,9 +32,12 @@ __all__ = ["LAYOUT", "OUTPUT_FIELDS", "RESPONSES", "RESPONSES_FACTS"]
 _WEB = frozenset({"http", "https"})
 
 OUTPUT_FIELDS = ("caller", "name", "namespace")
-"""Keys of a tool result that are sent back, in the state of its first text (openai-python: FunctionCallOutput)."""
+"""Additional keys of a tool result that are sent back (openai-python: FunctionCallOutput).
 
-# guides/file-inputs, api-mode=responses: PDF, documents of office programs, text and code.
+The opaque state of the first text in the result stores these keys.
+"""
+
+# OpenAI accepts PDF, documents of office programs, text and code (guides/file-inputs, api-mode=responses).
 _FILES = frozenset(
     {
         "application/pdf",
@@ -68,7 +71,10 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"prompt_cache_breakpoint"}),
     digest_turn=split_stored_item,
 )
-"""Layout of items (openai-python: ResponseInputItemParam). `result` is the image of an `image_generation_call`."""
+"""JSON layout of items (openai-python: ResponseInputItemParam).
+
+The key `result` contains the image of an `image_generation_call`.
+"""
 
 RESPONSES = Capabilities(
     name="OpenAI Responses",
@@ -81,19 +87,19 @@ RESPONSES = Capabilities(
     ),
     tools=ToolCapabilities(
         results="each",
-        call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
+        call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters
         names=NameRule(limit=64),
         allowed=ALLOWED_TOOLS,
         strict=STRICT,
     ),
     media=MediaCapabilities(
-        generated_by_id=True,  # image_generation_call (openai-python: ImageGenerationCall)
+        generated_by_id=True,  # as image_generation_call (openai-python: ImageGenerationCall)
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
         result_kinds=frozenset(
             {"image", "document"}
-        ),  # guides/file-inputs: tool results can hold images and files
+        ),  # guides/file-inputs: tool results may contain images and files
     ),
     thinking=ThinkingCapabilities(
         mode="signed",

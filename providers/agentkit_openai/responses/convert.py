@@ -41,23 +41,24 @@ __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 class OpenAIResponsesFormatter(FormatterBase):
     """Formatter for `AsyncOpenAI().responses.create(model=…, **request)`, with or without `store`.
 
-    Pass `include=["reasoning.encrypted_content"]` with the request, so that reasoning can be sent back.
+    Pass `include=["reasoning.encrypted_content"]` with each request, so that the reasoning in the reply can be
+    sent back.
 
-    Reasoning is sent with its `encrypted_content`, right before the item that the model produced after it. Both
-    items and the items after them have their ids: OpenAI ties stored items together by id. Unless `store` is
-    false, it refuses reasoning with an id before an item without an id.
+    Reasoning is sent with its `encrypted_content`, directly before the item that the model produced after the
+    reasoning. The reasoning, this item and the items after it are sent with their ids, because OpenAI connects
+    stored items by id. Unless `store` is false, OpenAI refuses reasoning with an id before an item without an id.
 
-    Reasoning is sent without its id if the item after it is missing, was rewritten or has no id. The encrypted
-    content is then sufficient. Messages and tool calls that do not follow such reasoning have no ids.
+    Reasoning is sent without its id if the next item is missing, was rewritten or has no id. The encrypted content
+    is then sufficient. Messages and tool calls that do not follow reasoning with an id are sent without ids.
 
-    Items of tools that OpenAI runs, such as `web_search_call`, require their ids. They are omitted if the
-    reasoning before them cannot be sent. A generated image is then sent as an image.
+    Calls of tools that OpenAI runs, such as `web_search_call`, require their ids. The formatter omits such calls
+    if the reasoning before them cannot be sent. In this case, a generated image is sent as an ordinary image.
 
     Args:
-        model: Name of the model. None: a request that all current models accept.
-        cache_breakpoints: `"auto"` adds markers for the prompt cache, if the model accepts them. Texts, except the
-            assistant's, are then lists of one part.
-        options: See `FormatterOptions`.
+        model: Name of the model. With None, the request is one that all current models accept.
+        cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text outside
+            of assistant messages is then written as a list of one part.
+        options: Options of all formatters (see `FormatterOptions`).
 
     Raises:
         OptionError: An option has an invalid value.
@@ -78,7 +79,10 @@ class OpenAIResponsesFormatter(FormatterBase):
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `input`, and `tools`, `tool_choice` and `text` as far as needed."""
+        """Writes a conversation as a request with the key `input`.
+
+        The keys `tools`, `tool_choice` and `text` are added only if the task needs them.
+        """
         writer = ItemWriter({*legal.call_ids, *legal.tool_names})
         if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
             items = _write_marked_items(legal, writer)
@@ -94,7 +98,6 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
 
 
 def _write_items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
-    """Yields the items of a turn."""
     if msg.features & Feature.RESULT:
         results, other = split_results(msg)
         for block in results:
@@ -106,7 +109,7 @@ def _write_items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
     elif msg.role == "assistant" or msg.features & Feature.CALL:
         yield from writer.write(msg)
     else:
-        # Some servers refuse a message without its type (llama.cpp: "Cannot determine type of 'item'").
+        # Some servers refuse a message without the key `type` (llama.cpp: "Cannot determine type of 'item'").
         content = msg.content if isinstance(msg.content, str) else _write_content(msg.content)
         yield {"type": "message", "role": get_role(msg), "content": content}
 
@@ -118,7 +121,7 @@ def _write_content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
 
 
 def _write_part(block: Block) -> dict[str, Any]:
-    """Returns the content part for a block (openai-python: ResponseInputContentParam)."""
+    """Writes a block as a content part (openai-python: ResponseInputContentParam)."""
     match block.type:
         case "text":
             return {"type": "input_text", "text": block.text}
@@ -140,7 +143,7 @@ def _write_part(block: Block) -> dict[str, Any]:
 
 
 def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the other keys that the item of a result had. They are in the state of its first text."""
+    """Returns the additional keys of a tool result, which the opaque state of its first text stores."""
     if isinstance(block.output, str):
         return {}
     text = next((item for item in block.output if isinstance(item, TextBlock)), None)
@@ -148,7 +151,10 @@ def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
 
 
 def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str, Any]]:
-    """Returns the items with markers for the prompt cache, on stable parts of all turns except the assistant's."""
+    """Writes the items of a request and adds cache markers to content parts outside of assistant messages.
+
+    Parts that may change in later requests get no markers.
+    """
     items: list[dict[str, Any]] = []
     sections: list[list[dict[str, Any]]] = []
     for conversation in (legal.system, legal.turns):
@@ -164,11 +170,13 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 
 
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
-    """Yields the stable parts of the items of one turn. Each string becomes a list of one part, in place.
+    """Yields the parts of one turn that stay the same in later requests.
+
+    Each string becomes a list of one part in place, because only parts can have cache markers.
 
     Args:
-        items: Items of a turn. A result is one item; any other block is one part.
-        flags: True for each stable block.
+        items: Items of the turn. A tool result is one item, and any other block is one part of an item.
+        flags: One flag for each block. A flag is True if the block stays the same in later requests.
     """
     remaining = iter(flags)
     for item in items:

@@ -1,4 +1,4 @@
-"""Loader for logs of OpenAI Responses."""
+"""Loader for OpenAI Responses logs."""
 
 from __future__ import annotations
 
@@ -46,23 +46,24 @@ __all__ = ["load_responses"]
 _ISSUER = str(RESPONSES.issuer)
 _SOURCE = LogSource(str(RESPONSES.wire), _ISSUER)
 _WIRES = "openai openai-responses"
-"""Wire formats whose content parts are read."""
+"""Wire formats whose content parts the loader reads."""
 _STORED_KEYS = ("previous_response_id", "conversation", "prompt")
-"""Keys that name messages which OpenAI stores (openai-python: ResponseCreateParams)."""
+"""Request keys that refer to messages stored by OpenAI (openai-python: ResponseCreateParams)."""
 
 
 def load_responses(log: object) -> list[Msg]:
     """Loads the messages of a Responses log.
 
-    `instructions` become the system prompt. Adjacent items of a reply (reasoning, messages, tool calls, items of
-    tools that OpenAI runs) become one message. Results get the names of their calls.
+    `instructions` become the system prompt. Adjacent items of a reply become one message. Such items are
+    reasoning, assistant messages, tool calls, and items of tools that OpenAI runs. Tool results get the names of
+    their tool calls.
 
     Args:
-        log: List of items, a complete request or reply, or the JSON text of any of these. The list may contain the
-            `output` of replies. SDK objects are accepted.
+        log: List of items, a complete request or reply, or the JSON text of any of these. The list may contain
+            items from the `output` of replies. SDK objects are also accepted.
 
     Raises:
-        MessageError: The value is not a log of Responses.
+        MessageError: `log` is not a log of Responses.
     """
     reader = _LogReader()
     value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
@@ -82,30 +83,30 @@ def load_responses(log: object) -> list[Msg]:
 
 
 class _LogReader:
-    """Reader of one log.
+    """Reader for one log.
 
     Attributes:
-        msgs: Messages so far.
+        msgs: Messages that have been read so far.
     """
 
     def __init__(self) -> None:
         self.msgs: list[Msg] = []
-        self._reply_blocks: list[Block] = []  # of the reply whose items are being read
-        self._tool_names: dict[str, str] = {}  # by call id
+        self._reply_blocks: list[Block] = []  # blocks of the reply whose items are being read
+        self._tool_names: dict[str, str] = {}  # names of tools, by call id
 
     def add(self, name: str, content: str | list[Block], role: Literal["user", "system"]) -> None:
-        """Adds a message after the reply so far."""
+        """Ends the current reply and adds a message after it."""
         self.add_reply()
         self.msgs.append(Msg(name, content, role))
 
     def add_reply(self) -> None:
-        """Adds the blocks of the reply so far as a message, if there are any."""
+        """Adds the blocks of the current reply as a message. Does nothing if there are no blocks."""
         blocks, self._reply_blocks = self._reply_blocks, []
         if blocks:
             self.msgs.append(Msg("assistant", as_content(blocks), "assistant"))
 
     def read_instructions(self, instructions: object) -> None:
-        """Reads the system prompt: a string, or in replies a list of items."""
+        """Reads the system prompt, which is a string. In replies, the prompt may also be a list of items."""
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
@@ -115,12 +116,11 @@ class _LogReader:
             self.add("system", [as_invalid_block(instructions, reason, "instructions")], "system")
 
     def read_all(self, entries: list[Any], name: str) -> None:
-        """Reads a list of items."""
         for index, (entry, next_entry) in enumerate(zip_longest(entries, entries[1:])):
             self._read(entry, f"{name}[{index}]", as_object(next_entry).get("id"))
 
     def _read(self, entry: object, place: str, next_id: object) -> None:
-        """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
+        """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the item after it."""
         if not isinstance(entry, dict):
             self.add("unknown", [as_invalid_block(entry, "expected an item object", place)], "user")
             return
@@ -157,7 +157,7 @@ class _LogReader:
             self.add("unknown", [as_invalid_block(item, reason, place)], "user")
 
     def _read_reply_item(self, item_type: str, item: dict[str, Any], place: str, next_id: object) -> Block:
-        """Returns the block for an item of a reply. Items of unknown types become opaque."""
+        """Reads an item of a reply as a block. An item of an unknown type becomes an `OpaqueBlock`."""
         if item_type == "reasoning":
             return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item, next_id)))
         if item_type in ("function_call", "custom_tool_call"):
@@ -183,7 +183,10 @@ class _LogReader:
         return ToolUseBlock(id, name, input, raw_input, call_state)
 
     def _get_tied_id(self, item: dict[str, Any]) -> str | None:
-        """Returns the id of an item after reasoning, with which OpenAI expects it. None for other items."""
+        """Returns the id of an item that follows reasoning, or None for any other item.
+
+        OpenAI may refuse the reasoning if the item after it has no id.
+        """
         has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._reply_blocks)
         return as_text(item.get("id")) or None if has_reasoning else None
 
@@ -196,7 +199,7 @@ class _LogReader:
 
 
 def _add_output_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[Any]:
-    """Returns an output with fields in the state of its first text."""
+    """Returns the output of a tool result, with fields added to the opaque state of its first text."""
     items = [TextBlock(output)] if isinstance(output, str) else output
     index = next((index for index, item in enumerate(items) if isinstance(item, TextBlock)), None)
     if not fields or index is None:
@@ -206,7 +209,7 @@ def _add_output_fields(output: str | list[Any], fields: dict[str, Any]) -> str |
 
 
 def _add_text_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> list[Block]:
-    """Returns the blocks of a message. The state of its texts gets the fields and the id of the item."""
+    """Returns the blocks of a message, with fields and the item id added to the opaque state of its texts."""
     if not fields and not id:
         return blocks
     return [

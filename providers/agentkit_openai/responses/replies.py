@@ -1,4 +1,4 @@
-"""Stream parser for replies of OpenAI Responses."""
+"""Parser for replies from OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ __all__ = ["OpenAIResponsesStreamParser"]
 
 
 class OpenAIResponsesStreamParser(StreamParserBase):
-    """Parser for `responses`: a `Response` or the events of its stream, as SDK objects, dicts or raw bytes.
+    """Parser for replies from OpenAI Responses, complete or streamed.
 
-    Blocks are in the order of the output. The opaque state of blocks has the values that
-    `OpenAIResponsesFormatter` sends back: the `phase` of messages, `namespace` and `caller` of calls, id and
-    `encrypted_content` of reasoning. Items of tools that OpenAI runs become OpaqueBlocks. A complete item replaces
-    the pieces that arrived before it.
+    A reply is a `Response` or the events of its stream, as SDK objects, dicts or raw bytes. Blocks have the order
+    of the output. The opaque state of a block stores values that `OpenAIResponsesFormatter` sends back. These are
+    the `phase` of messages, the `namespace` and `caller` of tool calls, and the id and `encrypted_content` of
+    reasoning.
+
+    Items of tools that OpenAI runs become opaque blocks. A complete item replaces the pieces of the same item that
+    arrived earlier.
     """
 
     provider: ClassVar[str] = "openai-responses"
@@ -46,7 +49,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         super().__init__(**options)
         self._index = ItemIndex()
         self._items = OutputItems(self.reply)
-        self._reasoning_parts: dict[ItemKey, tuple[str, object]] = {}  # last part of the reasoning of each item
+        self._reasoning_parts: dict[ItemKey, tuple[str, object]] = {}  # latest part of the reasoning, by item
         self._readers: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_text.delta": self._read_text_delta,
             "response.function_call_arguments.delta": self._read_arguments_delta,
@@ -75,7 +78,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         """Reads a complete reply (openai-python: Response).
 
         Raises:
-            MessageError: The value is not a reply of the Responses API, or it is an error.
+            MessageError: `reply` is not a reply of the Responses API, or it reports an error.
         """
         if not isinstance(reply.get("output"), list) and reply.get("object") != "response":
             error = parse_error(reply)
@@ -88,10 +91,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._read_response(reply)
 
     def _read_response(self, response: dict[str, Any]) -> None:
-        """Reads a complete response. Events may have reported some of its items before."""
+        """Reads a complete response. Earlier events may already have reported some of its items."""
         self._read_output(as_list(response.get("output")))
         transformations = as_list(response.get("input_transformations"))
-        if transformations:  # reasoning that OpenAI removed from the prompt (openai-python: InputTransformation)
+        if transformations:  # OpenAI removed reasoning from the prompt (openai-python: InputTransformation)
             self.reply.notes["input_transformations"] = make_json_safe(transformations)
         error = parse_error(response)
         status = as_text(response.get("status"))
@@ -104,15 +107,18 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.set_usage(usage)
 
     def _read_output(self, output: list[Any]) -> None:
-        """Reads the items that no event has reported. Some gateways report no items, or end with an empty list."""
+        """Reads the items that no event has reported.
+
+        Some gateways report no items in events, and others send an empty list at the end.
+        """
         keys = sorted(self._index.keys)
         if len(keys) != len(output):
             if any(index >= len(output) or number for index, number in keys):
-                return  # the items cannot be matched
+                return  # these items cannot be matched with the reported items
             keys = [(index, 0) for index in range(len(output))]
         for key, item in zip(keys, output, strict=True):
             if isinstance(item, dict) and key in self._index.complete:
-                self._items.set_id(key, cast("dict[str, Any]", item))  # some gateways change ids in the stream
+                self._items.set_id(key, cast("dict[str, Any]", item))  # some gateways send other ids in the events
             elif isinstance(item, dict):
                 self._index.complete.add(key)
                 self._items.finish(key, cast("dict[str, Any]", item))
@@ -134,7 +140,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     # -- events --------------------------------------------------------------------------------------------------
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads an event (openai-python: ResponseStreamEvent). Events that only repeat others are ignored."""
+        """Reads a stream event (openai-python: ResponseStreamEvent). Ignores events that repeat other events."""
         event_type = event.get("type")
         read = self._readers.get(event_type) if isinstance(event_type, str) else None
         if read:
@@ -186,7 +192,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._items.add_citation(self._find_text(event), annotation)
 
     def _find_text(self, event: dict[str, Any]) -> BlockKey:
-        """Returns the key of the text that an event continues."""
+        """Returns the key of the text block that an event continues."""
         number = event.get("content_index")
         return (*self._index.find(event), TEXT, number if type(number) is int else 0)
 
@@ -196,7 +202,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._add_reasoning(event, ("summary", event.get("summary_index")))
 
     def _read_reasoning_delta(self, event: dict[str, Any]) -> None:
-        """Reads reasoning of an open model, unless its summary has arrived."""
+        """Reads the full reasoning of an open model, unless a summary of the reasoning has already arrived."""
         part = self._reasoning_parts.get(self._index.find(event))
         if part is None or part[0] != "summary":
             self._add_reasoning(event, ("content", event.get("content_index")))
@@ -225,11 +231,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
-        """Adds values that are final at the end of the stream."""
+        """Adds the values that are final only at the end of a stream."""
         self._items.close()
 
 
 def _get_delta(event: dict[str, Any]) -> str:
-    """Returns the text of an event, unchanged: half a character at its end may continue in the next event."""
+    """Returns the text of an event unchanged, because two events may contain the two halves of one character."""
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""

@@ -1,6 +1,6 @@
 """Fake Responses service for `agentkit.testing.LoopbackServer`.
 
-Shapes and the order of events: `openai.types.responses`.
+Fake replies and the order of their events follow `openai.types.responses`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _INCOMPLETE: Final[dict[str, str]] = {
     FinishReason.LENGTH: "max_output_tokens",
     FinishReason.CONTENT_FILTER: "content_filter",
 }
-"""Reasons for an incomplete response. The API has no other finish reasons."""
+"""Native reasons for an incomplete response, by finish reason. The API has no other native reasons."""
 
 _Event: TypeAlias = dict[str, Any]
 
 
 class FakeResponses(FakeService):
-    """Fake of `POST /responses`."""
+    """Fake service for `POST /responses`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
 
@@ -71,9 +71,12 @@ class FakeResponses(FakeService):
         return {"type": "error", "code": error.code, "message": error.message, "param": None}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message for a call without an output after it, or an output without its call."""
+        """Returns the API's error message if tool calls and outputs do not match.
+
+        Each tool call requires one output after it, and each output requires its tool call before it.
+        """
         if call.body.get("previous_response_id") or call.body.get("conversation"):
-            return None  # the service stores the other part of the conversation
+            return None  # the service stores earlier messages, which may contain the tool calls
         open_ids: list[str] = []
         for item in map(as_object, as_list(call.body.get("input"))):
             item_type, call_id = item.get("type"), str(item.get("call_id"))
@@ -143,7 +146,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 def _items(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the items of the output. Adjacent texts with the same state are the parts of one message."""
+    """Yields the items of a reply. Adjacent texts with the same opaque state become parts of one message."""
     for index, ((is_text, _), blocks) in enumerate(groupby(reply.msg.blocks, _group_key)):
         name = hash_text(f"{reply.id} {index}", 32)
         if is_text:
@@ -225,11 +228,11 @@ _EMPTY: Final[dict[str, Any]] = {
     "result": None,
     "status": "in_progress",
 }
-"""Values of an item's fields in its first event."""
+"""Values of the keys of an item in the event that announces the item."""
 
 
 def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an item as its first event has it: empty, with the beginning of its encrypted content."""
+    """Returns an item as its first event contains it, without content and with shortened encrypted content."""
     empty = {key: _EMPTY.get(key, value) for key, value in item.items()}
     if "encrypted_content" in empty:
         empty["encrypted_content"] = str(empty["encrypted_content"])[:8]
@@ -292,10 +295,11 @@ _ITEM_EVENTS: Final[dict[str, Callable[[Mapping[str, Any], NormalizedReply], Ite
     "function_call": _call_events,
     "image_generation_call": _image_events,
 }
-"""Events between the first and the last event of an item, by the item's type."""
+"""Functions that yield the events between the first and the last event of an item, by item type."""
 
 ROUTES: Final = (
-    # Azure and compatible servers have the same API below a folder: /openai/v1, /vllm/v1, /compatible-mode/v1.
+    # Azure and compatible servers have the same API under a path prefix: /openai/v1, /vllm/v1,
+    # /compatible-mode/v1.
     Route(
         "openai-responses", r"(?:/[a-z-]+)??(?:/v1)?/responses(?:/(?P<verb>input_tokens))?", FakeResponses(), "/v1"
     ),
