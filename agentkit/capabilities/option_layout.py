@@ -24,7 +24,8 @@ class OptionLayout:
         tool_type: Key of the type of a tool. A tool without a type is a function if it has a name.
         functions: Keys of lists of plain function declarations, beside the list of tools.
         choices: Paths of the tool choice. The first that is present counts.
-        read_choice: Converts a tool choice to a format that `tool_choice=` accepts. None: no conversion.
+        read_choice: Converts the value under such a path to a format that `tool_choice=` accepts. None if the
+            formats are the same.
         outputs: Paths of the output schema. The first that is a schema of an object counts.
         read_schemas: Functions that convert a schema in another language, such as OpenAPI's, to a JSON schema; by
             the key of the schema.
@@ -35,6 +36,6 @@ class OptionLayout:
     tool_type: str = "type"
     functions: tuple[str, ...] = ()
     choices: tuple[str, ...] = ("tool_choice",)
-    read_choice: Callable[[Mapping[str, Any]], Any] | None = None
+    read_choice: Callable[[Any], Any] | None = None
     outputs: tuple[str, ...] = ("response_format",)
     read_schemas: Mapping[str, Callable[[Any], Any]] = field(default_factory=_no_readers)

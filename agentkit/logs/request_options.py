@@ -201,7 +201,7 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
     values = [_find(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:
-        value = layout.options.read_choice(as_object(value))
+        value = layout.options.read_choice(value)
     allowed = read_allowed_tools(as_object(value))
     if allowed is not None:
         mode, listed = allowed

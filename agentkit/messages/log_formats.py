@@ -97,6 +97,8 @@ _FORMATS = (
 )
 """Formats of logs. The first format that matches counts."""
 
+_LOADERS = frozenset(log_format.loader for log_format in _FORMATS)
+
 _CONTENT_KEYS = frozenset(
     {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
     | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
@@ -182,9 +184,14 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 
 
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
-    """Raises MessageError if a message has the format of a loader that is not named in `loaders`."""
+    """Raises MessageError if a message has the format of a loader that is not named in `loaders`.
+
+    Raises no error if `loaders` names only loaders of other distributions, whose formats are unknown.
+    """
     log_format = _find_format(message, certain=True)
-    if log_format is not None and log_format.loader not in loaders.split():
+    names = loaders.split()
+    is_known = not names or not _LOADERS.isdisjoint(names)
+    if log_format is not None and is_known and log_format.loader not in names:
         raise MessageError(
             place, f"a message with {_list_keys(message)} is not of this format", _advice(log_format)
         )

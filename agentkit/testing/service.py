@@ -21,11 +21,13 @@ class FakeService(ABC):
         media_type: Content type of a stream.
         stream_end: Bytes after the last event of a complete stream.
         prompt_keys: Keys of a request that make up the prompt. Tokens are counted from their JSON text.
+        client_defaults: Further options of a client, such as the option of an SDK that turns retries off.
     """
 
     media_type: ClassVar[str] = "text/event-stream"
     stream_end: ClassVar[bytes] = b""
     prompt_keys: ClassVar[tuple[str, ...]]
+    client_defaults: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -87,8 +89,8 @@ class FakeService(ABC):
         return {}
 
     def client_options(self, url: str) -> dict[str, Any]:
-        """Returns the SDK client's options for this base URL: a fake key, and no retries."""
-        return {"api_key": "loopback", "base_url": url, "max_retries": 0}
+        """Returns the options of a client for this base URL, with a fake key."""
+        return {"api_key": "loopback", "base_url": url, **self.client_defaults}
 
     def encode_events(self, events: Iterable[Mapping[str, Any] | bytes]) -> Iterator[bytes]:
         """Yields the bytes of each event. An event that is bytes already is sent unchanged."""

@@ -64,6 +64,7 @@ _ERROR_TYPES: Final[dict[int, str]] = {
 class FakeMessages(FakeService):
     """Fake of `POST /v1/messages`."""
 
+    client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:

@@ -5,10 +5,10 @@ A log may contain arguments of an SDK, the JSON body of a request, or values of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from agentkit.provider_kit import OptionLayout, as_list, as_text, map_schema
+from agentkit.provider_kit import OptionLayout, as_list, as_object, as_text, map_schema
 
 __all__ = ["OPTIONS"]
 
@@ -49,8 +49,9 @@ def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
     return converted
 
 
-def _read_tool_choice(config: Mapping[str, Any]) -> Any:
+def _read_tool_choice(value: object) -> Any:
     """Reads a `FunctionCallingConfig` as a tool choice in agentkit's format."""
+    config: dict[str, Any] = as_object(value)
     names = as_list(config.get("allowedFunctionNames") or config.get("allowed_function_names"))
     mode = _enum_name(config.get("mode"), _MODES)
     if mode == "validated":  # like auto, but the arguments of calls always match their schemas

@@ -80,6 +80,7 @@ class ChatVariant:
 class FakeChatCompletions(FakeService):
     """Fake service for `POST /chat/completions`."""
 
+    client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     stream_end: ClassVar[bytes] = b"data: [DONE]\n\n"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
 

@@ -13,6 +13,7 @@ from agentkit import (
     Base64Source,
     CharacterTokenCounter,
     ImageBlock,
+    MessageError,
     Msg,
     OptionError,
     TextBlock,
@@ -23,6 +24,7 @@ from agentkit import (
     load_request_options,
     prefix_digest,
 )
+from agentkit.messages.log_formats import check_log_message
 from agentkit.models.error_location import locate_block
 from agentkit.provider_kit import (
     Capabilities,
@@ -135,6 +137,23 @@ def test_options_cache_markers_and_server_tools_load() -> None:
         }
         assert list_server_tools(provider, request) == [("abilities[1]", "search")]
         assert list_cache_markers(provider, request) == ["abilities[0]"]
+
+
+def test_a_tool_choice_that_is_a_text_can_be_converted() -> None:
+    options = OptionLayout(choices=("use",), read_choice=str.lower)
+    layout = WireLayout(turns="dialogue", options=options)
+    request = {"tools": [{"name": "look", "parameters": {"type": "object"}}], "use": "REQUIRED"}
+    assert load_request_options(layout, request).get("tool_choice") == ToolChoice("required")
+
+
+def test_the_loader_of_another_distribution_may_share_keys_with_a_known_format() -> None:
+    message = {
+        "role": "user",
+        "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}],
+    }
+    check_log_message(message, "messages[0]", ("content",), loaders="elsewhere")
+    with pytest.raises(MessageError, match="OpenAI Chat messages"):
+        check_log_message(message, "messages[0]", ("content",), loaders="anthropic")
 
 
 def test_a_request_of_unknown_layout_is_an_error() -> None:

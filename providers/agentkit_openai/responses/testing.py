@@ -52,6 +52,7 @@ _Event: TypeAlias = dict[str, Any]
 class FakeResponses(FakeService):
     """Fake service for `POST /responses`."""
 
+    client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
