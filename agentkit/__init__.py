@@ -29,9 +29,10 @@ Main classes and functions by task:
 - Download media: `Fetch`, `MediaCache`.
 - Declare the rules of a local model: `ModelRules`.
 
-`agentkit.testing` has substitutes for models. `agentkit.provider_kit` is the API for authors of providers.
+`agentkit.testing` has fake models and fake servers for tests. `agentkit.provider_kit` is the API for authors of
+providers.
 
-A name is imported from its module at its first use, so a program loads only the modules that it uses.
+Each name is imported from its module when it is first used, so a program loads only the modules that it uses.
 """
 
 from __future__ import annotations

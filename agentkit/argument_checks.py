@@ -1,4 +1,4 @@
-"""Checks of the names and the types of options. The error for an unknown name suggests a similar option."""
+"""Checks of the names and types of options. The error for an unknown name suggests a similar option."""
 
 from __future__ import annotations
 
@@ -35,20 +35,27 @@ _AGENTSCOPE = {
     "structured_model": "Pass response_format=….",
     "token_counter": _BUDGET,
 }
-"""Advice by option name of AgentScope 1.x."""
+"""Advice for options of AgentScope 1.x that agentkit does not have, by the name of the option."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# Minimum similarity of a misspelled option. Parameters of providers are less similar: vLLM's `min_tokens` has 0.8.
+# Minimum similarity at which a parameter counts as a misspelled option. Parameters of providers must stay below:
+# vLLM's `min_tokens` has 0.8.
 _MISSPELLED = 0.85
 
 
 def check_names(
     owner: str, names: Iterable[str], options: Collection[str], advice: str = "Remove this option."
 ) -> None:
-    """Raises OptionError for the first name that is not an option of `owner`.
+    """Raises `OptionError` for the first name that is not in `options`.
 
-    The advice of the error is the replacement of an AgentScope option, or else the most similar option, or else
-    `advice`, in which the name replaces `NAME`.
+    For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, it suggests
+    the most similar option. Otherwise the error ends with `advice`.
+
+    Args:
+        owner: Class or function that has the options, for the error.
+        names: Names to check.
+        options: Allowed names.
+        advice: Last sentence of the error. `NAME` in this sentence is replaced by the unknown name.
     """
     for name in names:
         if name not in options:
@@ -58,13 +65,13 @@ def check_names(
 
 
 def check_parameters(parameters: Mapping[str, Any] | None) -> None:
-    """Raises OptionError for a provider parameter that looks like a misspelled option of the call."""
+    """Raises `OptionError` if the name of a provider parameter looks like a misspelled option of agentkit."""
     for name in parameters or ():
         check_option("parameters", name, str, "Pass parameter names as strings.")
         option = _find_misspelled(name)
         if option is not None:
             reason = "no known provider has this parameter"
-            raise OptionError(f"parameters.{name}", reason, f"Did you mean {option!r}, an option of the call?")
+            raise OptionError(f"parameters.{name}", reason, f"Did you mean the option {option!r} of the call?")
 
 
 @lru_cache(512)
@@ -80,13 +87,13 @@ def find_closest(name: str, candidates: Iterable[str], similarity: float = 0.7) 
 
 
 def check_option(name: str, value: object, expected_type: Any, advice: str = "") -> None:
-    """Raises OptionError if an option has another type than expected.
+    """Raises `OptionError` if the value of an option has an unexpected type.
 
     Args:
         name: Name of the option, for the error.
         value: Value of the option.
         expected_type: Class, or a union of classes.
-        advice: Last sentence of the error. Empty for a general one.
+        advice: Last sentence of the error. If it is empty, the error has a general advice.
 
     """
     if not isinstance(value, expected_type):
@@ -96,7 +103,7 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
 
 
 def check_text(name: str, text: str | None) -> None:
-    """Raises OptionError if an option is not text that UTF-8 can encode. None passes."""
+    """Raises `OptionError` if the value of an option is neither None nor text that UTF-8 can encode."""
     check_option(name, text, str | None)
     try:
         (text or "").encode()

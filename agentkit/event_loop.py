@@ -1,4 +1,4 @@
-"""Event loop: work that a cancellation does not interrupt, and the identity of the running loop."""
+"""Helpers for asyncio and trio: work that a cancellation does not interrupt, and identification of event loops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Runs work to completion and delays a cancellation until then. Stops the work after some seconds.
+    """Runs work to completion. If the caller is canceled meanwhile, the cancellation takes effect after the work.
 
-    An anyio shield delays cancellations of anyio scopes and of trio. On asyncio a task can also be canceled
-    directly, as `asyncio.timeout` does. A shield does not delay this, so the work runs in a separate task.
+    An anyio shield delays the cancellation of anyio scopes and of trio scopes. On asyncio, `asyncio.timeout`
+    cancels the task directly. A shield does not delay this cancellation, so on asyncio the work runs in a separate
+    task.
 
     Args:
         work: Asynchronous function without parameters.
-        seconds: Maximum duration of the work.
+        seconds: Maximum duration of the work in seconds. Work that takes longer is canceled.
 
     """
     with anyio.CancelScope(shield=True):
@@ -43,7 +44,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    # asyncio would log an exception that is never retrieved
+    # retrieves the exception, because asyncio logs exceptions that are never retrieved
     failure = None if task.cancelled() else task.exception()
     if cancellation is not None:
         raise cancellation
@@ -52,7 +53,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
 
 
 def _on_asyncio() -> bool:
-    """Returns True in an asyncio task. Returns False in trio, also if trio runs as a guest in an asyncio loop."""
+    """Returns True in an asyncio task. Returns False in trio, even if trio runs as a guest in an asyncio loop."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:
@@ -78,13 +79,14 @@ def has_ended(loop: Any) -> bool:
 
 
 def _probe() -> None:
-    """Does nothing. Scheduling the function tests if the loop is still running."""
+    """Does nothing. `has_ended` schedules this function to find out if an event loop still accepts callbacks."""
 
 
 def is_being_canceled() -> bool:
-    """Returns True if a cancellation error in this task means that the task itself is being canceled.
+    """Returns True if the current task is being canceled.
 
-    On asyncio, awaiting another canceled task or future raises the same error. On trio this cannot happen.
+    Call this after catching a cancellation error. On asyncio, such an error may also come from another task or
+    future that was canceled while this task awaited it. On trio, the error always means the current task.
     """
     task = asyncio.current_task() if _on_asyncio() else None
     return task is None or task.cancelling() > 0

@@ -1,6 +1,6 @@
 """Conversion of native values (SDK objects, dicts, JSON text) to plain JSON values.
 
-Replies and logs may contain values that JSON or UTF-8 cannot express. The functions here convert or replace them.
+Replies and logs may contain values that JSON or UTF-8 cannot represent. This module converts or replaces them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = [
 
 
 def native_to_json(value: object) -> Any:
-    """Returns a reply, or an event of a stream, as JSON values.
+    """Converts a native reply or stream event to JSON values.
 
-    The objects of all SDKs are pydantic models or dicts, so that no SDK is imported.
+    No SDK is imported, because the objects of all SDKs are pydantic models or dicts.
 
     Args:
-        value: Object of an SDK, dict, or JSON text.
+        value: SDK object, dict, or JSON text.
 
     Raises:
-        MessageError: The value is none of these, or the text is not JSON.
+        MessageError: The value has another type, or the text is not JSON.
 
     """
     if type(value) is dict:
@@ -62,10 +62,10 @@ def native_to_json(value: object) -> Any:
 
 
 def reply_to_json(value: object) -> Any:
-    """Returns a complete reply as JSON values: see `native_to_json`. Lone surrogates become U+FFFD.
+    """Converts a complete reply to JSON values, as `native_to_json` does, and replaces lone surrogates by U+FFFD.
 
-    Each replacement is logged with its place. Most replies need no search for lone surrogates, because pydantic
-    refuses to parse text that has one.
+    Each replacement is logged with its place. JSON text that pydantic can parse is not searched, because pydantic
+    refuses text with a lone surrogate.
     """
     if isinstance(value, str | bytes | bytearray):
         try:
@@ -83,33 +83,33 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     """
     try:
-        return from_json(text, cache_strings="keys")  # no cache of strings: values rarely repeat
-    except (ValueError, TypeError):  # pydantic-core refuses lone surrogates
+        return from_json(text, cache_strings="keys")  # caches only keys, because values rarely repeat
+    except (ValueError, TypeError):  # the text may have lone surrogates, which pydantic-core refuses
         pass
     try:
         return json.loads(text)  # accepts lone surrogates, which some servers send
     except (ValueError, RecursionError) as error:
-        raise MessageError("reply", f"expected JSON ({error})", "Pass the complete reply.") from None
+        raise MessageError("reply", f"invalid JSON ({error})", "Pass the complete JSON text.") from None
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Returns a JSON object unchanged, and an empty dict for any other value."""
+    """Returns the value if it is a dict, else an empty dict."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - a cast takes time
 
 
 def as_list(value: object) -> list[Any]:
-    """Returns a list unchanged, and an empty list for any other value."""
+    """Returns the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_text(value: object, place: str = "") -> str:
-    """Returns a string that UTF-8 can encode, and an empty string for any value that is not a string.
+    """Returns a string unchanged, except that lone surrogates become U+FFFD. Returns "" for any other value.
 
-    Lone surrogates become U+FFFD, which is logged with the place.
+    Each replacement is logged with the place.
 
     Args:
         value: Value of a native reply or log.
-        place: Place of the value, for the log.
+        place: Place of the value, for log lines.
 
     """
     if not isinstance(value, str):
@@ -119,7 +119,7 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if text.count("\ufffd") > value.count("\ufffd"):  # otherwise all surrogates were halves of pairs
+            if text.count("\ufffd") > value.count("\ufffd"):  # else every surrogate belonged to a pair
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
     return value
@@ -127,20 +127,21 @@ def as_text(value: object, place: str = "") -> str:
 
 _LOG = get_logger()
 _MAX_DEPTH = 200
-"""Maximum levels of nesting: pydantic reads about 250."""
+"""Maximum levels of nesting. The limit is below the about 250 levels that pydantic can read."""
 
 
 def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
-    """Returns any value as JSON values that can be written and parsed again.
+    """Converts any value to JSON values that can be serialized and parsed again.
 
-    SDK objects become dicts, bytes become base64 text. Values that JSON cannot express are replaced: lone
-    surrogates by U+FFFD (logged with their path), NaN and the infinities by null, values nested too deeply by
-    their texts, and any other object by a short text.
+    SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, which is logged with
+    their path. NaN and infinity become null. A value that is nested too deeply becomes one text with all its
+    texts. Any other object becomes a short text with the name of its class.
 
     Args:
         value: Any value.
         place: First part of the path in log lines.
-        dump: Converts an object of an SDK before `native_to_json` does. It returns other objects unchanged.
+        dump: Function that converts SDK objects before `native_to_json` is tried, and returns any other object
+            unchanged. None means that only `native_to_json` is used.
 
     """
     return _make_safe(value, 0, (None, place), dump)
@@ -184,11 +185,11 @@ def _make_safe(value: object, depth: int, path: _Path, dump: Callable[[Any], obj
 
 
 _MAX_BITS = 1_024
-"""Maximum bits of an integer: the range of a float."""
+"""Maximum bits of an integer. Larger integers exceed the range of a float."""
 
 
 def is_encodable(text: str) -> bool:
-    """Returns True if UTF-8 can encode a text: the text has no lone surrogate."""
+    """Returns True if UTF-8 can encode a text, which means that the text has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -199,11 +200,11 @@ def is_encodable(text: str) -> bool:
 
 
 def _format_path(path: _Path) -> str:
-    """Returns a path as text, such as `messages[3].content[1]`, without the middle of a long path."""
+    """Formats a path as text, such as `messages[3].content[1]`. Omits the middle of a long path."""
     steps: list[str] = []
     before, step = path
     while before is not None:
-        # any other key may be content of the user
+        # other keys are not logged, because they may be text of the conversation
         is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
@@ -217,7 +218,7 @@ _MAX_STEPS = 16
 
 
 def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]:
-    """Yields the texts in a value of any depth, keys included, in order."""
+    """Yields all texts and keys in a nested value, in order."""
     pending, visited = [value], set[int]()
     while pending:
         item = pending.pop()
@@ -235,9 +236,9 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 
 
 def replace_surrogates(value: Any, place: str) -> Any:
-    """Returns a value whose lone surrogates are replaced by U+FFFD. Each replacement is logged.
+    """Replaces the lone surrogates in the strings of a value by U+FFFD. Each replacement is logged.
 
-    A value without lone surrogates is returned unchanged. SDK objects and values nested too deeply do not change.
+    Strings inside SDK objects, and strings that are nested too deeply, are not changed.
 
     Args:
         value: JSON value.
@@ -245,8 +246,8 @@ def replace_surrogates(value: Any, place: str) -> Any:
 
     """
     try:
-        to_json(value)  # encoding is the fastest search for lone surrogates
-    except ValueError:  # a lone surrogate, or a value that JSON cannot express
+        to_json(value)  # the fastest test for lone surrogates
+    except ValueError:  # the value has a lone surrogate, or a value that JSON cannot represent
         return value if all(map(is_encodable, _texts(value, str))) else _replace_nested(value, 0, (None, place))
     return value
 
@@ -266,13 +267,13 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
 
 
 def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
-    """Returns the fields that were set in a pydantic model. Returns None for any other value.
+    """Returns the fields of a pydantic model that were set explicitly. Returns None for any other value.
 
-    Unlike `model_dump`, this runs no serializer of the model.
+    Unlike `model_dump`, this function does not run the serializers of the model.
 
     Args:
-        value: Object of an SDK.
-        always: Fields to return even if only their default is set.
+        value: SDK object.
+        always: Names of fields to return even if they have their default value.
 
     """
     set_fields: Any = getattr(value, "model_fields_set", None)
@@ -283,7 +284,7 @@ def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any
 
 
 def copy_json(item: Any) -> Any:
-    """Returns a copy of a JSON value that shares no container with it."""
+    """Returns a deep copy of a JSON value."""
     if isinstance(item, dict):
         copied = cast("dict[str, Any]", item).copy()
         for key, inner in copied.items():
@@ -296,10 +297,10 @@ def copy_json(item: Any) -> Any:
 
 
 def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
-    """Returns the arguments of a tool call in a log, and their text if they are not an object.
+    """Reads the arguments of a logged tool call. Returns them as a dict, together with their text or None.
 
-    Text that is not a JSON object gives `{}` and the text; any other value gives `{}` and its JSON text. None
-    means no arguments.
+    An object gives the object and None. The JSON text of an object gives the object and the text. Any other text
+    gives `{}` and the text. Any other value gives `{}` and its JSON text. None means no arguments.
     """
     if isinstance(value, dict):
         return cast("dict[str, Any]", value), None
@@ -310,7 +311,7 @@ def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """Parses argument text as an object. Returns None if the text is not a JSON object."""
+    """Parses the argument text of a tool call as a JSON object. Returns None if the text is not a JSON object."""
     try:
         parsed: object = from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError):
@@ -321,12 +322,12 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""A surrogate, as a character or as an escape of JSON."""
+"""Pattern of a surrogate, as a character or as a JSON escape."""
 
 
 def _parse_without_surrogates(text: str) -> object:
     """Parses JSON text and replaces its lone surrogates. Returns None if the text is not JSON."""
-    try:  # `int()` refuses NaN and the infinities
+    try:  # passing `int` as `parse_constant` refuses NaN and infinity
         return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):
         return None

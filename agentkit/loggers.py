@@ -1,7 +1,7 @@
-"""Loggers of the library: `agentkit`, and a child logger for each area. The application configures handlers.
+"""Loggers of the library: `agentkit`, and a child logger for each area. The application configures the handlers.
 
-Records at DEBUG and INFO hold places, reasons and sizes: no text of the conversation and no credentials. The
-WARNING about a tool's exception has its traceback.
+Records at DEBUG and INFO contain places, reasons and sizes, but no conversation text and no credentials. If a tool
+raises an exception, a record at WARNING contains the traceback.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ logging.getLogger("agentkit").addHandler(logging.NullHandler())
 
 
 def get_logger(area: str = "") -> logging.Logger:
-    """Returns the logger of an area, such as `agentkit.budget`; without an area, the logger `agentkit`."""
+    """Returns the logger for an area, such as `agentkit.budget`. Without an area, returns the main logger."""
     return logging.getLogger(f"agentkit.{area}" if area else "agentkit")

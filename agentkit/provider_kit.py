@@ -3,21 +3,21 @@
 A provider package imports this module and no other module of agentkit, except `agentkit.testing` in its tests.
 Applications import `agentkit`.
 
-Parts of a provider, in the order in which a message meets them:
+A provider consists of these parts, in the order in which a message passes through them:
 
-- `Provider`: the value that an entry point of the group `agentkit.providers` names.
-- `WireLayout`: the keys of a request. Counters, prefix digests and the location of errors read requests with it.
+- `Provider`: the object to which an entry point of the group `agentkit.providers` refers.
+- `WireLayout`: the names of the keys of a request. Counters, prefix digests and the location of errors need them.
 - `Capabilities`: the rules of the target, in groups: `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
   `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
-- `FormatterBase`: its `convert` writes a `LegalConversation` and a `RequestSpec` as a `Request`.
+- `FormatterBase`: its method `convert` converts a `LegalConversation` and a `RequestSpec` to a `Request`.
 - `EndpointBase`: sends an `OutgoingRequest` through the SDK client, and returns the reply or an `IncomingStream`.
-  `HttpEndpoint` is the endpoint of an API without an SDK.
+  `HttpEndpoint` is the endpoint for an API without an SDK.
 - `ErrorPatterns`: codes and texts of the API's errors, which select the error class of a failed call.
-- `StreamParserBase`: reads native events and replies into a `ReplyBuilder`. `parse_failure` reads error bodies.
-- `RemoteTokenCounter`: counts a request at an endpoint of the provider.
+- `StreamParserBase`: parses native events and replies with a `ReplyBuilder`. `parse_failure` parses error bodies.
+- `RemoteTokenCounter`: counts the tokens of a request by calling the provider's API.
 
-Converters, parsers and loaders share all other functions. The message and error classes are those of `agentkit`.
-`agentkit.testing.check_provider` checks a provider.
+All other functions help to write converters, parsers and loaders. The message and error classes are the same as in
+`agentkit`. `agentkit.testing.check_provider` tests a provider.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounded representations of values, however large, for debuggers, logs and errors."""
+"""Short representations of values of any size, for debuggers, logs and errors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Final, cast
 __all__ = ["as_one_line", "bounded_repr", "shorten", "shorten_repr"]
 
 _LIMIT: Final = 1_000  # maximum length of a repr in characters
-_MIN_CONTENT: Final = 40  # with fewer characters left, a container shows only its size
+_MIN_CONTENT: Final = 40  # if fewer characters are available, a container shows only its size
 _MIN_TEXT: Final = 12  # minimum length of a shortened text in characters
 
 
 def bounded_repr(self: Any) -> str:
-    """Returns the repr of a dataclass: its fields that differ from their defaults, each shortened."""
+    """Returns the repr of a dataclass, without fields that have their default value. Shortens long fields."""
     return _fields_repr(self, _LIMIT)
 
 
 def shorten_repr(value: object, limit: int = _LIMIT) -> str:
-    """Returns the repr of any value, shortened to about `limit` characters."""
+    """Returns the repr of a value, shortened to about `limit` characters."""
     limit = max(limit, _MIN_TEXT)
     if isinstance(value, str | bytes | bytearray):
         return _text_repr(value, limit)
@@ -34,14 +34,14 @@ def shorten_repr(value: object, limit: int = _LIMIT) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Returns the text, without its middle if it is longer than `limit` characters."""
+    """Shortens a text that has more than `limit` characters by removing its middle."""
     if len(text) <= limit:
         return text
     return f"{text[: limit - limit // 4]} … ({len(text):,} characters) … {text[len(text) - limit // 4 :]}"
 
 
 def as_one_line(text: str) -> str:
-    """Returns the text on one line. Characters that control a terminal become U+FFFD."""
+    """Joins the lines of a text to one line. Replaces characters that control a terminal by U+FFFD."""
     line = " ".join(text.split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
@@ -49,7 +49,7 @@ def as_one_line(text: str) -> str:
 def _safe_repr(value: object) -> str:
     try:
         return repr(value)
-    except Exception as error:  # a `__repr__` of the caller fails, or a number has too many digits
+    except Exception as error:  # a `__repr__` raises, or an integer has too many digits
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
@@ -119,7 +119,7 @@ _BRACKETS: Final[dict[Any, Any]] = {
 
 
 def _item_reprs(container: Any, limit: int) -> Iterator[str]:
-    """Yields the repr of each item in half of the remaining limit, or of the only item in three quarters of it."""
+    """Yields the shortened repr of each item of a container. The only item of a container may be longer."""
     is_mapping = hasattr(container, "items")
     pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:

@@ -1,7 +1,7 @@
 """The `agentkit` command: `format`, `read`, `convert` and `compare`.
 
-The input is JSON from a file or standard input, the output JSON on standard output. Start reading at
-`agentkit.cli.app`, which declares the commands and their options. Each command has a module of its name.
+The commands read JSON from a file or standard input, and write JSON to standard output. Read `agentkit.cli.app`
+first, which declares the commands and their options. Each command is implemented in the module of the same name.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command and exits.
+    """Runs the `agentkit` command and exits the process.
 
-    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for bad input. An error is one line
-    on stderr.
+    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for bad input. Errors are written to
+    stderr, each on one line.
 
     Args:
-        arguments: Arguments of the command. None means those of the process.
+        arguments: Command-line arguments. None means `sys.argv[1:]`.
     """
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(arguments: list[str]) -> int:
-    """Runs the command and returns its exit code."""
+    """Runs the `agentkit` command and returns the exit code."""
     try:
         from agentkit.cli.app import dispatch
     except ImportError as error:
@@ -40,11 +40,11 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return print_error(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output closed the pipe: an error message would have no reader
+        sys.stderr.close()  # the process that reads the output closed the pipe, so that messages are useless
         return 0
 
 
 def print_error(error: AgentkitError) -> int:
-    """Prints an error on stderr in one line, and returns its exit code."""
+    """Prints an error on stderr in one line, and returns the exit code for this error."""
     sys.stderr.write(f"agentkit: {as_one_line(str(error))}\n")
     return 1 if isinstance(error, LossError) else 2

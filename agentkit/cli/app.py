@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""Declarations of the `agentkit` commands and their options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Viewer: TypeAlias = Annotated[
 _Model: TypeAlias = Annotated[str | None, typer.Option(help="Model to build the request for.", show_default=False)]
 _OnLoss: TypeAlias = Annotated[
     Literal["describe", "drop", "raise"],
-    typer.Option(help="Treatment of content that the target cannot carry."),
+    typer.Option(help="Action for content that the target cannot represent."),
 ]
 _MediaRoots: TypeAlias = Annotated[
     list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
@@ -232,24 +232,24 @@ def compare_command(
 
 
 def _source(file: Path | None) -> Path | None:
-    """Returns the file, or None for standard input."""
+    """Returns the path of the file, or None if the input is standard input."""
     return None if file is None or str(file) == "-" else file
 
 
 def dispatch(arguments: list[str]) -> int:
     """Runs one command and returns its exit code.
 
-    A usage error is one line on stderr. Without arguments the help is printed.
+    A usage error is printed on stderr in one line. Without arguments, the help is printed.
     """
     command = typer.main.get_command(app)
     try:
         code: object = command.main(
             _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
-    except SystemExit:  # the reader of the output closed the pipe, which is no failure
+    except SystemExit:  # the process that reads the output closed the pipe, which is not an error
         return 0
     except Exception as error:
-        # typer does not export the exception types of its parser.
+        # typer does not export the exception classes of its argument parser.
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
         if message is None or exit_code is None:
             raise
@@ -263,7 +263,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def _complete_ledger_option(arguments: list[str]) -> list[str]:
-    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which the parser cannot read."""
+    """Replaces `--ledger` without a value by `--ledger=table`, because typer requires a value for this option."""
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)

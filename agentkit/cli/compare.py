@@ -28,7 +28,7 @@ __all__ = ["CompareOptions", "compare_once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """Options of `agentkit compare`. Their names are those of the command line."""
+    """Options of `agentkit compare`. The fields have the names of the command-line options."""
 
     models: Sequence[str]
     viewer: str | None
@@ -43,12 +43,13 @@ class CompareOptions:
 
 
 def compare_once(file: Path | None, options: CompareOptions) -> int:
-    """Runs the comparison and prints a table. Returns 1 if any call failed, else 0.
+    """Runs the comparison and prints a table. Returns 1 if any model call failed, else 0.
 
-    With `json`, all results are written as JSON. `-` means standard output; the table then goes to standard error.
+    The option `json` names a file for the full results as JSON. If it is `-`, the JSON is written to standard
+    output, and the table to standard error.
 
     Raises:
-        OptionError: An option is invalid. No model is called then.
+        OptionError: An option is invalid. In this case no model has been called.
     """
     _check_options(options)
     msgs, request_options = read_conversation(read(file))
@@ -72,14 +73,14 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
 
 
 def _check_options(options: CompareOptions) -> None:
-    """Checks the options that would otherwise fail only after the paid model calls."""
+    """Checks output files and models before any model call, so that no paid replies are lost."""
     for name, file in (("--record", options.record), ("--json", options.json)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
             fault = "is a folder" if file.is_dir() else "is in a folder that does not exist"
-            raise OptionError(name, f"{file} {fault}", "Pass a file.")
+            raise OptionError(name, f"{file} {fault}", "Pass the path of a file in an existing folder.")
     duplicate = next((name for name in options.models if options.models.count(name) > 1), None)
     if duplicate is not None:
-        raise OptionError("--model", f"{duplicate} is listed twice", "Pass each model once.")
+        raise OptionError("--model", f"{duplicate!r} is listed twice", "Pass each model once.")
 
 
 def _parse_prices(options: CompareOptions) -> dict[str, Price]:
@@ -164,7 +165,7 @@ def _format_seconds(seconds: float | None) -> str:
 
 
 def _describe_reply(result: ComparisonResult) -> str:
-    """Returns the text of the reply, or its tool calls if the reply has no text."""
+    """Returns the text of the reply. If the reply has no text, returns a description of its tool calls."""
     reply = result.reply
     if reply is None:
         return ""

@@ -34,31 +34,34 @@ class ConvertOptions:
 
     Attributes:
         source: Format of the log.
-        format: Options of the request. Its provider None means stored messages instead of a request.
+        format: Options of the request. If `format.provider` is None, the output is stored messages, not a request.
     """
 
     source: str
     format: FormatOptions
 
     def formatter(self) -> FormatterBase | None:
-        """Returns the formatter of the target; None for stored messages.
+        """Returns the formatter for the target provider, or None if the output is stored messages.
 
         Raises:
-            OptionError: The provider of the log has no loader.
+            OptionError: The provider of the log has no loader for logs.
         """
         if self.source not in _DUMPS and load_provider(self.source).load_native is None:
-            raise OptionError("--from", f"{self.source!r} has no loader for its logs", "Pass another provider.")
+            raise OptionError("--from", f"provider {self.source!r} cannot load logs", "Pass another provider.")
         return None if self.format.provider is None else self.format.formatters()[self.format.provider]
 
 
 def convert_once(file: Path | None, options: ConvertOptions) -> int:
-    """Converts one log and writes the request, indented."""
+    """Converts one log and writes the request as indented JSON. Returns the exit code."""
     write_output(anyio.run(_convert, read(file), options, options.formatter()), indent=2)
     return 0
 
 
 def convert_lines(file: Path | None, options: ConvertOptions) -> int:
-    """Converts one log per line. A line that fails gives an error object; the other lines continue."""
+    """Converts each line of a file from a log to a request. Returns the exit code.
+
+    If a line cannot be converted, an error object is written, and the conversion continues with the next line.
+    """
     formatter = options.formatter()
 
     async def convert(line: bytes) -> Any:
@@ -78,7 +81,7 @@ async def _convert(text: bytes, options: ConvertOptions, formatter: FormatterBas
 
 
 def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    """Returns the messages of a log, and the options of its request."""
+    """Returns the messages of a log and the request options, such as tools, that the log contains."""
     if source == _AGENTKIT:
         msgs, stored_options = read_conversation(text)
         return msgs, cast("RequestOptions", stored_options)
@@ -91,7 +94,7 @@ def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
 
 
 def _dump_options(options: RequestOptions) -> dict[str, Any]:
-    """Returns the options of a request as JSON that `agentkit format` reads."""
+    """Converts request options to the JSON format that `agentkit format` reads."""
     stored = {name: _as_json(value) for name, value in options.items() if value is not None}
     return {name: value for name, value in stored.items() if value}
 

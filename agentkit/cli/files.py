@@ -1,4 +1,4 @@
-"""Input and output of the commands: files, standard input and standard output, one value or one per line."""
+"""Input and output of the commands: reading of files and standard input, writing of JSON to standard output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_blocks", "parse_input", "process_lines", "read", "write_output
 
 
 def read(file: Path | None) -> bytes:
-    """Returns the content of a file. None means standard input.
+    """Returns the content of a file, or of standard input if `file` is None.
 
     Raises:
         OptionError: The file cannot be read.
@@ -33,7 +33,7 @@ def read(file: Path | None) -> bytes:
 
 
 def parse_input(text: bytes) -> Any:
-    """Returns the value of a JSON text, with or without a byte order mark.
+    """Parses JSON text, which may begin with a byte order mark.
 
     Raises:
         MessageError: The text is not JSON.
@@ -45,7 +45,7 @@ def parse_input(text: bytes) -> Any:
 
 
 def write_output(value: Any, indent: int | None = None) -> None:
-    """Writes a value as JSON to standard output, on one line if `indent` is None.
+    """Writes a value as JSON to standard output. If `indent` is None, the JSON is on one line.
 
     Raises:
         MessageError: The value cannot be written as JSON.
@@ -58,7 +58,7 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
     except (ValueError, RecursionError) as error:
-        raise MessageError("output", f"not expressible as JSON ({error})", "Correct the input.") from None
+        raise MessageError("output", f"not representable as JSON ({error})", "Correct the input.") from None
 
 
 def _write_bytes(text: bytes) -> None:
@@ -78,12 +78,13 @@ def _write_bytes(text: bytes) -> None:
 
 
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
-    """Checks that messages have no invalid blocks. With `keep_invalid`, prints the invalid blocks to stderr.
+    """Checks that messages have no invalid blocks.
 
-    With a ledger nothing is printed, because the ledger lists the invalid blocks.
+    With `keep_invalid`, invalid blocks are printed to stderr instead of raising an error. If a ledger is printed,
+    they are not printed again, because the ledger lists them.
 
     Raises:
-        MessageError: There are invalid blocks. The error has the place and the reason of each.
+        MessageError: There are invalid blocks. The error names the place and the reason for each invalid block.
     """
     faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if faults and not keep_invalid:
@@ -101,16 +102,17 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
 
 
 def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
-    """Writes the converted value of each line to standard output.
+    """Converts each line of a file and writes the results to standard output, one per line.
 
-    A line that fails gives an error object; blank lines give nothing.
+    If the conversion of a line fails, an error object is written for this line. Blank lines are skipped.
 
     Args:
         file: File to read. None means standard input.
-        convert: Returns the value to write for a line.
+        convert: Function that converts one line to the value to write.
 
     Returns:
-        The exit code: 2 if any line was bad input, else 1 if any had a loss with `--on-loss raise`, else 0.
+        The exit code. It is 2 if any line was bad input. Otherwise it is 1 if any line had a loss with
+        `--on-loss raise`, and 0 if all lines succeeded.
     """
     return anyio.run(_process_lines, file, convert)
 

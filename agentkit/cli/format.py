@@ -29,7 +29,10 @@ __all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """Options of `agentkit format`. Their names are those of the command line. None means all providers."""
+    """Options of `agentkit format`. The fields have the names of the command-line options.
+
+    If `provider` is None, a request is built for every provider.
+    """
 
     provider: str | None
     multi_agent: bool
@@ -43,7 +46,10 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """Returns the formatters of the requested providers. `--all` reports providers that do not load."""
+        """Returns the formatters of the requested providers by provider name.
+
+        With `--all`, a provider that cannot be loaded is reported on stderr and skipped.
+        """
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
         formatters: dict[str, FormatterBase] = {}
@@ -67,7 +73,7 @@ class FormatOptions:
 
 @contextmanager
 def as_provider_errors(name: str) -> Generator[None]:
-    """Converts an exception of a provider's code to a ProviderError with the name of the provider."""
+    """Converts exceptions that a provider's code raises to a `ProviderError` with the name of the provider."""
     try:
         yield
     except AgentkitError:
@@ -78,7 +84,10 @@ def as_provider_errors(name: str) -> Generator[None]:
 
 
 def format_once(file: Path | None, options: FormatOptions) -> int:
-    """Writes the request for one conversation, indented; with `--all`, an object with a request per provider."""
+    """Writes the request for one conversation as indented JSON. Returns the exit code.
+
+    With `--all`, the output is an object with one request per provider.
+    """
     formatters = options.formatters()
     plans = anyio.run(_build_plans, read(file), formatters, options)
     write_ledgers(plans, options)
@@ -87,7 +96,10 @@ def format_once(file: Path | None, options: FormatOptions) -> int:
 
 
 def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """Writes one request per line. A line that fails gives an error object; the other lines continue."""
+    """Converts each line of a file from a conversation to a request. Returns the exit code.
+
+    If a line cannot be converted, an error object is written, and the conversion continues with the next line.
+    """
     formatters = options.formatters()
 
     async def build_request(line: bytes) -> Any:
@@ -123,17 +135,17 @@ async def _build_plans(
 
 _OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
     "tools": ((list,), "a list", "Pass a list of tools."),
-    "tool_choice": ((str, dict, list), "a choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
+    "tool_choice": ((str, dict, list), "a tool choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
     "response_format": ((dict,), "an object", "Pass a JSON schema."),
 }
-"""Options of a request beside the messages: types, their name, and advice."""
+"""Request options that a conversation may have: accepted types, their name in errors, and the advice of errors."""
 
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
-    """Returns the messages of one conversation, and the options of its request.
+    """Parses a conversation. Returns its messages and the request options that it contains.
 
     Raises:
-        MessageError: The text is not a conversation, or an option has another type.
+        MessageError: The text is not a conversation, or a request option has the wrong type.
     """
     data = parse_input(text)
     msgs = load_messages(data)
@@ -148,7 +160,7 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
 
 
 def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
-    """Writes the ledgers to standard error, if the options ask for them."""
+    """Writes the ledger of each plan to standard error if `--ledger` was passed."""
     if options.ledger is None:
         return
     if options.ledger == "table":

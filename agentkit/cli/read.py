@@ -16,11 +16,13 @@ from agentkit.replies.parser import StreamParserBase
 __all__ = ["read_lines", "read_once"]
 
 _EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
-"""Start of server-sent events: a field of an event, or a comment."""
+"""Pattern of the first line of server-sent events, which is a field of an event or a comment."""
 
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Writes the message of one reply: a response, the list of its events, or the raw text of its stream.
+    """Writes the message of one reply.
+
+    The input is a response, a list of stream events, or the raw text of a stream.
 
     Raises:
         MessageError: The input is not a reply of this provider.
@@ -32,7 +34,9 @@ def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
 
 
 def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Writes one message per line. A line is a response, a list of its events, or a string of raw stream text.
+    """Writes the message for each line of the input.
+
+    Each line is a JSON value: a response, a list of stream events, or a string with the raw text of a stream.
 
     Raises:
         OptionError: The provider has no parser.
@@ -48,7 +52,7 @@ def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
 def _find_parser(provider: str) -> type[StreamParserBase]:
     parser = load_provider(provider).parser
     if parser is None:
-        raise OptionError("--provider", f"{provider!r} has no parser for its replies", "Pass another provider.")
+        raise OptionError("--provider", f"provider {provider!r} cannot parse replies", "Pass another provider.")
     return parser
 
 
@@ -63,19 +67,19 @@ def _dump_reply(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
 
 
 def _parse_reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
-    """Returns the message of a reply in JSON, or of a raw stream."""
+    """Parses a reply in JSON or the raw text of a stream. Returns the message."""
     try:
         value = parse_input(text)
     except MessageError as error:
         if not _is_stream(text):
             reason = f"neither JSON nor a recorded stream: {error.reason}"
-            raise MessageError("input", reason, "Pass a response, its events, or server-sent events.") from None
+            raise MessageError("input", reason, "Pass a response, its events, or a recorded stream.") from None
         return _parse_chunks([text], parser)
     return _parse_value(value, parser)
 
 
 def _is_stream(text: bytes) -> bool:
-    """Returns True if a text is a stream: server-sent events, or JSON lines."""
+    """Returns True if a text is the raw text of a stream: server-sent events or JSON lines."""
     if _EVENT_START.match(text):
         return True
     try:
@@ -110,7 +114,10 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
 
 
 def _has_reply(msg: Msg) -> bool:
-    """Returns True if the parser recognized any event. A model name alone may come from another provider."""
+    """Returns True if the parser recognized any event.
+
+    A model name alone does not count, because the events of another provider may also have a key `model`.
+    """
     reply: dict[str, Any] = (msg.metadata or {}).get("reply", {})
     facts = reply.keys() - {"provider", "finish_reason", "model"}
     return bool(msg.content or facts or reply.get("finish_reason") != "interrupted")

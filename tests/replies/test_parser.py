@@ -256,7 +256,7 @@ def test_bytes_other_than_json_are_an_error_in_the_stream() -> None:
 def test_a_finished_reply_refuses_further_chunks() -> None:
     parser = Plain()
     assert parser.finish() is parser.finish()
-    with pytest.raises(MessageError, match="finished"):
+    with pytest.raises(MessageError, match="`finish` was already called"):
         parser.feed({})
 
 
