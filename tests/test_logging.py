@@ -119,10 +119,15 @@ async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCap
     caplog.set_level(logging.DEBUG, "agentkit")
     plan = lower([call("a"), says("Bob", SECRET), result("a"), call(SECRET)])
     assert told(caplog, "repairs") == [
-        (logging.DEBUG, "msgs[1].content[0]: moved: was inside an open exchange; moved after its results"),
-        (logging.DEBUG, "added: interrupted: call … of … has no result"),
+        (
+            logging.DEBUG,
+            "msgs[1].content[0]: moved: stood between tool calls and their results; moved after the results",
+        ),
+        (logging.DEBUG, "added: interrupted: tool call … of … has no result, so an error result was added"),
     ]
-    assert [made.reason for made in plan.ledger.syntheses] == ["call 'swordfish' of 'search' has no result"]
+    assert [made.reason for made in plan.ledger.syntheses] == [
+        "tool call 'swordfish' of 'search' has no result, so an error result was added"
+    ]
     caplog.clear()
     caplog.set_level(logging.INFO, "agentkit")
     lower([call("a"), says("Bob", SECRET), result("a")])

@@ -268,7 +268,8 @@ class BudgetFitter:
         conversation = edited.apply(await summarize.summaries(dropped), numbers[0])
         self.summarized[count] = conversation
         ledger = self.ledger.copy()
-        ledger.add_synthesis("summary", f"replaces {len(dropped)} messages that were cut")
+        noun = "message that was" if len(dropped) == 1 else "messages that were"
+        ledger.add_synthesis("summary", f"replaces {len(dropped)} {noun} cut to fit the budget")
         self.sizes[count] = await self._load_and_count(conversation, ledger, edited)
         return self.sizes[count][1] <= self.budget.limit
 

@@ -35,6 +35,11 @@ from agentkit.messages.sources import Base64Source, URLSource
 
 __all__ = ["Lowered", "Lowering", "has_media"]
 
+_STALE = Note(
+    Disposition.DROPPED,
+    "the API accepts this thinking only after unchanged messages and tools, and they have changed",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
@@ -108,7 +113,7 @@ class Lowering:
         if not stale:
             return lowered
         for path in sorted(stale):
-            ledger.note(path, Note(Disposition.DROPPED, "the prefix that this thinking is bound to has changed"))
+            ledger.note(path, _STALE)
         stale |= find_orphaned_parts(turns, ledger, target, lambda _, origin: origin in stale)
         lowered = self._run_pipeline(without_blocks(conversation, stale), ledger, media)
         return replace(lowered, stale=frozenset(stale))

@@ -223,8 +223,8 @@ def fit_speaker_names(conversation: Conversation, context: StageContext) -> Conv
     for traced in conversation.turns if conversation.speakers else ():
         name = conversation.speakers.get(traced.msg.name)
         if name is not None and not traced.msg.features & Feature.RESULT:
-            note = Note(Disposition.CARRIED, f"speaker name sent as {name!r}")
-            context.ledger.note_origins(traced.block_origins, note)
+            reason = f"speaker name sent as {name!r}, because the API does not accept the original"
+            context.ledger.note_origins(traced.block_origins, Note(Disposition.CARRIED, reason))
     return conversation
 
 

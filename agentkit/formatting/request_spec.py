@@ -83,7 +83,7 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
         elif choice and choice.names:
             choice = ToolChoice(choice.mode, names=tuple(map(fit, choice.names)))
     if choice and choice.mode == "none" and "none" not in capabilities.tools.choices:
-        reason = f"{capabilities.name} does not accept tool_choice 'none'; the tools are omitted"
+        reason = f"{capabilities.name} does not accept tool_choice 'none', so the request declares no tools"
         ledger.add_synthesis("tool choice", reason)
         tools, choice = (), None
     return RequestSpec(capabilities, spec.model, tools, choice, spec.output), original_names

@@ -38,7 +38,7 @@ def add_tool_choice_text(conversation: Conversation, context: StageContext) -> C
     choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
-    reason = f"{target.name} does not accept tool_choice {choice.mode!r}; a text asks for it instead"
+    reason = f"{target.name} does not accept tool_choice {choice.mode!r}, so a text asks for a tool call"
     context.ledger.add_synthesis("tool choice", reason)
     text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
     if choice.names:
@@ -68,7 +68,8 @@ def add_output_instruction(conversation: Conversation, context: StageContext) ->
 def _create_instruction(context: StageContext) -> TracedConversation:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
-    context.ledger.add_synthesis("output instruction", "the API does not enforce a JSON schema; a text states it")
+    reason = "the API cannot enforce a JSON schema, so a text asks the model to follow the schema"
+    context.ledger.add_synthesis("output instruction", reason)
     return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
 
 
@@ -82,7 +83,9 @@ def declare_called_tools(conversation: Conversation, context: StageContext) -> C
     called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names and not context.spec.tools:
-        reason = "the API requires declarations of tools that the history calls; tool_choice is 'none'"
+        reason = (
+            "the API requires declarations of the tools in earlier calls; tool_choice 'none' forbids new calls"
+        )
         context.ledger.add_synthesis("declared tools", reason)
         tools = tuple(map(_declare, names))
         context.spec = replace(context.spec, tools=tools, tool_choice=ToolChoice("none"))

@@ -35,9 +35,14 @@ from agentkit.tools.tool_texts import call_text, result_text
 
 __all__ = ["Framing"]
 
-_INVISIBLE = Note(Disposition.DROPPED, "hidden from the viewer")
-_TOOL_USE = Note(Disposition.DROPPED, "tool call or result of another agent")
-_NO_LINE = Note(Disposition.DROPPED, "the history frame has no lines for thinking and opaque parts of replies")
+_INVISIBLE = Note(
+    Disposition.DROPPED, "the history policy hides this message from the agent that the request is for"
+)
+_TOOL_USE = Note(Disposition.DROPPED, "the history policy omits tool calls and results of other agents")
+_NO_LINE = Note(
+    Disposition.DROPPED,
+    "thinking and provider-specific data of another speaker cannot be written as a line of the history",
+)
 
 
 class FrameOptions(Protocol):
@@ -266,8 +271,10 @@ class Framing:
         else:
             blocks, origins = _join_texts(pieces, origins)
         if self.opening is not None:
-            self.ledger.add_synthesis("preamble", "the text before the first history frame")
-        self.ledger.add_synthesis("frame", "the tags of a history frame")
+            self.ledger.add_synthesis(
+                "preamble", "text that tells the model that the conversation history follows"
+            )
+        self.ledger.add_synthesis("frame", "tags around the lines of the conversation history")
         frame = build_trusted("user", blocks, "user", features=self.features | Feature.TEXT | Feature.OTHER)
         self.out.add(frame, FrameOrigins(origins, tag))
         self.opening = None

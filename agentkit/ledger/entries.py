@@ -46,8 +46,11 @@ class Note:
     lost: bool = False
 
 
-FRAME_LINE = Note(Disposition.MERGED, "written as a line of the history frame")
-SYSTEM_LINE = Note(Disposition.CARRIED, "late system message written as a user line under its name")
+FRAME_LINE = Note(Disposition.MERGED, "written as a line `NAME: TEXT` in the user turn that holds the history")
+SYSTEM_LINE = Note(
+    Disposition.CARRIED,
+    "system message after the start of the conversation, sent as a user line that begins with its name",
+)
 """Notes of blocks whose text in the request states the speaker's name."""
 
 

@@ -1,7 +1,8 @@
-"""Legalization: rewrites a conversation until the capabilities of a target hold.
+"""Legalization: rewrites a conversation so that the conversation obeys the rules of a target.
 
-Input: a conversation in normal form and the target's capabilities. Output: a `LegalConversation`, with every
-change in the ledger. The stages of `agentkit.formatting.pipeline` call these modules in order.
+The input is a repaired conversation, in which each tool call has one result, and the `Capabilities` of the target.
+The output is a `LegalConversation`. The ledger records every change. The stages of `agentkit.formatting.pipeline`
+call these modules in order.
 
 Read `conversation` first, then `blocks`, `media` and `turns`.
 """

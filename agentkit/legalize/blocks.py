@@ -1,7 +1,9 @@
-"""Rules of a target for the blocks of one message. Refused content is described, dropped or promoted.
+"""Rules of a target for the blocks of one message.
 
-`RULES` has one entry for each type of block: the rule, and the features of the messages that the rule may change.
-The pipeline sends all other messages unchanged and does not look at their blocks.
+Content that the target refuses is replaced by a short text, dropped, or moved to a separate user turn.
+
+`RULES` has one entry for each type of block. An entry names the rule and the message features (bits of `Feature`)
+that the rule applies to. Messages without any of these features are sent unchanged, and their blocks are not read.
 """
 
 from __future__ import annotations
@@ -36,30 +38,32 @@ from agentkit.reprs import shorten
 
 __all__ = ["BlockLegalizer", "BlockRule", "RULES", "find_omission_reason", "list_features"]
 
+_FINAL_THINKING: Final = "the API requires a text or tool call after thinking, and none follows in this message"
+
 
 def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role) -> str | None:
     """Returns the reason why a thinking block is not sent back. Returns None if it is sent."""
     state = block.state
     if target.thinking.mode == "never" or role != "assistant":
-        return "the target does not accept thinking"
+        return "the API does not accept thinking in this message"
     if state is not None and state.issuer != target.issuer:
-        return f"thinking issued by {sanitize(state.issuer)}, not by this target"
+        return f"thinking was issued by {sanitize(state.issuer)}, and this API does not accept it"
     if target.thinking.mode == "signed":
         has_proof = state is not None and any(getattr(state, name) for name in target.thinking.required_proof)
         if state is None or (target.thinking.required_proof and not has_proof):
-            return "thinking lacks the proof that its issuer requires"
+            return "thinking without the signature or encrypted data that the API requires"
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            return "the thinking signature is not base64 text"
+            return "the signature of this thinking is not base64 text"
         if not target.thinking.required_proof and not block.thinking and not state.thought_signature:
             return "thinking has neither text nor a signature"
     return None
 
 
 class BlockLegalizer(MediaLegalizer):
-    """Rules of a target for the blocks of one message."""
+    """Rewriter of one message that applies the target's rules to each block."""
 
     def run(self, msg: Msg) -> LegalMessage:
-        """Returns the legal message."""
+        """Returns the message as the target accepts it, with its ledger notes."""
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
@@ -81,33 +85,33 @@ class BlockLegalizer(MediaLegalizer):
         return self.out
 
     def _without_final_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
-        """Returns the blocks without thinking that no text or tool call follows, where the target checks this.
+        """Returns the blocks without thinking at the end of the message, which some APIs refuse.
 
-        Anthropic: the final block in an assistant message cannot be thinking. OpenAI Responses: a reasoning
-        item without its required following item.
+        Anthropic: "the final block in an assistant message cannot be thinking". OpenAI Responses: a reasoning
+        item "without its required following item".
         """
         is_signed = self.capabilities.thinking.mode == "signed"
         while pairs and isinstance(pairs[-1][0], ThinkingBlock):
             if not is_signed and any(not isinstance(block, ThinkingBlock) for block, _ in pairs):
                 break
-            self._note((pairs[-1][1],), Disposition.DROPPED, "no text or tool call follows this thinking block")
+            self._note((pairs[-1][1],), Disposition.DROPPED, _FINAL_THINKING)
             pairs = pairs[:-1]
         return pairs
 
     # -- rules -------------------------------------------------------------------------------------------------
 
     def text(self, block: TextBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Blank text is refused, except with a signature that the target requires."""
+        """Yields a text block. Drops an empty text, unless the text has a signature that the target requires."""
         legal = self._without_foreign_state(block, path)
         is_blank = not block.text or block.text.isspace()
         is_signed = self.capabilities.opaque.signed_parts and legal.state and legal.state.thought_signature
         if is_blank and not is_signed:
-            self._note(path, Disposition.DROPPED, "blank text")
+            self._note(path, Disposition.DROPPED, "the text is empty or only white space")
         else:
             yield legal
 
     def thinking(self, block: ThinkingBlock, path: BlockPath, _: Msg) -> Iterator[ThinkingBlock]:
-        """Thinking is sent only where the target accepts it, and with the proof that the target requires."""
+        """Yields a thinking block if the target accepts it and its signature. Drops the block otherwise."""
         reason = find_omission_reason(block, self.capabilities, self.role)
         if reason is None:
             yield block
@@ -115,15 +119,17 @@ class BlockLegalizer(MediaLegalizer):
             self._note(path, Disposition.DROPPED, reason)
 
     def tool_call(self, block: ToolUseBlock, path: BlockPath, _: Msg) -> Iterator[ToolUseBlock]:
-        """Ids and tool names must be legal, and arguments must be a JSON object."""
+        """Yields a tool call with an id and a name that the target accepts, and a JSON object as input."""
         block = self._without_foreign_state(block, path)
         legal_id, name = self._legalize_id(block.id), self._legalize_tool_name(block.name)
         if block.raw_is_broken:
-            self._note(path, Disposition.REPAIRED, "argument text is not the JSON object of `input`")
+            reason = "argument text is not the JSON object in `input`; a JSON object is sent instead"
+            self._note(path, Disposition.REPAIRED, reason)
             if not block.input:
                 block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
         if (legal_id, name) != (block.id, block.name):
-            self._note(path, Disposition.CARRIED, "call id or tool name rewritten: not allowed by the API")
+            reason = "call id or tool name replaced, because the API does not accept the original"
+            self._note(path, Disposition.CARRIED, reason)
             block = replace(block, id=legal_id, name=name)
         yield block
 
@@ -135,7 +141,7 @@ class BlockLegalizer(MediaLegalizer):
         return legal_name
 
     def tool_result(self, block: ToolResultBlock, path: BlockPath, _: Msg) -> Iterator[ToolResultBlock]:
-        """Ids and tool names must be legal, and each item of a list must be."""
+        """Yields a tool result with an id, a tool name and items that the target accepts."""
         changes: dict[str, Any] = {}
         if (legal_id := self._legalize_id(block.id)) != block.id:
             changes["id"] = legal_id
@@ -156,7 +162,7 @@ class BlockLegalizer(MediaLegalizer):
             if item.text and not item.text.isspace():
                 yield self._without_foreign_state(item, path)
             else:
-                self._note(path, Disposition.DROPPED, "blank text")
+                self._note(path, Disposition.DROPPED, "the text is empty or only white space")
         elif isinstance(item, OpaqueBlock):
             yield from self._legalize_opaque(item, path, result)
         elif isinstance(item, InvalidBlock):
@@ -167,13 +173,16 @@ class BlockLegalizer(MediaLegalizer):
             yield from cast("Iterator[ResultItem]", self._legalize_media(item, path, label, result))
 
     def opaque(self, block: OpaqueBlock, path: BlockPath, _: Msg) -> Iterator[Block]:
-        """Opaque blocks are sent only in their own wire format."""
+        """Yields an opaque block if the target has the same wire format as the block."""
         yield from self._legalize_opaque(block, path)
 
     def _legalize_opaque(
         self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
     ) -> Iterator[OpaqueBlock | TextBlock]:
-        """Yields opaque blocks. Other targets omit them: outside of assistant turns, this is a loss."""
+        """Yields the opaque block if the target accepts the block here.
+
+        Otherwise, a block of a reply is dropped. In any other turn, leaving out the block is a loss.
+        """
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
         turn = "result" if result is not None else self.role
         is_plain_error = result is not None and result.is_error and not target.media.error_results
@@ -182,32 +191,35 @@ class BlockLegalizer(MediaLegalizer):
         if is_allowed and (turn == "assistant" or not (is_reply_data or is_plain_error)):
             yield block
         elif is_reply_data or (turn == "assistant" and not is_own):
-            reason = f"opaque block of a reply: only {sanitize(block.wire)} accepts it"
+            reason = f"block of a reply in a format that only {sanitize(block.wire)} accepts"
             self._note(path, Disposition.DROPPED, reason)
         elif is_plain_error:
-            reason = "tool results with an error accept only text"
+            reason = "the API accepts only text in a tool result that reports an error"
             yield from self._lose(path, "part", "a failed result holds text alone", ledger_reason=reason)
         elif is_own:
             turn_name = "a tool result" if result is not None else f"a message of role {self.role!r}"
-            reason = f"{target.name} does not accept this opaque block in {turn_name}"
+            reason = f"{target.name} does not accept this type of block in {turn_name}"
             note = f"{target.name} has no place for it in {turn_name}"
             yield from self._lose(path, "part", note, ledger_reason=reason)
         else:
             wire = sanitize(block.wire)
-            reason = f"opaque block: only {wire} accepts it"
+            reason = f"block in a format that only {wire} accepts"
             yield from self._lose(path, "part", f"only {wire} knows it", ledger_reason=reason)
 
     def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Blocks that could not be loaded are never sent."""
+        """Yields a short text in place of a block that could not be loaded from a log."""
         yield from self._lose_invalid(block, path)
 
     def _lose_invalid(self, block: InvalidBlock, path: BlockPath) -> Iterator[TextBlock]:
-        """Yields the description of an invalid block. Its reason may quote the block: only the ledger has it."""
+        """Yields a short text in place of an invalid block.
+
+        Only the ledger states why the block is invalid, because that reason may quote the content of the block.
+        """
         reason = "it could not be read when the history was loaded"
         yield from self._lose(path, "block", reason, ledger_reason=f"invalid block: {shorten(block.reason, 300)}")
 
     def media_item(self, block: MediaBlock, path: BlockPath, msg: Msg) -> Iterator[Block]:
-        """Media are sent where the target accepts their kind, type and source."""
+        """Yields a media item, or a short text in its place if the target does not accept the media item."""
         yield from self._legalize_media(block, path, f"from the message of '{sanitize(msg.name)}'")
 
 
@@ -219,8 +231,10 @@ class BlockRule:
     """Rule of a target for blocks of one type.
 
     Attributes:
-        legalize: Function of a legalizer, a block, its path and its message. It yields the legal blocks.
-        features: Function of the target. It returns the features of the messages that the rule may change.
+        legalize: Function that takes the legalizer, a block, its path and its message. The function yields the
+            blocks that the target accepts.
+        features: Function that takes the target and returns bits of `Feature`. The rule can change only messages
+            with one of these features.
 
     """
 
@@ -229,7 +243,7 @@ class BlockRule:
 
 
 def _odd_names(target: Capabilities) -> int:
-    """Returns the features of messages with ids or tool names that the target may refuse."""
+    """Returns the features of messages whose call ids or tool names the target may refuse."""
     rules = (target.tools.call_ids, target.tools.names)
     is_strict = not all(rule is None or rule.takes_plain for rule in rules)
     has_reserved = target.tools.names is not None and bool(target.tools.names.reserved)
@@ -262,8 +276,8 @@ RULES: Final[Mapping[str, BlockRule]] = {
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the features of the messages that `legalize_message` may change for a target."""
-    features = Feature.EMPTY  # a message without blocks is not sent
+    """Returns all features that mark a message as one that `legalize_message` may change for a target."""
+    features = Feature.EMPTY  # messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)
     return features

@@ -1,4 +1,4 @@
-"""Call ids as a target accepts them, and distinct ids for calls of one turn."""
+"""Call ids: rewrites ids that a target refuses, and repeated ids of the calls in one turn."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agentkit.messages.message import Msg, build_trusted
 __all__ = ["distinguish_calls", "legal_call_id"]
 
 _ANY_ID = NameRule(prefix="call_")
-"""Rule of the ids that are created for targets without a rule for call ids."""
+"""Rule for new call ids where the target has no rule of its own."""
 
 
 def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
-    """Returns a call id as the API accepts it."""
+    """Returns the call id, or an id derived from it if the API does not accept the call id."""
     rule = capabilities.tools.call_ids
     return rule.fit(call_id) if rule else call_id or "call_unnamed"
 
@@ -28,14 +28,14 @@ def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
 def distinguish_calls(
     turns: TracedConversation, capabilities: Capabilities, call_ids: dict[str, str]
 ) -> TracedConversation:
-    """Returns the turns with distinct call ids in each turn of calls.
+    """Returns the turns with new ids for tool calls that repeat the id of another call in the same turn.
 
-    The results still have the repeated ids: `order_results` changes them.
+    The function does not change the ids of the results. `order_results` does that later.
 
     Args:
         turns: The turns.
         capabilities: The rules of the target.
-        call_ids: The original ids of changed call ids. The function adds the new ids.
+        call_ids: Maps each changed call id to its original id. The function adds an entry for each new id.
 
     """
     if not any(msg.features & Feature.REPEATED for msg in turns.msgs):

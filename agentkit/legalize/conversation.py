@@ -1,4 +1,4 @@
-"""`LegalConversation`: a conversation that obeys the rules of a target, and the pass over its content."""
+"""`LegalConversation`: a conversation that obeys the rules of a target, and how its messages are rewritten."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ __all__ = ["LegalConversation", "legalize_messages", "split_results"]
 class LegalConversation:
     """Conversation that obeys the rules of a target.
 
-    In a turn with tool results, the results come first. A turn with tool calls is the assistant's, whatever its
-    role.
+    In a turn with tool results, the results come before all other blocks. A turn with tool calls counts as an
+    assistant turn, even if its message has another role.
 
     Attributes:
         system: The system prompt.
@@ -52,14 +52,17 @@ class LegalConversation:
     __repr__ = bounded_repr
 
     def with_turns(self, turns: TracedConversation) -> LegalConversation:
-        """Returns the conversation with other turns."""
+        """Returns a copy with other turns. Returns the same object if the turns are the same object."""
         if turns is self.turns:
             return self
         return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers)
 
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
-    """Returns the results of a legal turn, and a user message with its other blocks; None: no other blocks."""
+    """Splits a turn into its tool results and a user message with all other blocks.
+
+    The user message is None if the turn has only results.
+    """
     if not msg.features & (Feature.OTHER | Feature.CALL):
         return cast("tuple[ToolResultBlock, ...]", msg.content), None
     others = tuple(block for block in msg.blocks if not isinstance(block, ToolResultBlock))
@@ -73,25 +76,25 @@ def legalize_messages(
     on_loss: OnLoss,
     media: ResolvedMedia,
 ) -> LegalConversation:
-    """Returns the conversation with each message as the target accepts it.
+    """Returns the conversation with each message rewritten to the target's rules.
 
-    Applies the limits for the media of the whole request, then the rules for blocks. Media that cannot stay in
-    their message move to a user turn.
+    The function first applies the limits for all media of the request, then the rules for the blocks. Media that
+    the target refuses in a message, but accepts from the user, move to a separate user turn.
     """
     return _Legalizing(ledger, capabilities, on_loss, media).run(conversation)
 
 
 class _Legalizing:
-    """One pass over one conversation.
+    """State while one conversation is rewritten.
 
     Attributes:
-        features: The features of the messages that the rules may change.
-        promoted: The media to move to the next user turn.
+        features: The bits of `Feature` that mark messages which the rules may change.
+        promoted: The media that wait for the next separate user turn.
         has_promoted: True if any media were moved.
-        call_ids: The call ids of the current exchange.
-        legal_messages: The messages with media, by index, before the limits of the request.
-        changes: The changes that the limits of the request require, by index of the message.
-        legal: The result. Its turns are filled message by message.
+        call_ids: The call ids of the last assistant turn with tool calls.
+        legal_messages: The messages with media, by index, before the limits for the whole request are applied.
+        changes: The changes that these limits require, by index of the message.
+        legal: The result, to which the messages are added one by one.
 
     """
 
@@ -124,7 +127,6 @@ class _Legalizing:
         return self.legal
 
     def _limit_media(self, system: TracedConversation, turns: TracedConversation) -> None:
-        """Finds the changes that the limits for all media of the request require."""
         media, facts = Feature.MEDIA | Feature.RESULT_MEDIA, turns.normal_form
         has_media = facts is None or facts.features & media or any(msg.features & media for msg in system.msgs)
         if not has_media or not self.capabilities.media.has_limits:
@@ -135,7 +137,7 @@ class _Legalizing:
         self.changes = limit_media(self.legal_messages, self.capabilities, self.media)
 
     def _legalize_turns(self, turns: TracedConversation, start: int) -> None:
-        """Legalizes the turns. `start` is the number of messages before them."""
+        """Rewrites the turns. `start` is the number of messages in the system prompt."""
         count = self._count_unchanged(turns, start)
         if count == len(turns.msgs) and not self.promoted:
             self.legal.turns = turns
@@ -172,12 +174,14 @@ class _Legalizing:
     # -- one message -------------------------------------------------------------------------------------------
 
     def _legalize_alone(self, traced: TracedMessage, changes: Changes | None = None) -> LegalMessage:
-        """Returns one message as the target accepts it, without regard to other messages."""
         tag = traced.frame_tag
         return legalize_message(traced.msg, self.capabilities, self.on_loss, self.media, changes, tag)
 
     def _legalize(self, traced: TracedMessage, index: int) -> TracedMessage | None:
-        """Returns the legal message, and adds its notes and promoted media. Returns None if no block remains."""
+        """Returns the rewritten message, or None if no block remains.
+
+        The ledger gets the notes about the message. Media to move are added to `promoted`.
+        """
         if not traced.msg.features & self.features:
             return traced
         legal = self.legal_messages.get(index)
@@ -202,7 +206,6 @@ class _Legalizing:
         return TracedMessage(legal.msg, FrameOrigins(legal_origins, tag) if tag else legal_origins)
 
     def _promote(self) -> None:
-        """Adds a user turn with the promoted media, if there are any."""
         if not self.promoted:
             return
         if self.capabilities.tools.results_in_order:

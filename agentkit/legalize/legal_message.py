@@ -1,4 +1,4 @@
-"""`LegalMessage`: one message as a target accepts it, with its notes and the media to move."""
+"""`LegalMessage`: one message rewritten to the rules of a target, with the notes for the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from agentkit.messages.sources import Base64Source, URLSource
 __all__ = ["Changes", "LegalMessage", "PromotedMedia"]
 
 Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
-"""Changes to the media of a message, by path: a smaller image, or the reason for omitting the media item."""
+"""Changes to the media of a message, by path.
+
+A change is a smaller copy of an image, or a text with the reason why the media item is left out.
+"""
 
 
 @dataclass(slots=True)
@@ -39,16 +42,18 @@ class PromotedMedia:
 
 @dataclass(slots=True)
 class LegalMessage:
-    """Message as a target accepts it. Paths start at the message: (block,), or (block, item) in a tool result.
+    """Message rewritten to the rules of a target.
+
+    A path has the index of a block. For an item of a tool result, the index of the item follows.
 
     Attributes:
         msg: The message. None if no block remains.
-        origins: For each block of `msg`, the index of its block in the original message.
-        notes: The notes for the ledger, with the paths of their blocks.
+        origins: For each block of `msg`, the index of the block in the original message that it comes from.
+        notes: The paths of changed or omitted blocks, each with a note for the ledger.
         promoted: The media to move to a separate user turn.
-        media: The media that are sent as media, in the message or promoted.
-        sizes: For each media kind, the number of `media`, and the characters of their base64 data.
-        box_checks: Results of size checks for the limits of whole requests, by kind and box.
+        media: The media that the request contains as media, in this message or in a separate user turn.
+        sizes: For each media kind, the number of items in `media` and the characters of their base64 data.
+        box_checks: Cached results of size checks, by media kind and size limit (`Box`).
         call_ids: The original id of each tool call whose id changed.
         tool_names: The original name of each tool whose name changed.
 

@@ -35,28 +35,34 @@ __all__ = ["MediaLegalizer", "OMITTED_SUFFIX", "OnLoss", "accepted_key"]
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
 OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
-"""Treatment of content that a target cannot carry."""
+"""Treatment of content that an API does not accept.
+
+`describe` sends a short text in its place, `drop` leaves the content out, and `raise` raises LossError.
+"""
 
 OMITTED_SUFFIX = "was omitted"
-"""End of the reasons for blocks that are sent without their opaque state."""
+"""Last words of each ledger reason for a block that is sent without its signature or other provider data."""
 
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the cache key of data that a target accepts unchanged in messages of a role."""
+    """Returns the cache key that marks a source as accepted unchanged.
+
+    Equal arguments give the same object, so that cache lookups compare identities.
+    """
     return object()
 
 
 class MediaLegalizer:
-    """Rules of a target for the media of one message.
+    """Rewriter for the media of one message that applies the target's rules.
 
     Attributes:
         capabilities: The rules of the target.
-        on_loss: The treatment of content that the target cannot carry.
+        on_loss: The treatment of content that the target does not accept.
         media: The loaded media.
-        changes: The changes to media of the message that limits of the whole request require.
+        changes: The changes to media of this message that keep the whole request within its media limits.
         out: The result.
-        has_audio_id: True if an earlier block of the message is sent as the id of an audio.
+        has_audio_id: True if the message already contains the id of an audio.
         frame_tag: The name of the tag if the message is a history frame. Otherwise empty.
         role: The role of the message.
 
@@ -92,9 +98,10 @@ class MediaLegalizer:
     # -- opaque state ------------------------------------------------------------------------------------------
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """Returns the block without opaque state that the target does not accept in this place.
+        """Returns the block without opaque state that the target does not accept here.
 
-        State is sent back only to its issuer. Outside of assistant turns, only state without a proof is sent.
+        Opaque state is sent only to the provider that issued the state. Outside of assistant turns, state with a
+        signature is left out.
         """
         state = block.state
         if state is None:
@@ -106,11 +113,12 @@ class MediaLegalizer:
         is_allowed = is_in_reply or (state.fields and not state.is_proof)
         if state.issuer == self.capabilities.issuer and is_allowed:
             return block
-        self._note(path, Disposition.CARRIED, f"state issued by {sanitize(state.issuer)} {OMITTED_SUFFIX}")
+        reason = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
+        self._note(path, Disposition.CARRIED, reason)
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Returns media without opaque state of another issuer, and without signatures of other data."""
+        """Returns the media item without the opaque state of another issuer or the signature of replaced data."""
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
@@ -124,7 +132,9 @@ class MediaLegalizer:
     def _legalize_media(
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
-        """Yields media as the target accepts it: unchanged, promoted, as text, or described.
+        """Yields a media item unchanged, or the text that takes its place.
+
+        The text is the content of a text document, a note that the media item moved, or a short description.
 
         Args:
             block: The media item.
@@ -169,7 +179,7 @@ class MediaLegalizer:
         label: str,
         result: ToolResultBlock | None,
     ) -> Block:
-        """Returns media that the target accepts, or a text in its place if the media must be promoted."""
+        """Returns the media item, or a text in its place if the media item must move to a separate user turn."""
         self.out.add_media(path, block.type, source)
         sent = block if source is block.source else replace(block, source=source)
         if self._is_accepted_here(block.type, source, result):
@@ -186,16 +196,18 @@ class MediaLegalizer:
     def _write_document(
         self, block: MediaBlock, path: BlockPath, source: Base64Source | URLSource, text: str
     ) -> Iterator[TextBlock]:
-        """Yields the text of a text document, or its description if the text is too long."""
+        """Yields the text of a text document, or a short description if the text is too long."""
         if len(text) > LONGEST_TEXT:
             reason = f"it is a text of more than {LONGEST_TEXT} characters"
             yield from self._lose(path, block.type, reason, source)
         else:
-            self._note(path, Disposition.DESCRIBED, "text document sent as text")
+            self._note(
+                path, Disposition.DESCRIBED, "document sent as text, because the API does not accept the file"
+            )
             yield build_trusted_text(self._format_line("[document, as text]", text))
 
     def _is_generated(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Returns True if a reply of the target generated the media, and the target accepts them back by id."""
+        """Returns True if the target's own model generated the media item and accepts the id in its place."""
         state, target = block.state, self.capabilities
         if not target.media.generated_by_id or state is None or result is not None or path in self.changes:
             return False
@@ -205,15 +217,19 @@ class MediaLegalizer:
     def _legalize_reply_audio(
         self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
     ) -> Iterator[Block]:
-        """Yields audio of a reply: by its id for its issuer, as data where allowed, or as its transcript."""
+        """Yields audio that a model generated.
+
+        The provider that generated the audio gets its id. Other targets get the audio data where they accept
+        audio, and the transcript otherwise.
+        """
         audio = as_object((state.fields or {}).get("audio"))
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         is_in_reply = self.role == "assistant" and result is None
         transcript = as_text(audio.get("transcript"))
-        omitted = f"state issued by {sanitize(state.issuer)} {OMITTED_SUFFIX}"
+        omitted = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
         if is_own and is_in_reply and as_text(audio.get("id")) and not self.has_audio_id:
             self.has_audio_id = True  # the API has one field for it in each message
-            self._note(path, Disposition.CARRIED, "audio sent by its id at the provider")
+            self._note(path, Disposition.CARRIED, "audio sent as the id under which the provider stores the audio")
             yield block
         elif not transcript or transcript.isspace() or self._can_send_data(block, path, result):
             self._note(path, Disposition.CARRIED, omitted)
@@ -224,7 +240,7 @@ class MediaLegalizer:
             yield build_trusted_text(text)
 
     def _can_send_data(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Returns True if the target accepts the data of the media item in its place."""
+        """Returns True if the target accepts the data of the media item in this message."""
         source = self.media.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str) or path in self.changes:
             return False
@@ -233,14 +249,15 @@ class MediaLegalizer:
         return self._is_accepted_here(block.type, source, result)
 
     def _note_type(self, path: BlockPath, declared: Source, source: Base64Source | URLSource) -> None:
-        """Notes a media type that differs from the declared one."""
+        """Notes in the ledger that the media type sent differs from the declared media type."""
         media_type = declared.media_type if isinstance(declared, Base64Source) else declared.guessed_type
         if isinstance(source, URLSource) or not media_type:
             return
         if canonical_media_type(media_type) != source.media_type:
             is_fetched = isinstance(declared, URLSource) and declared.scheme in {"http", "https"}
-            evidence = "that its bytes or its server state" if is_fetched else "of its bytes"
-            reason = f"sent as {sanitize(source.media_type)}, the type {evidence}, not as {sanitize(media_type)}"
+            evidence = "content or the server" if is_fetched else "content"
+            types = f"{sanitize(source.media_type)} instead of {sanitize(media_type)}"
+            reason = f"media type sent as {types}, according to the {evidence}"
             self._note(path, Disposition.CARRIED, reason)
 
     def _is_accepted_here(
@@ -274,8 +291,8 @@ class MediaLegalizer:
             path: The path of the content.
             noun: The noun for the content in the description.
             reason: The reason in the description.
-            source: The source of the content; its address is part of the description.
-            ledger_reason: The reason in the ledger. Empty: the reason in the description.
+            source: The source of the content. The description includes its URL.
+            ledger_reason: The reason in the ledger. If empty, the ledger has the reason in the description.
 
         """
         if self.on_loss == "describe":
@@ -287,7 +304,7 @@ class MediaLegalizer:
             self._note(path, Disposition.DROPPED, ledger_reason or reason, lost=True)
 
     def _format_line(self, label: str, text: str | None = None) -> str:
-        """Returns a label and its text as a separate line. In a frame, the line has no speaker."""
+        """Returns a label and its text, which begin on a new line inside a history frame."""
         if not self.frame_tag:
             return label if text is None else f"{label}\n{text}"
         lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""
@@ -297,7 +314,7 @@ class MediaLegalizer:
 
 
 def _find_text(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """Returns the text of a text document, empty if it was not read yet. Returns None for other media."""
+    """Returns the text of a text document, or None for other media. The text of an unread file is empty."""
     if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
         return None
     return source.text if source.data else ""

@@ -1,9 +1,9 @@
 """Limits of a target for the media of a whole request.
 
-First, each image that is too large is replaced by its resized copy, if there is one, and omitted otherwise. Then
-the oldest media are omitted until the others fit, in steps of a fifth of the limit. Between two steps, the same
-media are omitted, so the prefix of the request and the provider's prompt cache stay valid. The same history gives
-the same choice.
+First, each image that is too large is replaced by its resized copy, or left out if it has no such copy. Then the
+oldest media are left out until the others fit. The number or size to leave out is rounded up to a fifth of the
+limit, so that successive requests of a growing conversation mostly leave out the same media. The start of these
+requests then stays the same, and the provider's prompt cache stays valid. The same history gives the same choice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["limit_media"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AcceptedMedia:
-    """Media item that the target accepts: the index of its message, its path and its source."""
+    """Media item that the target accepts, with the index of its message, its path and its source."""
 
     message: int
     path: BlockPath
@@ -44,7 +44,7 @@ class AcceptedMedia:
 
     @property
     def data_length(self) -> int:
-        """The length of its base64 text in the request, in characters."""
+        """The length of the base64 text of the media item in the request, in characters. 0 for a URL."""
         return len(self.source.data) if isinstance(self.source, Base64Source) else 0
 
 
@@ -71,7 +71,7 @@ def limit_media(
 
 
 def _are_within(messages: Collection[LegalMessage], target: Capabilities) -> bool:
-    """Returns True if no change is needed, from sums that are cached with the messages."""
+    """Returns True if all media are within the limits. Uses the sizes that are cached with the messages."""
     sizes: dict[str, tuple[int, int]] = {}
     for legal in messages:
         for kind, (count, characters) in legal.sizes.items():
@@ -85,7 +85,7 @@ def _are_within(messages: Collection[LegalMessage], target: Capabilities) -> boo
 def _is_within(
     messages: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, characters: int
 ) -> bool:
-    """Returns True if `count` media of a kind with this many characters need no change."""
+    """Returns True if `count` media items of a kind with this number of characters are within the limits."""
     if rule is None or rule.limits is None:
         return True
     limits = rule.limits
@@ -96,7 +96,7 @@ def _is_within(
 
 
 def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
-    """Returns True if each media item of a kind in a message is small enough."""
+    """Returns True if no media item of the kind in the message is larger than `box` allows."""
     fits = legal.box_checks.get((kind, box))
     if fits is None:
         items = [source for _, item_kind, source in legal.media if item_kind == kind]
@@ -107,7 +107,7 @@ def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Limiting:
-    """State for one request: the remaining media and the changes."""
+    """The media of one request that remain, and the changes so far."""
 
     target: Capabilities
     media: ResolvedMedia
@@ -122,7 +122,7 @@ class _Limiting:
         return {**groups}
 
     def limit_kind(self, kind: str, limits: MediaLimits) -> None:
-        """Applies the limits of one kind."""
+        """Leaves out or resizes media of one kind until the media are within the limits."""
         items = self._list_kind(kind)
         reason = f"{self.target.name} takes no more than {limits.count} of the kind in one request"
         self._omit(items[: excess(len(items), limits.count)], reason)
@@ -156,7 +156,9 @@ class _Limiting:
             return
         smaller = self.media.fits.get((id(source), box))
         if smaller is None and self.media.resizes and is_resizable(source):
-            yield replace(item, source=Base64Source(source.media_type, ""))  # resized later: its size is unknown
+            yield replace(
+                item, source=Base64Source(source.media_type, "")
+            )  # resized later, so its size is unknown
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:

@@ -1,4 +1,4 @@
-"""One message as a target accepts it, cached on the message."""
+"""Rewriting of one message to the rules of a target. The result is cached on the message."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def legalize_message(
     changes: Changes | None = None,
     frame_tag: str = "",
 ) -> LegalMessage:
-    """Returns a message as a target accepts it, without regard to other messages.
+    """Returns a message rewritten to the rules of a target, without regard to other messages.
 
-    The result is cached on the message, unless it depends on more than the message and its files.
+    The result is cached on the message if it depends only on the message and its files.
 
     Args:
         msg: The message.
         capabilities: The rules of the target.
-        on_loss: The treatment of content that the target cannot carry.
+        on_loss: The treatment of content that the target does not accept.
         media: The loaded media.
-        changes: The changes that the limits for the media of the whole request require. None: no changes.
+        changes: The changes that keep the whole request within its media limits. None means no changes.
         frame_tag: The name of the tag if the message is a history frame.
 
     """
@@ -61,18 +61,21 @@ def legalize_message(
 
 @lru_cache(512)
 def _cache_key(capabilities: Capabilities, on_loss: OnLoss) -> object:
-    """Returns the cache key of legal messages: one object for equal rules, which compares by identity."""
+    """Returns the cache key for rewritten messages.
+
+    Equal arguments give the same object, so that cache lookups compare identities.
+    """
     return object()
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedMessage:
-    """Legal message that is cached on its message.
+    """Rewritten message in the cache of the original message.
 
     Attributes:
-        legal: The legal message.
-        files: The content of the files of the message. Other content makes the cached message invalid.
-        is_self_contained: True if all media are in the message itself.
+        legal: The rewritten message.
+        files: The content of the files that the message refers to. If a file changes, the entry is not used.
+        is_self_contained: True if the message contains the data of all its media.
 
     """
 
@@ -82,7 +85,10 @@ class _CachedMessage:
 
 
 def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
-    """Returns the content of a message's files. Returns None if a URL is needed too, or no file was read yet."""
+    """Returns the content of the files that a message refers to.
+
+    Returns None if the message also needs a download, or if its files were not read yet.
+    """
     contents: list[object] = []
     for block in get_media(msg).blocks:
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
@@ -95,7 +101,7 @@ def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
 
 
 def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
-    """Returns the legal message if all its texts and media are known to be accepted. Returns None otherwise."""
+    """Returns the unchanged message if the target accepted all its texts and media before, else None."""
     key, legal = accepted_key(capabilities, role), LegalMessage(msg)
     for index, block in enumerate(msg.blocks):
         if type(block) is TextBlock:

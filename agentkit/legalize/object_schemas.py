@@ -1,4 +1,4 @@
-"""Tool parameters in the shape that every API accepts: a schema with `"type": "object"` and `properties`."""
+"""Conversion of tool parameters to a schema that every API accepts, with `"type": "object"` and `properties`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["as_object_schema"]
 # Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
 _REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
 _CHOICES = ("anyOf", "oneOf")
-_MAX_MERGED = 50  # schemas that are merged into one root
+_MAX_MERGED = 50  # limit, because recursive definitions have no end
 
 
 def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Returns the schema with an object at its root, and the keywords of the root that were lost.
+    """Returns the schema with an object at its root, and the root keywords whose meaning was lost.
 
-    A missing type or a list of types becomes `object`, because arguments are an object. A reference at the root is
-    replaced by its definition. `allOf`, and an `anyOf` or `oneOf` with one object, are merged into the root.
-    Several alternatives become one object with all their properties, which requires what each of them requires:
-    which properties belong together is lost. An object schema without these keywords is returned unchanged.
+    A missing type or a list of types becomes `object`, because tool arguments are always an object. A reference at
+    the root is replaced by its definition. `allOf`, and an `anyOf` or `oneOf` with one object, are merged into the
+    root. Several alternatives become one object with the properties of all. Only properties that every alternative
+    requires stay required, so the schema no longer states which properties belong together. An object schema
+    without these keywords is returned unchanged.
     """
     if schema.get("type") == "object" and isinstance(schema.get("properties"), dict) and not _is_combined(schema):
         return schema, ()
@@ -40,16 +41,16 @@ def _is_combined(schema: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merge of the references and combinations of a schema's root. `lost` has the keywords that were lost."""
+    """Merges references, `allOf`, `anyOf` and `oneOf` into the root. `lost` has the keywords without a merge."""
 
     root: Mapping[str, Any]
     lost: dict[str, None] = field(default_factory=dict[str, None])
     count: int = 0
 
     def merge(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns one schema with its reference and its combinations merged into it."""
+        """Returns a schema with its `$ref`, `allOf`, `anyOf` and `oneOf` merged into it."""
         self.count += 1
-        if self.count > _MAX_MERGED:  # recursive definitions never end
+        if self.count > _MAX_MERGED:
             self.lost["$ref"] = None
             return {}
         merged: dict[str, Any] = {
@@ -79,14 +80,14 @@ def _branches(part: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    """Returns True if the schema can accept an object. An alternative of another type, such as null, cannot."""
+    """Returns True if the schema can accept an object. A schema of type null, for example, cannot."""
     target = find_definition(part.get("$ref"), root)
     typed = part if "type" in part or target is None else target
     return typed.get("type") is None or has_type(typed, "object")
 
 
 def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object schema with the keywords of both; where their values differ, the first value is kept."""
+    """Returns an object schema with the keywords of both schemas. If two values differ, the first one counts."""
     merged = {**first, **second, **first}
     for key in ("properties", "$defs", "definitions"):
         if key in first and key in second:
@@ -96,7 +97,10 @@ def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]
 
 
 def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns an object schema with the properties of all schemas, which requires what each of them requires."""
+    """Returns an object schema with the properties of all schemas.
+
+    It requires a property only if every schema requires the property.
+    """
     merged: dict[str, Any] = objects[0]
     for other in objects[1:]:
         first: dict[str, Any] = merged.get("properties", {})
@@ -117,6 +121,6 @@ def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """Returns the alternatives of a schema that has no keyword but `anyOf`; else the schema alone."""
+    """Returns the alternatives of a schema whose only keyword is `anyOf`, else a list of the schema."""
     keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

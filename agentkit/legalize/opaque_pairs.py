@@ -1,7 +1,8 @@
-"""Pairs of opaque blocks, a request and its response: half a pair is not sent.
+"""Removal of opaque blocks whose counterpart is missing.
 
-A provider that ran a tool itself refuses the result without the call, and the call without the result. A cut, a
-broken stream or another wire format can remove one of them. The response may be in a later reply.
+A tool that the provider runs, such as a web search, leaves a request and a response in the replies. The provider
+refuses one without the other. A cut, a broken stream or another wire format can remove one of them. The response
+may be in a later reply than the request.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from agentkit.messages.message import Msg, build_part
 __all__ = ["drop_half_pairs", "ends_with_request"]
 
 
-_HALF = Note(Disposition.DROPPED, "the other half of this request and response pair is missing")
+_HALF = Note(Disposition.DROPPED, "the request or the response of a tool that the provider runs is missing")
 
 
 def drop_half_pairs(turns: TracedConversation, ledger: Ledger, target: Capabilities) -> TracedConversation:
-    """Returns the turns without half pairs. Returns the same object if there are none.
+    """Returns the turns without requests and responses whose counterpart is missing.
 
-    A request without a response remains where the target can resume it (`resumable`): at the end of the
-    conversation, or in a turn that only results follow.
+    Returns the same object if no counterpart is missing. If the target can continue an unfinished reply
+    (`TurnCapabilities.resumable`), a request without a response remains at the end of the conversation, or in a
+    turn that only tool results follow.
     """
     halves = _find_halves(turns, target) if target.opaque.pair_key is not None else set[BlockPath]()
     if not halves:
@@ -49,7 +51,7 @@ def _may_have_pairs(msg: Msg) -> bool:
 
 
 def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPath]:
-    """Returns the indexes (message, block) of requests without response and of responses without request."""
+    """Returns the (message, block) indexes of requests without a response, and responses without a request."""
     requests: dict[str, list[BlockPath]] = {}
     halves: set[BlockPath] = set()
     for message_index, msg in enumerate(turns.msgs):
@@ -66,7 +68,10 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index from which the last assistant turn is open: only results follow it."""
+    """Returns the index at which the last assistant turn begins, if only tool results follow that turn.
+
+    Otherwise, returns the number of messages.
+    """
     other = Feature.OTHER | Feature.CALL
     index = len(msgs)
     while index and msgs[index - 1].features & Feature.RESULT and not msgs[index - 1].features & other:
@@ -74,12 +79,12 @@ def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
     if not index or not msgs[index - 1].features & Feature.ASSISTANT:
         return len(msgs)
     if index == len(msgs) and not ends_with_request(msgs[-1], target):
-        return index  # a filler turn of the user will follow
+        return index  # a user turn will be added after the last message
     while index and msgs[index - 1].features & Feature.ASSISTANT:
         index -= 1
     return index
 
 
 def ends_with_request(msg: Msg, target: Capabilities) -> bool:
-    """Returns True if a message ends with a request of the target that has no response yet."""
+    """Returns True if the last block of a message is a request of a tool that the provider runs."""
     return bool(msg.blocks) and target.find_pair(msg.blocks[-1])[0] == "request"

@@ -1,4 +1,4 @@
-"""Promotion: media that cannot stay in their messages move to a user turn, with labels."""
+"""Promotion: moves media that an API refuses in their turn to a separate user turn, with labels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from agentkit.messages.message import build_trusted
 __all__ = ["TracedMedia", "build_media_turn"]
 
 TracedMedia: TypeAlias = tuple[PromotedMedia, Provenance]
-"""Media item to move, with its origin."""
+"""Media item to move, with the path of the input block that it comes from."""
 
-_MOVED = Note(Disposition.MOVED, "media moved into a separate user turn")
+_MOVED = Note(
+    Disposition.MOVED,
+    "moved into a separate user turn, because the API does not accept these media in the original turn",
+)
 
 
 def build_media_turn(promoted: Sequence[TracedMedia], ledger: Ledger) -> TracedMessage:
-    """Returns a user turn with the media, and a label for each run of media from one place."""
+    """Returns a user turn with the media. A label before the media says which message or result they come from."""
     blocks: list[Block] = []
     origins: list[Provenance] = []
     for label, group in groupby(promoted, key=lambda pair: pair[0].label):
@@ -39,5 +42,5 @@ def build_media_turn(promoted: Sequence[TracedMedia], ledger: Ledger) -> TracedM
             ledger.note_origins([origin], _MOVED)
         blocks.append(build_trusted_text("</system-info>"))
         origins.append("promotion")
-    ledger.add_synthesis("promotion", "the label of moved media")
+    ledger.add_synthesis("promotion", "text that tells the model where the moved media come from")
     return TracedMessage(build_trusted("user", tuple(blocks), "user"), tuple(origins))

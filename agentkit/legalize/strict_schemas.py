@@ -1,4 +1,4 @@
-"""Strict mode: the schemas that a target accepts under `strict: true`, and closing of a schema for it."""
+"""Strict mode: changes a JSON schema so that an API accepts the schema under `strict: true`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["close_for_strict"]
 
 
 class _NotStrictError(Exception):
-    """Error for a schema that cannot be strict. Its text is the reason."""
+    """Error for a schema that strict mode refuses. The text of the error is the reason."""
 
 
 def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
-    """Returns the schema as strict mode accepts it. Returns None and a reason if that would change its meaning.
+    """Returns the schema as strict mode accepts it, or None and a reason if its meaning would change.
 
-    An object that requires all its properties and has no `additionalProperties` is closed. Optional properties,
-    additional properties and keywords that the target does not accept are never removed.
+    An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
+    properties. The function never removes optional properties, additional properties, or keywords that the target
+    does not accept, because they affect which values are valid.
     """
     walk = _Walk(rules, schema)
     try:
@@ -32,7 +33,8 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
     return closed, ""
 
 
-# Keywords that do not affect which values are valid (JSON Schema 2020-12, validation, 9, and core, 8).
+# Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12,
+# validation, 9, and core, 8).
 _ANNOTATIONS = frozenset(
     [
         *("default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
@@ -51,7 +53,7 @@ class _Walk:
     root: Mapping[str, Any]
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
-        """Returns one subschema, closed. `place` is its path, empty at the root."""
+        """Returns a subschema with all its objects closed. `place` is its path, empty for the root."""
         if not isinstance(part, Mapping):
             raise _NotStrictError(f"{place or 'the root'} is not an object")
         items = cast("Mapping[str, Any]", part).items()
@@ -82,7 +84,7 @@ class _Walk:
             raise _NotStrictError(f"{place} is nested deeper than {self.rules.max_depth} levels")
 
     def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """Returns a reference without other keywords ("$ref cannot have keywords"): annotations go around it."""
+        """Returns a reference, inside an `anyOf` if it has annotations, because "$ref cannot have keywords"."""
         target = part["$ref"]
         if find_definition(target, self.root) is None:
             raise _NotStrictError(f"{place} refers to {target!r}, which is not in the schema")
@@ -94,7 +96,7 @@ class _Walk:
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """Returns an object schema, closed. Raises _NotStrictError if that changes its meaning."""
+        """Returns an object schema with `"additionalProperties": false`."""
         properties = part.get("properties")
         names = [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
         listed = part.get("required")
@@ -111,7 +113,7 @@ class _Walk:
         return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
 
     def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
-        """Returns the value of a keyword, with its subschemas closed."""
+        """Returns the value of a keyword with all objects in it closed."""
         prefix = f"{place}." if place else ""
         if key in _NAMED and isinstance(item, dict):
             deeper = depth + (key == "properties")
@@ -124,7 +126,7 @@ class _Walk:
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Returns True if a definition refers to itself, even through others, or if anything refers to the root."""
+    """Returns True if a definition refers to itself, also through other definitions, or to the root."""
     holders = [
         (f"#/{holder}/{name}", item) for holder in _NAMED[1:] for name, item in schema.get(holder, {}).items()
     ]

@@ -1,4 +1,4 @@
-"""System messages for targets that accept only one, none, or none after the first turn."""
+"""System messages for APIs that accept a single one, none at all, or none after the first turn."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentkit.repair.normal_form import find_normal_form
 
 __all__ = ["join_messages", "prepend_prompt", "write_system_lines"]
 
-_MERGED = Note(Disposition.MERGED, "merged into the system message before it")
+_MERGED = Note(Disposition.MERGED, "merged into the previous system message")
 _MOVED = Note(Disposition.MOVED, "moved into the first user turn: the target has no system role")
 
 
 def join_messages(prompt: TracedConversation, ledger: Ledger) -> TracedConversation:
-    """Returns a system prompt of several messages as one message."""
+    """Returns one system message with the blocks of all messages of the system prompt."""
     blocks = tuple(block for msg in prompt.msgs for block in msg.blocks)
     parts = [traced.block_origins for traced in prompt]
     origins = tuple(origin for part in parts for origin in part)
@@ -28,7 +28,7 @@ def join_messages(prompt: TracedConversation, ledger: Ledger) -> TracedConversat
 
 
 def prepend_prompt(prompt: TracedConversation, turns: TracedConversation, ledger: Ledger) -> TracedConversation:
-    """Returns the turns with the system prompt at the start of the first user turn."""
+    """Returns the turns with the system prompt at the start of the first user turn. Adds a user turn if needed."""
     blocks = [block for msg in prompt.msgs for block in msg.blocks]
     origins = [origin for traced in prompt for origin in traced.block_origins]
     ledger.note_origins(origins, _MOVED)
@@ -42,14 +42,17 @@ def prepend_prompt(prompt: TracedConversation, turns: TracedConversation, ledger
 
 
 def write_system_lines(turns: TracedConversation, ledger: Ledger) -> TracedConversation:
-    """Returns the turns with each late system message as a user message whose texts begin with its name."""
+    """Returns the turns with each system message replaced by a user message.
+
+    Each text of the user message begins with the name of the system message's speaker.
+    """
     if not any(msg.features & Feature.SYSTEM for msg in turns.msgs):
         return turns
     out = TracedConversation([], turns.origins.copy())
     for traced in turns:
         if traced.msg.features & Feature.SYSTEM:
             ledger.note_origins(traced.block_origins, SYSTEM_LINE)
-            ledger.add_synthesis("system line", "the target accepts a system message only at the start")
+            ledger.add_synthesis("system line", "speaker name added to a system message that is sent as user text")
             out.msgs.append(_as_user_message(traced.msg))
         else:
             out.msgs.append(traced.msg)

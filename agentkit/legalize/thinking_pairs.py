@@ -1,4 +1,4 @@
-"""Parts of a reply that their API accepts only with the thinking before them.
+"""Removal of reply blocks that an API accepts only together with the thinking before them.
 
 OpenAI Responses: "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item".
 """
@@ -26,7 +26,7 @@ _REASON = "the API refuses this block without the thinking before it, which is n
 def without_orphaned_parts(
     conversation: TracedConversation, ledger: Ledger, target: Capabilities
 ) -> TracedConversation:
-    """Returns the conversation without parts of replies whose thinking the target does not accept."""
+    """Returns the conversation without reply blocks that need thinking which the target does not accept."""
 
     def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
         return find_omission_reason(block, target, "assistant") is not None
@@ -40,9 +40,9 @@ def find_orphaned_parts(
     target: Capabilities,
     is_omitted: Callable[[ThinkingBlock, Provenance], bool],
 ) -> set[BlockPath]:
-    """Returns the origins of parts of the target's replies whose thinking is omitted, and notes them.
+    """Returns the input paths of reply blocks that need omitted thinking, and notes these blocks in the ledger.
 
-    The thinking of a part is the last thinking of the same issuer before it in its message.
+    A block needs the last thinking of the same issuer before the block in its message.
     """
     orphans: set[BlockPath] = set()
     if target.opaque.needs_thinking is None:
@@ -71,7 +71,10 @@ def _needs_thinking(block: Block, target: Capabilities) -> bool:
 
 
 def without_blocks(conversation: TracedConversation, omitted: Collection[BlockPath]) -> TracedConversation:
-    """Returns the conversation without some blocks of its messages. Images remain, without their opaque state."""
+    """Returns the conversation without the blocks at the paths in `omitted`.
+
+    Images remain, but lose their opaque state.
+    """
     if not omitted:
         return conversation
     indexes = {path[0] for path in omitted}

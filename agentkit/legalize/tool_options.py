@@ -1,4 +1,4 @@
-"""Tools, tool choice and output schema as one target accepts them."""
+"""Conversion of tools, tool choice and output schema to what a target accepts."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ __all__ = ["fit_choice", "fit_output", "fit_tools"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
-"""Root keywords that may describe arguments. The merged schema lacks those that could not be merged."""
+"""Keywords at the root of a tool's schema that may describe arguments and cannot always be merged."""
 
 
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
-    """Returns the tools with schemas that the target accepts. Appends each change of meaning to `notes`."""
+    """Returns the tools with schemas that the target accepts. `notes` gets each change of meaning."""
     return tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
 
 
 def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) -> Tool:
     schema, lost = as_object_schema(tool.parameters)
     if lost:
-        reason = f"tool {tool.name!r}: {', '.join(lost)} at the root of its parameters merged into one object"
+        keywords = f"{', '.join(lost)} at the root of the parameter schema"
+        reason = f"tool {tool.name!r}: {keywords} merged into one object, because APIs require an object"
         notes.append(Synthesis("tool schema", reason))
     strict = tool.strict
     if strict and capabilities.tools.strict is None:
         strict = None
-        notes.append(
-            Synthesis("strict mode", f"tool {tool.name!r}: {capabilities.name} has no strict mode for tools")
-        )
+        reason = f"tool {tool.name!r} sent without strict mode, because {capabilities.name} has none for tools"
+        notes.append(Synthesis("strict mode", reason))
     elif strict and capabilities.tools.strict is not None:
         closed, reason = close_for_strict(schema, capabilities.tools.strict)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
-        if unread:  # a closed schema would forbid the arguments that these describe
+        if unread:  # a closed schema would forbid the arguments that these keywords describe
             closed, reason = None, f"{', '.join(unread)} could not be merged"
         if closed is None:
             strict = None
-            notes.append(Synthesis("strict mode", f"tool {tool.name!r}: sent without strict: {reason}"))
+            notes.append(
+                Synthesis("strict mode", f"tool {tool.name!r} sent without strict mode, because {reason}")
+            )
         schema = closed or schema
     same = schema is tool.parameters and strict is tool.strict
     return tool if same else replace(tool, parameters=schema, strict=strict)
@@ -52,7 +54,10 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
 def fit_output(
     output: OutputSchema | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> OutputSchema | None:
-    """Returns the output schema with its `strict` flag set to True or False, if the target has that flag."""
+    """Returns the output schema with `strict` set to True or False.
+
+    Returns the schema unchanged if the target has no such flag for output schemas.
+    """
     rules = capabilities.tools.strict
     if output is None or capabilities.output != "schema" or rules is None or not rules.has_output_flag:
         return output
@@ -60,7 +65,7 @@ def fit_output(
         return replace(output, strict=False)
     closed, reason = close_for_strict(output.schema, rules)
     if closed is None:
-        notes.append(Synthesis("strict mode", f"response_format: sent without strict: {reason}"))
+        notes.append(Synthesis("strict mode", f"response_format sent without strict mode, because {reason}"))
         return replace(output, strict=False)
     return replace(output, schema=closed, strict=True)
 
@@ -70,8 +75,8 @@ def fit_choice(
 ) -> tuple[tuple[Tool, ...], ToolChoice | None]:
     """Returns the tools to offer and the tool choice.
 
-    If the API cannot limit the choice to some of the tools, only these tools are offered. A mode that the target
-    refuses stays in the choice: a text of the request then asks for it.
+    If the API cannot limit the choice to some of the tools, the request declares only these tools. A mode that the
+    target refuses stays in the returned choice, because a later stage adds a text that asks for a tool call.
     """
     if choice is None or not choice.names or choice.mode in capabilities.tools.allowed:
         return tools, choice
@@ -81,7 +86,9 @@ def fit_choice(
     if choice.mode == "required" and len(names) == 1 and ("tool" in modes or "required" not in modes):
         return tools, ToolChoice("tool", names[0])
     listed = ", ".join(map(repr, names))
-    reason = f"{capabilities.name} cannot limit the choice to some of the tools: only {listed} offered"
+    reason = (
+        f"{capabilities.name} cannot limit the choice to some of the tools, so the request declares only {listed}"
+    )
     notes.append(Synthesis("tool choice", reason))
     offered = tuple(tool for tool in tools if tool.name in names)
     return offered, ToolChoice(choice.mode) if choice.mode in modes else choice

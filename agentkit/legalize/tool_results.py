@@ -1,4 +1,4 @@
-"""Order and turns of tool results as a target requires them."""
+"""Arrangement of tool results in the order and the turns that a target requires."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from agentkit.messages.message import Msg, build_trusted
 __all__ = ["order_results"]
 
 _Result: TypeAlias = tuple[ToolResultBlock, Provenance]
-"""A result with its origin."""
+"""A tool result, with the path of the input block that it comes from."""
 
 
 def order_results(
     turns: TracedConversation, target: Capabilities, call_ids: Mapping[str, str]
 ) -> TracedConversation:
-    """Returns the turns with the ids, the order and the turns of results that the target requires.
+    """Returns the turns with tool results that have the order, the grouping and the ids that the target requires.
 
     Args:
         turns: The turns.
         target: The rules of the target.
-        call_ids: The original id of each tool call whose id changed.
+        call_ids: Maps each changed call id to its original id.
 
     """
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
@@ -58,7 +58,7 @@ def _add_results(
     target: Capabilities,
     call_ids: Mapping[str, str],
 ) -> None:
-    """Adds the results of a turn of calls, in one message or in one message for each."""
+    """Adds the results of the calls in one turn, all in one message or each in a separate message."""
     together = target.tools.results == "together"
     result_ids = tuple(call_id for msg in results.msgs for call_id in msg.tool_ids)
     is_ordered = result_ids == call.tool_ids
@@ -81,7 +81,10 @@ def _add_results(
 def _sort_by_call(
     call: Msg, results: list[_Result], target: Capabilities, call_ids: Mapping[str, str]
 ) -> list[_Result]:
-    """Returns the result of each call. The k-th call with an id gets the k-th result with it."""
+    """Returns the results in the order of their calls.
+
+    If several calls have the same id, the first call gets the first result with that id, and so on.
+    """
     waiting: dict[str, deque[_Result]] = {}
     for pair in results:
         waiting.setdefault(pair[0].id, deque()).append(pair)

@@ -1,4 +1,4 @@
-"""Exchanges for targets that accept one call at a time, or have no role for tools."""
+"""Tool calls and their results for targets that accept one call per turn, or have no role for tools."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role fo
 _APART = Note(Disposition.MOVED, "moved into a separate turn: the target accepts one tool call at a time")
 
 _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
-"""A result, its origin, and the speaker of its message."""
+"""A tool result, the path of its input block, and the speaker of its message."""
 
 
 def fit_exchanges(
     conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss
 ) -> TracedConversation:
-    """Returns a conversation in normal form with its exchanges as the target accepts them.
+    """Returns a repaired conversation with its tool calls and results in the form that the target accepts.
 
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
     parallel calls, each call gets a separate turn, followed by its result.
@@ -85,7 +85,7 @@ def _results_by_id(exchange: TracedConversation) -> dict[str, deque[_Result]]:
 
 
 class _TextExchange:
-    """Writer of one exchange as text of the assistant and of the user."""
+    """Writer that turns tool calls into assistant text, and their results into user text."""
 
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> None:
         self.ledger = ledger
@@ -94,7 +94,7 @@ class _TextExchange:
         self.names: dict[str, str] = {}
 
     def add(self, out: TracedConversation, exchange: TracedConversation) -> None:
-        """Adds the turn of calls, and a user turn for each message of results."""
+        """Adds an assistant turn for the calls, and a user turn for each message with results."""
         self.names = {call.id: call.name for call in exchange.msgs[0].tool_uses}
         for traced in exchange:
             msg, pairs = traced.msg, list[tuple[Block, Provenance]]()
@@ -108,11 +108,11 @@ class _TextExchange:
             )
 
     def _pairs(self, block: Block, origin: Provenance, lead: str) -> Iterator[tuple[Block, Provenance]]:
-        """Yields the parts that replace a block, with the origin of each part."""
+        """Yields the blocks that replace a block, each with the path of its input block."""
         if isinstance(block, ToolUseBlock):
             self.ledger.note_origins([origin], _AS_TEXT)
             if block.state is not None:
-                reason = f"state issued by {sanitize(block.state.issuer)} {OMITTED_SUFFIX}"
+                reason = f"data issued by {sanitize(block.state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
                 self.ledger.note_origins([origin], Note(Disposition.CARRIED, reason))
             yield build_trusted_text(lead + call_text(block)), origin
         elif isinstance(block, ToolResultBlock):
@@ -128,10 +128,10 @@ class _TextExchange:
             yield block, origin
 
     def _omit(self, origin: Provenance) -> Iterator[tuple[Block, Provenance]]:
-        """Describes or drops an opaque item of a result, which a user turn cannot have."""
-        reason = "only a tool result may hold it"
+        """Yields a short text in place of an opaque item of a result, or nothing, depending on `on_loss`."""
+        reason = "block in a format that the API accepts only in tool results, which are sent as text here"
         if self.on_loss == "describe":
             self.ledger.note_origins([origin], Note(Disposition.DESCRIBED, reason, lost=True))
-            yield build_trusted_text(f"{self.lead}[part left out because {reason}]"), origin
+            yield build_trusted_text(f"{self.lead}[part left out because only a tool result may hold it]"), origin
         else:
             self.ledger.note_origins([origin], Note(Disposition.DROPPED, reason, lost=True))

@@ -1,4 +1,4 @@
-"""Rules of a target for turns: merging, alternation, and the first and last turn."""
+"""Rewriting of turns: merges turns of one role, and adds turns that a target requires."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agentkit.messages.message import Msg, Role, build_trusted
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnRules"]
 
 BEGIN_TURN = "(The conversation begins here.)"
-"""First user turn where the target requires one and the conversation begins with another turn."""
+"""Text of the user turn that is added at the start if an API requires a user turn there."""
 
 CONTINUE_TURN = "(Please continue.)"
-"""Last user turn where the target requires one and the conversation ends with an assistant turn."""
+"""Text of the user turn that is added at the end if an API requires a user turn there."""
 
 RESULT_TURN = "(I have the result.)"
-"""Assistant turn between a tool result and a user turn, where turns must alternate strictly."""
+"""Text of the assistant turn that is added between a tool result and a user turn if turns must alternate."""
 
-_MERGED = Note(Disposition.MERGED, "merged into the turn before it")
+_MERGED = Note(Disposition.MERGED, "merged into the previous turn of the same role")
 
 
 class TurnRules:
-    """Rules of a target for the turns of one request."""
+    """Rewriter that applies the target's rules to the turns of one request."""
 
     def __init__(self, turns: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> None:
         self.turns = turns
@@ -33,7 +33,12 @@ class TurnRules:
         self.capabilities = capabilities
 
     def run(self, has_system: bool) -> TracedConversation:
-        """Returns the turns, merged and with the filler turns that the target requires."""
+        """Returns the turns after merging, with the additional turns that the target requires.
+
+        Args:
+            has_system: True if the request has a system prompt.
+
+        """
         capabilities = self.capabilities
         if capabilities.turns.merge:
             self._merge()
@@ -41,14 +46,14 @@ class TurnRules:
             self._separate_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
-            self._fill(0, BEGIN_TURN, "the conversation has no turn")
+            self._fill(0, BEGIN_TURN, "a request needs a turn besides the system prompt, so a user turn was added")
         elif msgs and capabilities.turns.first_user and not _is_user_turn(msgs[0]):
-            self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
+            self._fill(0, BEGIN_TURN, "the API requires a user turn at the start, so one was added")
         ends_open = capabilities.turns.last_user and msgs and not _is_user_turn(msgs[-1], results=True)
         if ends_open and capabilities.turns.resumable and ends_with_request(msgs[-1], capabilities):
             return self.turns
         if ends_open or (capabilities.turns.needs_user and not any(map(_is_user_turn, msgs))):
-            self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
+            self._fill(len(msgs), CONTINUE_TURN, "the API requires a user turn at the end, so one was added")
         return self.turns
 
     def _separate_results(self) -> None:
@@ -56,7 +61,8 @@ class TurnRules:
         msgs = self.turns.msgs
         for index in range(len(msgs) - 1, 0, -1):
             if msgs[index - 1].features & Feature.RESULT and _is_user_turn(msgs[index]):
-                self._fill(index, RESULT_TURN, "a user turn follows a tool result", "assistant")
+                reason = "the API requires an assistant turn between a tool result and a user turn"
+                self._fill(index, RESULT_TURN, reason, "assistant")
 
     def _fill(self, index: int, text: str, reason: str, role: Role = "user") -> None:
         self.ledger.add_synthesis("filler turn", reason)
@@ -78,7 +84,7 @@ class TurnRules:
         self.turns = out
 
     def _join(self, out: TracedConversation, run: TracedConversation, turn_role: str | None) -> None:
-        """Adds a run of messages of one role as one turn."""
+        """Adds consecutive messages of one role to `out` as one turn."""
         if len(run.msgs) == 1:
             out.add(run.msgs[0], run.origins[0])
             return
@@ -92,7 +98,10 @@ class TurnRules:
 
 
 def _find_turn_role(msg: Msg, joins_results: bool) -> str | None:
-    """Returns the role for merging; None for messages that merge with no other, such as late system messages."""
+    """Returns the role by which messages are merged into turns.
+
+    Returns None for messages that are never merged, such as system messages after the system prompt.
+    """
     if msg.features & Feature.ASSISTANT:
         return "assistant"
     if msg.features & Feature.RESULT:

@@ -48,7 +48,7 @@ def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> st
     old = image_size(before) if isinstance(before, Base64Source) else None
     new = image_size(after)
     if old is None or new is None or old == new:
-        return "image encoded again with less data"
+        return "image encoded again with less data to fit a limit of the API"
     return f"image resized from {old[0]} x {old[1]} to {new[0]} x {new[1]} pixels"
 
 

@@ -176,7 +176,7 @@ class _Repair:
     def _copy(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
         """Copies blocks of a message that are not results, and the results of the tool calls among them."""
         if index < self.open_until:
-            moved = Note(Disposition.MOVED, "was inside an open exchange; moved after its results")
+            moved = Note(Disposition.MOVED, "stood between tool calls and their results; moved after the results")
             self.ledger.note_origins([self._block_origins(index)[position] for position in block_indexes], moved)
         calls = [position for position in block_indexes if isinstance(msg.blocks[position], ToolUseBlock)]
         if len(block_indexes) == len(msg.blocks):
@@ -217,7 +217,8 @@ class _Repair:
             for call in calls
         )
         for call in calls:
-            self.ledger.add_synthesis("interrupted", f"call {call.id!r} of {call.name!r} has no result")
+            reason = f"tool call {call.id!r} of {call.name!r} has no result, so an error result was added"
+            self.ledger.add_synthesis("interrupted", reason)
         self.out.add(build_trusted("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
 
 

@@ -142,7 +142,7 @@ class _Loader:
         block = self._block(item, place, native)
         if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return block
-        return InvalidBlock(native, "no block that a result of ours can hold", place)
+        return InvalidBlock(native, "a tool result cannot contain this type of block", place)
 
 
 def _split_results(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:

@@ -156,7 +156,7 @@ def test_an_assistant_turn_is_added_between_a_result_and_a_user_turn() -> None:
     plan = _plan(msgs)
     assert _said(plan.request["messages"])[2:] == [("tool", "A."), ("assistant", RESULT_TURN), ("user", "And?")]
     assert [(made.name, made.reason) for made in plan.ledger.syntheses] == [
-        ("filler turn", "a user turn follows a tool result")
+        ("filler turn", "the API requires an assistant turn between a tool result and a user turn")
     ]
     relaxed = _messages(msgs, rules=ModelRules(alternating_turns=False))
     assert [message["role"] for message in relaxed] == ["user", "assistant", "tool", "user"]

@@ -266,7 +266,7 @@ class TestConvert:
         fates = {entry["place"]: entry["disposition"] for entry in json.loads(err)["blocks"]}
         assert fates["msgs[2].content[0]"] == "dropped"
         _, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", stdin=log)
-        assert "does not accept thinking" in err
+        assert "does not accept thinking in this message" in err
 
     def test_a_loss_with_raise_exits_with_1(self, streams: Streams) -> None:
         song = {"messages": [{"role": "user", "content": [{"audio": "https://example.com/a.mp3"}]}]}

@@ -11,27 +11,27 @@ from typing import Any, Final
 __all__ = ["REASONS", "TEXTS", "drop_foreign_options", "drop_repeated_details", "is_removed", "move_native_keys"]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
-    (r"a picture encoded anew, in less data", r"image encoded again with less data"),
+    (r"a picture encoded anew, in less data", r"image encoded again with less data to fit a limit of the API"),
     (r"a picture of (\d+ x \d+) pixels, made (\d+ x \d+)", r"image resized from \1 to \2 pixels"),
     (
         r"a late system message, as a line of the user's under its name",
-        r"late system message written as a user line under its name",
+        r"system message after the start of the conversation, sent as a user line that begins with its name",
     ),
     (
         r"thinking, or a provider's own part, of a speaker in the frame",
-        r"the history frame has no lines for thinking and opaque parts of replies",
+        r"thinking and provider-specific data of another speaker cannot be written as a line of the history",
     ),
     (
         r"(.*) has no choice 'none': the tools are left out",
-        r"\1 does not accept tool_choice 'none'; the tools are omitted",
+        r"\1 does not accept tool_choice 'none', so the request declares no tools",
     ),
     (
         r"(.*) has no choice ('\w+'): asked for in words",
-        r"\1 does not accept tool_choice \2; a text asks for it instead",
+        r"\1 does not accept tool_choice \2, so a text asks for a tool call",
     ),
     (
         r"calls in the history need tools in the request; none may be called",
-        r"the API requires declarations of tools that the history calls; tool_choice is 'none'",
+        r"the API requires declarations of the tools in earlier calls; tool_choice 'none' forbids new calls",
     ),
     (
         r"moved into the first user turn: no system role",
@@ -39,11 +39,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"thinking without the proof that its issuer wants back",
-        r"thinking lacks the proof that its issuer requires",
+        r"thinking without the signature or encrypted data that the API requires",
     ),
     (
         r"the target takes a system message at the start only",
-        r"the target accepts a system message only at the start",
+        r"speaker name added to a system message that is sent as user text",
     ),
     (
         r"moved into a turn of its own: the target takes one tool call at a time",
@@ -53,58 +53,142 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"the thinking before it in its reply is not sent, and the API refuses one without the other",
         r"the API refuses this block without the thinking before it, which is not sent",
     ),
+    (
+        r"a sound, sent as its transcript; state issued by (.*) was left off",
+        r"audio sent as its transcript; data issued by \1, such as a signature, was omitted",
+    ),
     (r"a sound, sent as its transcript; (.*) was left off", r"audio sent as its transcript; \1 was omitted"),
     (r"a signature that is no base64 text was left off", r"a signature that is not base64 text was omitted"),
     (
         r"the signature of a picture that was changed or moved was left off",
         r"the signature of media that were changed or moved was omitted",
     ),
+    (r"state issued by (.*) was left off", r"data issued by \1, such as a signature, was omitted"),
     (r"(.*) was left off", r"\1 was omitted"),
     (r"the wire has no place for its (.*)", r"\1 omitted: the API has no field for it"),
-    (r"a blank text", r"blank text"),
-    (r"thinking, which this target does not take back", r"the target does not accept thinking"),
-    (r"thinking whose signature is no base64 text", r"the thinking signature is not base64 text"),
+    (r"a blank text", r"the text is empty or only white space"),
+    (r"thinking, which this target does not take back", r"the API does not accept thinking in this message"),
+    (r"thinking whose signature is no base64 text", r"the signature of this thinking is not base64 text"),
     (r"thinking that neither says nor proves anything", r"thinking has neither text nor a signature"),
-    (r"thinking with nothing behind it", r"no text or tool call follows this thinking block"),
-    (r"its argument text is not the JSON object of its input", r"argument text is not the JSON object of `input`"),
-    (r"its id or tool name in the wire's spelling", r"call id or tool name rewritten: not allowed by the API"),
-    (r"joined with the system prompt before it", r"merged into the system message before it"),
-    (r"media moved into a user turn of its own", r"media moved into a separate user turn"),
-    (r"the label of media that was moved", r"the label of moved media"),
-    (r"joined with the turn before it", r"merged into the turn before it"),
-    (r"there is no turn", r"the conversation has no turn"),
-    (r"a part whose other half is missing", r"the other half of this request and response pair is missing"),
-    (r"thinking bound to a prefix that has changed", r"the prefix that this thinking is bound to has changed"),
-    (r"a text document, sent as its text", r"text document sent as text"),
-    (r"a sound, by the id under which its service keeps it", r"audio sent by its id at the provider"),
-    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that were cut"),
-    (r"only (.*) knows it", r"opaque block: only \1 accepts it"),
-    (r"a failed result holds text alone", r"tool results with an error accept only text"),
-    (r"([^\[\]]*) has no place for it in (a [^\[\]]*)", r"\1 does not accept this opaque block in \2"),
+    (
+        r"thinking with nothing behind it",
+        r"the API requires a text or tool call after thinking, and none follows in this message",
+    ),
+    (
+        r"thinking issued by (.*), not by this target",
+        r"thinking was issued by \1, and this API does not accept it",
+    ),
+    (
+        r"its argument text is not the JSON object of its input",
+        r"argument text is not the JSON object in `input`; a JSON object is sent instead",
+    ),
+    (
+        r"its id or tool name in the wire's spelling",
+        r"call id or tool name replaced, because the API does not accept the original",
+    ),
+    (r"joined with the system prompt before it", r"merged into the previous system message"),
+    (
+        r"media moved into a user turn of its own",
+        r"moved into a separate user turn, because the API does not accept these media in the original turn",
+    ),
+    (r"the label of media that was moved", r"text that tells the model where the moved media come from"),
+    (r"joined with the turn before it", r"merged into the previous turn of the same role"),
+    (r"there is no turn", r"a request needs a turn besides the system prompt, so a user turn was added"),
+    (
+        r"the conversation begins without a user turn",
+        r"the API requires a user turn at the start, so one was added",
+    ),
+    (r"the conversation ends without a user turn", r"the API requires a user turn at the end, so one was added"),
+    (
+        r"a user turn follows a tool result",
+        r"the API requires an assistant turn between a tool result and a user turn",
+    ),
+    (
+        r"(call .*) has no result",
+        r"tool \1 has no result, so an error result was added",
+    ),
+    (r"no open tool call has id (.*)", r"no earlier tool call with id \1 waits for a result"),
+    (
+        r"(tool .*|response_format): sent without strict: (.*)",
+        r"\1 sent without strict mode, because \2",
+    ),
+    (
+        r"(tool .*): (.*) has no strict mode for tools",
+        r"\1 sent without strict mode, because \2 has none for tools",
+    ),
+    (
+        r"(.*) cannot limit the choice to some of the tools: only (.*) offered",
+        r"\1 cannot limit the choice to some of the tools, so the request declares only \2",
+    ),
+    (
+        r"(tool .*) at the root of its parameters merged into one object",
+        r"\1 at the root of the parameter schema merged into one object, because APIs require an object",
+    ),
+    (
+        r"the text before the first history frame",
+        r"text that tells the model that the conversation history follows",
+    ),
+    (
+        r"a part whose other half is missing",
+        r"the request or the response of a tool that the provider runs is missing",
+    ),
+    (
+        r"thinking bound to a prefix that has changed",
+        r"the API accepts this thinking only after unchanged messages and tools, and they have changed",
+    ),
+    (r"a text document, sent as its text", r"document sent as text, because the API does not accept the file"),
+    (
+        r"a sound, by the id under which its service keeps it",
+        r"audio sent as the id under which the provider stores the audio",
+    ),
+    (r"stands for 1 messages that were cut", r"replaces 1 message that was cut to fit the budget"),
+    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that were cut to fit the budget"),
+    (r"only (.*) knows it", r"block in a format that only \1 accepts"),
+    (
+        r"only a tool result may hold it",
+        r"block in a format that the API accepts only in tool results, which are sent as text here",
+    ),
+    (r"a failed result holds text alone", r"the API accepts only text in a tool result that reports an error"),
+    (r"([^\[\]]*) has no place for it in (a [^\[\]]*)", r"\1 does not accept this type of block in \2"),
     (
         r"sent as the item that the model made it in",
         r"sent by the id of the reply item that generated the media",
     ),
     (
         r"sent as (.*), which its bytes or its server say it is, not (.*)",
-        r"sent as \1, the type that its bytes or its server state, not as \2",
+        r"media type sent as \1 instead of \2, according to the content or the server",
     ),
-    (r"sent as (.*), which its bytes are, not (.*)", r"sent as \1, the type of its bytes, not as \2"),
-    (r"a part of a reply that only (.*) knows", r"opaque block of a reply: only \1 accepts it"),
-    (r"the target enforces no JSON schema", r"the API does not enforce a JSON schema; a text states it"),
-    (r"its speaker is named (.*) on the wire", r"speaker name sent as \1"),
-    (r"the viewer does not see it", r"hidden from the viewer"),
-    (r"another agent's tool use", r"tool call or result of another agent"),
+    (
+        r"sent as (.*), which its bytes are, not (.*)",
+        r"media type sent as \1 instead of \2, according to the content",
+    ),
+    (r"a part of a reply that only (.*) knows", r"block of a reply in a format that only \1 accepts"),
+    (
+        r"the target enforces no JSON schema",
+        r"the API cannot enforce a JSON schema, so a text asks the model to follow the schema",
+    ),
+    (
+        r"its speaker is named (.*) on the wire",
+        r"speaker name sent as \1, because the API does not accept the original",
+    ),
+    (
+        r"the viewer does not see it",
+        r"the history policy hides this message from the agent that the request is for",
+    ),
+    (r"another agent's tool use", r"the history policy omits tool calls and results of other agents"),
     (r"left out or rewritten by the history policy", r"omitted or rewritten by the history policy"),
-    (r"the tags around a run of speakers", r"the tags of a history frame"),
+    (r"the tags around a run of speakers", r"tags around the lines of the conversation history"),
     (r"as it is", r"sent unchanged"),
-    (r"a line of the history frame", r"written as a line of the history frame"),
-    (r"said inside an open exchange, put behind it", r"was inside an open exchange; moved after its results"),
+    (r"a line of the history frame", r"written as a line `NAME: TEXT` in the user turn that holds the history"),
+    (
+        r"said inside an open exchange, put behind it",
+        r"stood between tool calls and their results; moved after the results",
+    ),
     (r"equals the result that call (.*) has", r"duplicate of the result of call \1"),
     (r"(invalid block: |)(\S+media_type): (.+) is no media type", r"\1\2: expected a media type, got \3"),
     # invalid blocks of LangChain's logs
     (r"(invalid block: |)it is no message", r"\1expected a message object"),
-    (r"(invalid block: |)an order to take a message away", r"\1expected a message, got a removal of one"),
+    (r"(invalid block: |)an order to take a message away", r"\1expected a message, got a RemoveMessage"),
     (r"(invalid block: |)it is neither text nor a list of blocks", r"\1expected text or a list of blocks"),
     (r"(invalid block: |)it has no type", r"\1expected a block with a `type`"),
     (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a result cannot contain a \2 block"),
@@ -124,6 +208,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (
         r"(invalid block: |)(.*)source: (\w+) is no source",
         r"\1\2source: expected a URLSource or Base64Source, got \3",
+    ),
+    # invalid blocks of Anthropic's logs
+    (
+        r"(invalid block: |)no block that a result of ours can hold",
+        r"\1a tool result cannot contain this type of block",
     ),
     # invalid blocks of Ollama's logs
     (

@@ -264,7 +264,7 @@ def test_d08_orphans_are_repaired_and_reported(kind: str, provider: str) -> None
     assert "interrupted" in _said(plan.request)
     described = [entry.place for entry in plan.ledger.entries if entry.disposition is Disposition.DESCRIBED]
     assert described == ["msgs[1].content[0]"]
-    assert plan.ledger.losses == [("msgs[1].content[0]", "no open tool call has id 'lost'")]
+    assert plan.ledger.losses == [("msgs[1].content[0]", "no earlier tool call with id 'lost' waits for a result")]
     assert "interrupted" in [made.name for made in plan.ledger.syntheses]
 
 

@@ -115,7 +115,9 @@ def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str
     assert [entry.place for entry in gone] == [
         f"msgs[{2 + 2 * at}].content[0]" for at in range(3) if at not in kept
     ]
-    assert {entry.reason for entry in gone} == {"the prefix that this thinking is bound to has changed"}
+    assert {entry.reason for entry in gone} == {
+        "the API accepts this thinking only after unchanged messages and tools, and they have changed"
+    }
     assert not any(entry.lost for entry in gone)
     assert not check_request(provider, found.request)
 

@@ -403,7 +403,7 @@ def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_th
         "msgs[3].content[0]": "merged",
     }
     assert [(entry.reason, entry.details) for entry in plan.ledger.entries[2:4]] == [
-        ("tool call or result of another agent", ())
+        ("the history policy omits tool calls and results of other agents", ())
     ] * 2
     assert plan.ledger.losses == []
 
@@ -440,13 +440,13 @@ def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> No
     assert [pair for text in texts for pair in read_history(text)] == [("Ann", "let me see"), ("Alice", "hello")]
     assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
     assert [entry.reason for entry in plan.ledger.entries] == [
-        "hidden from the viewer",
-        "written as a line of the history frame",
-        "tool call or result of another agent",
-        "tool call or result of another agent",
+        "the history policy hides this message from the agent that the request is for",
+        "written as a line `NAME: TEXT` in the user turn that holds the history",
+        "the history policy omits tool calls and results of other agents",
+        "the history policy omits tool calls and results of other agents",
         "sent unchanged",
         "sent unchanged",
-        "written as a line of the history frame",
+        "written as a line `NAME: TEXT` in the user turn that holds the history",
     ]
     assert not policy.is_visible([BOB])
     assert not policy.is_visible([EXCHANGE[0], says("Bob", "hm", "system")])
@@ -481,7 +481,9 @@ def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None
     plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking__mode="text")
     assert "hm" not in str(plan.request)
     assert "the history frame has no lines" in plan.ledger.entries[0].reason
-    assert [entry.reason for entry in plan.ledger.entries[1:]] == ["written as a line of the history frame"] * 3
+    assert [entry.reason for entry in plan.ledger.entries[1:]] == [
+        "written as a line `NAME: TEXT` in the user turn that holds the history"
+    ] * 3
 
 
 def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None:

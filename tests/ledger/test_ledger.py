@@ -225,7 +225,7 @@ def test_details_name_further_keys_that_are_not_sent() -> None:
         "phase omitted: the API has no field for it",
     )
     (entry,) = lower([said], issuer="another", opaque__passthrough_keys={"text": frozenset({"*"})}).ledger.entries
-    assert entry.reason == "state issued by echo was omitted"
+    assert entry.reason == "data issued by echo, such as a signature, was omitted"
     assert entry.details == (
         "phase omitted: the API has no field for it",
         "new omitted: the API has no field for it",

@@ -474,7 +474,10 @@ def test_descriptions_in_a_frame_have_no_speaker() -> None:
 
 
 def test_a_very_long_text_document_is_described() -> None:
-    for length, fate in ((1_000_000, "text document sent as text"), (1_000_001, "more than 1000000")):
+    for length, fate in (
+        (1_000_000, "document sent as text, because the API does not accept the file"),
+        (1_000_001, "more than 1000000"),
+    ):
         document = DocumentBlock.from_bytes(b"x" * length, "text/plain")
         (entry,) = lower([bob(document)], media__document=None).ledger.entries
         assert fate in entry.reason
@@ -516,7 +519,7 @@ def test_a_joined_system_prompt_has_the_first_name_and_ledger_notes() -> None:
     assert said(lower([guide, SYSTEM, BOB], turns__one_system=True))[0].startswith("system Guide: ")
     entries = plan.ledger.entries
     assert [entry.disposition.word for entry in entries] == ["carried", "merged", "merged", "carried"]
-    assert {entry.reason for entry in entries[1:3]} == {"merged into the system message before it"}
+    assert {entry.reason for entry in entries[1:3]} == {"merged into the previous system message"}
     alone = lower([SYSTEM, BOB], turns__one_system=True)
     assert set(fates(alone).values()) == {"carried"}
     assert alone.ledger.entries[0].reason == "sent unchanged"

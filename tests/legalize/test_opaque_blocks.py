@@ -65,7 +65,7 @@ def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(p
         [Msg("system", (PART,), "system"), asked(TextBlock("x"))],
     ):
         told = chat(provider).lower(msgs)
-        assert [reason for _, reason in told.ledger.losses] == ["opaque block: only anthropic accepts it"]
+        assert [reason for _, reason in told.ledger.losses] == ["block in a format that only anthropic accepts"]
         assert "[part left out because only anthropic knows it]" in str(told.request)
         dropped = chat(provider, on_loss="drop").lower(msgs)
         assert [entry.disposition for entry in dropped.ledger.entries if entry.lost] == [Disposition.DROPPED]
@@ -92,7 +92,9 @@ def test_an_opaque_block_of_a_reply_is_dropped_from_a_user_turn() -> None:
 
 def test_a_failed_result_has_no_opaque_block_if_the_target_accepts_only_text() -> None:
     plan = chat("anthropic").lower(answered(FOUND, is_error=True))
-    assert [reason for _, reason in plan.ledger.losses] == ["tool results with an error accept only text"]
+    assert [reason for _, reason in plan.ledger.losses] == [
+        "the API accepts only text in a tool result that reports an error"
+    ]
 
 
 def test_a_frame_has_opaque_blocks_of_users_and_omits_those_of_replies() -> None:
@@ -129,7 +131,7 @@ def test_keys_of_an_image_are_sent_to_their_issuer_in_any_turn_and_result() -> N
 def test_keys_of_another_issuer_are_omitted_with_a_note_and_without_loss() -> None:
     plan = chat("anthropic", on_loss="raise").lower([asked(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
     (entry,) = plan.ledger.entries
-    assert (entry.reason, entry.lost) == ("state issued by openai was omitted", False)
+    assert (entry.reason, entry.lost) == ("data issued by openai, such as a signature, was omitted", False)
 
 
 def test_a_proof_is_sent_only_in_assistant_turns() -> None:
@@ -153,7 +155,7 @@ def test_the_state_of_a_text_in_a_result_is_sent_to_no_other_issuer() -> None:
         assert "citations" not in str(chat(provider).lower(answered(cited)).request)
 
 
-NO_PLACE: Final = "Anthropic Messages does not accept this opaque block in a message of role 'user'"
+NO_PLACE: Final = "Anthropic Messages does not accept this type of block in a message of role 'user'"
 
 
 def test_an_opaque_item_of_a_result_is_a_loss_in_a_turn() -> None:

@@ -175,7 +175,7 @@ def test_the_sniffed_type_is_sent_and_recorded_in_the_ledger(source: Any) -> Non
     assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     (entry,) = plan.ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
-    assert entry.reason == "sent as image/png, the type of its bytes, not as image/jpeg"
+    assert entry.reason == "media type sent as image/png instead of image/jpeg, according to the content"
     assert msg.media[0].source == source
 
 

@@ -399,7 +399,9 @@ def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> N
     ]
     plan = AnthropicChatFormatter().lower(msgs)
     assert "srvtoolu" not in json.dumps(plan.request)
-    assert plan.ledger.entries[1].reason == "the other half of this request and response pair is missing"
+    assert (
+        plan.ledger.entries[1].reason == "the request or the response of a tool that the provider runs is missing"
+    )
     assert AnthropicChatFormatter().lower(load_native(plan.request)).request == plan.request
 
 

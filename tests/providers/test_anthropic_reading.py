@@ -512,7 +512,7 @@ def test_half_a_pair_that_a_cut_left_is_not_sent_and_the_ledger_says_so() -> Non
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
     assert (entry.disposition.word, entry.reason) == (
         "dropped",
-        "the other half of this request and response pair is missing",
+        "the request or the response of a tool that the provider runs is missing",
     )
 
 

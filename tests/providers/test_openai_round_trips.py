@@ -84,9 +84,9 @@ def test_keys_of_media_parts_are_restored(provider: str) -> None:
 def test_a_file_id_of_a_user_is_a_loss_for_other_apis(provider: str, log: list[dict[str, Any]]) -> None:
     msgs = load_native(provider, log)
     plan = load_provider("anthropic").chat_formatter().lower(msgs)
-    assert [reason for _, reason in plan.ledger.losses] == [f"opaque block: only {provider} accepts it"]
+    assert [reason for _, reason in plan.ledger.losses] == [f"block in a format that only {provider} accepts"]
     assert f"[part left out because only {provider} knows it]" in str(plan.request)
-    with pytest.raises(LossError, match="opaque block: only"):
+    with pytest.raises(LossError, match="block in a format that only"):
         load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
@@ -167,7 +167,7 @@ def test_a_loaded_or_parsed_spoken_reply_is_sent_by_its_id(model: str) -> None:
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
         plan = load_provider("openai").chat_formatter(model, on_loss="raise").lower(msgs)
         assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
-        assert plan.ledger.entries[1].reason == "audio sent by its id at the provider"
+        assert plan.ledger.entries[1].reason == "audio sent as the id under which the provider stores the audio"
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
@@ -181,7 +181,7 @@ def test_other_apis_get_the_transcript_of_a_spoken_reply(target: str) -> None:
     assert WAV not in str(plan.request)
     entry = plan.ledger.entries[1]
     assert (entry.disposition, entry.lost) == (Disposition.DESCRIBED, False)
-    assert entry.reason == "audio sent as its transcript; state issued by openai was omitted"
+    assert entry.reason == "audio sent as its transcript; data issued by openai, such as a signature, was omitted"
 
 
 def test_the_transcript_is_sent_if_the_id_is_of_another_issuer_or_may_have_expired() -> None:

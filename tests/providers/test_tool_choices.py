@@ -106,7 +106,7 @@ def test_elsewhere_only_these_tools_are_offered(provider: str, model: str | None
     assert _choice(plan.request) == forced
     assert ("one of the tools b, a.)" in _last_text(plan.request)) is (forced is None)
     reasons = [made.reason for made in plan.ledger.syntheses if made.name == "tool choice"]
-    assert "cannot limit the choice to some of the tools: only 'b', 'a' offered" in reasons[0]
+    assert "cannot limit the choice to some of the tools, so the request declares only 'b', 'a'" in reasons[0]
     assert len(reasons) == (2 if forced is None else 1)
 
 
@@ -160,7 +160,10 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
     assert "signature" in str(kept.request)
     limited = formatter.lower(msgs, tools=TOOLS, tool_choice=ToolChoice("auto", names=("a",)))
     assert "signature" not in str(limited.request)
-    assert limited.ledger.entries[1].reason == "the prefix that this thinking is bound to has changed"
+    assert (
+        limited.ledger.entries[1].reason
+        == "the API accepts this thinking only after unchanged messages and tools, and they have changed"
+    )
 
 
 # -- what callers and logs write ---------------------------------------------------------------------

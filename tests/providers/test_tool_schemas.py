@@ -30,6 +30,8 @@ CLOSED: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 OPEN: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT}, "required": ["q"]}
+MERGED = "at the root of the parameter schema merged into one object, because APIs require an object"
+
 OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "n": {"type": "integer"}}}
 
 
@@ -89,22 +91,22 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
             "properties": {"a": TEXT, "k": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "b": TEXT},
             "required": ["k"],
         },
-        ["tool 'f': anyOf at the root of its parameters merged into one object"],
+        [f"tool 'f': anyOf {MERGED}"],
     ),
     "either is required": (
         {**OPTIONAL, "oneOf": [{"required": ["q"]}, {"required": ["n"]}]},
         OPTIONAL,
-        ["tool 'f': oneOf at the root of its parameters merged into one object"],
+        [f"tool 'f': oneOf {MERGED}"],
     ),
     "not and enum": (
         {**OPTIONAL, "not": {"required": ["q", "n"]}, "enum": [{}]},
         OPTIONAL,
-        ["tool 'f': enum, not at the root of its parameters merged into one object"],
+        [f"tool 'f': enum, not {MERGED}"],
     ),
     "a reference to itself": (
         {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
         {**NO_ARGUMENTS, "$defs": {"A": {"$ref": "#/$defs/A"}}},
-        ["tool 'f': $ref at the root of its parameters merged into one object"],
+        [f"tool 'f': $ref {MERGED}"],
     ),
 }
 
@@ -211,7 +213,7 @@ def test_strict_is_left_out_where_a_schema_would_mean_something_else(
     sent, (told,) = _sent(provider, Tool("f", parameters=schema, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == schema
-    assert told.startswith(f"tool 'f': sent without strict: {reason}")
+    assert told.startswith(f"tool 'f' sent without strict mode, because {reason}")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_strict_is_left_out_where_arguments_are_not_known(provider: str, keyword
     held, told = _sent(provider, Tool("f", parameters=keyword, strict=True))
     assert not held["strict"]
     assert held["schema"] == NO_ARGUMENTS
-    assert told[-1] == f"tool 'f': sent without strict: {min(keyword)} could not be merged"
+    assert told[-1] == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged"
 
 
 def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
@@ -232,7 +234,7 @@ def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
     tree: dict[str, Any] = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
     sent, told = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert sent["strict"] is None
-    assert told == ["tool 'f': sent without strict: a definition refers to itself"]
+    assert told == ["tool 'f' sent without strict mode, because a definition refers to itself"]
     tree["required"] = ["left"]
     sent, told = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert (sent["strict"], told) == (True, [])
@@ -249,7 +251,7 @@ def test_a_schema_may_be_ten_levels_deep() -> None:
 def test_a_provider_without_strict_mode_says_so(provider: str) -> None:
     sent, (told,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
     assert sent == {"schema": OPEN, "strict": None}
-    assert "has no strict mode for tools" in told
+    assert "has none for tools" in told
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -301,7 +301,7 @@ def test_the_ledger_says_what_repair_did() -> None:
         "msgs[2].content[0]": "carried",
         "msgs[3].content[0]": "described",
     }
-    assert plan.ledger.losses == [("msgs[3].content[0]", "no open tool call has id 'c9'")]
+    assert plan.ledger.losses == [("msgs[3].content[0]", "no earlier tool call with id 'c9' waits for a result")]
 
 
 def test_a_repair_is_no_loss() -> None:
@@ -337,7 +337,9 @@ def test_a_result_without_a_call_goes_under_drop_and_raises_under_raise() -> Non
     assert said(plan) == ["user Bob: hi"]
     assert [entry.disposition.word for entry in plan.ledger.entries[1:]] == ["dropped"] * 3
     assert len(plan.ledger.losses) == 3
-    with pytest.raises(LossError, match=r"msgs\[1\].content\[0\]: .* no open tool call has id 'c9'"):
+    with pytest.raises(
+        LossError, match=r"msgs\[1\].content\[0\]: .* no earlier tool call with id 'c9' waits for a result"
+    ):
         EchoFormatter(on_loss="raise").lower(msgs)
 
 

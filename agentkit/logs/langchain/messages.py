@@ -112,7 +112,7 @@ def _load_message(item: Any, pending: PendingCalls, place: str) -> Msg:
     if checked := message or as_object(item):
         check_log_message(checked, place, _CONTENT_KEYS, (), _FORMATS, "type")
     if not message or message_type == "remove":
-        reason = "expected a message, got a removal of one" if message else "expected a message object"
+        reason = "expected a message, got a RemoveMessage" if message else "expected a message object"
         return Msg("user", (InvalidBlock(item, reason, place),), "user")
     additional = read_additional_blocks(message, place)
     id, metadata = as_text(message.get("id")) or None, _metadata(message, additional.unread)
