@@ -17,7 +17,6 @@ from agentkit.capabilities.groups import (
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, OpaqueBlock
-from agentkit.messages.features import Feature
 from agentkit.reprs import bounded_repr
 
 __all__ = ["Capabilities", "check_changes"]
@@ -49,7 +48,6 @@ class Capabilities:
         media: Rules for images, audio, video and documents.
         thinking: Rules for the thinking of earlier replies.
         opaque: Rules for opaque blocks and opaque state.
-        feature_mask: Features of a message for which a rule of the target may change the message (computed).
 
     """
 
@@ -64,21 +62,12 @@ class Capabilities:
     media: MediaCapabilities = field(default_factory=MediaCapabilities)
     thinking: ThinkingCapabilities = field(default_factory=ThinkingCapabilities)
     opaque: OpaqueCapabilities = field(default_factory=OpaqueCapabilities)
-    feature_mask: int = field(default=0, init=False)
 
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         for group, expected in _GROUPS.items():
             check_option(f"capabilities.{group}", getattr(self, group), expected, f"Pass {expected.__name__}(…).")
-        mask = Feature.EMPTY | Feature.BLANK | Feature.INVALID | Feature.THINKING | Feature.STATE | Feature.MEDIA
-        mask |= Feature.RESULT_MEDIA | Feature.RESULT_BLANK | Feature.ODD_ARGUMENTS
-        mask |= Feature.ODD_ID | Feature.ODD_NAME | Feature.OPAQUE
-        if self.tools.names and self.tools.names.reserved:
-            mask |= Feature.RESERVED_NAME
-        if not all(rule is None or rule.takes_plain for rule in (self.tools.call_ids, self.tools.names)):
-            mask |= Feature.TOOL
-        object.__setattr__(self, "feature_mask", mask)
 
     def override(self, changes: Mapping[str, Any]) -> Capabilities:
         """Returns a copy with some fields changed.
@@ -120,6 +109,6 @@ def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
 
 
 _FIELDS = frozenset(
-    {rule.name for rule in fields(Capabilities) if rule.init}
+    {rule.name for rule in fields(Capabilities)}
     | {f"{group}.{rule.name}" for group, cls in _GROUPS.items() for rule in fields(cls)}
 )
