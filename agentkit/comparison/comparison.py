@@ -72,7 +72,7 @@ async def compare(
     try:
         async with anyio.create_task_group() as group:
             for label, model in opened.items():
-                await limiter.acquire_on_behalf_of(label)  # outside of the task, so that calls start in order
+                await limiter.acquire_on_behalf_of(label)  # not in the task, so that calls start in order
                 group.start_soon(run, label, model)
     finally:
         for label, named in labeled:
@@ -189,7 +189,7 @@ class _Comparison:
             try:
                 await self.target.add(key, label, provider, model.model, call)
             except OSError as error:
-                reason = f"cannot write {self.target.path} ({error.strerror})"
+                reason = f"cannot write {str(self.target.path)!r} ({error.strerror})"
                 failure = OptionError("record", reason, "Free some space, or pass another path.")
                 return replace(result, error=result.error or failure)
         return result

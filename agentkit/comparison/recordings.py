@@ -146,7 +146,7 @@ class RecordingFile:
         try:
             await anyio.to_thread.run_sync(self._append, "")
         except OSError as error:
-            reason = f"cannot write {self.path} ({error.strerror})"
+            reason = f"cannot write {str(self.path)!r} ({error.strerror})"
             raise OptionError("record", reason, "Pass the path of a file that can be written.") from None
 
     async def load(self, *, missing_ok: bool) -> None:
@@ -168,7 +168,7 @@ class RecordingFile:
                 return
             raise OptionError("replay", f"there is no file {str(self.path)!r}", advice) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise OptionError("replay", f"cannot read {self.path} ({error})", advice) from None
+            raise OptionError("replay", f"cannot read {str(self.path)!r} ({error})", advice) from None
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 self._load_line(line, f"{self.path}:{number}")
@@ -181,7 +181,7 @@ class RecordingFile:
         record = as_object(value)
         key = record.get("fingerprint")
         if not isinstance(key, str):
-            raise MessageError(place, "the record has no fingerprint", "Fix or remove the line.")
+            raise MessageError(place, "the recorded call has no fingerprint", "Fix or remove the line.")
         self._store(key, str(record.get("label")), RecordedCall.from_dict(record, place))
 
     def _store(self, key: str, label: str, call: RecordedCall) -> None:

@@ -52,7 +52,7 @@ class Price:
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:
-        """Returns the cost of a model call with a usage."""
+        """Returns the cost of a model call from its usage."""
         uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -76,8 +76,8 @@ class ComparisonResult:
         tokens: Tokens of the prompt, counted before the call. None if no request could be built.
         reply: Reply of the model. None if the call failed.
         error: Error that prevented the request, the reply or the recording. None if there was no error.
-        first_token: Seconds from the request to the first text, thinking, tool call or media. None if none
-        arrived.
+        first_token: Seconds from the request to the first text, thinking, tool call or media. None if the reply
+            has none of them.
         total: Seconds from the request to the end of the call. None if unknown.
         price: Cost of the call. None if the model has no price, or if the provider reported no usage.
         fingerprint: Identifier of the call in a recording. Empty if no request could be built.

@@ -26,7 +26,7 @@ def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         place: Name of the options, for errors.
-        options: Options of a client or of a call. Other options are returned unchanged.
+        options: Options of a client or of a call. All other options remain unchanged.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
@@ -42,7 +42,7 @@ def _clean_option(place: str, name: object, item: Any) -> Any:
     if isinstance(item, str) and name in _ADDRESSES:
         address = item.strip()
         if any(ord(character) < 32 or ord(character) == 127 for character in address):
-            raise OptionError(place, "the address has a control character", "Pass the URL alone.")
+            raise OptionError(place, "the address has a control character", "Pass a URL without it.")
         return address
     if isinstance(item, dict) and is_headers(name):
         headers = cast("dict[Any, Any]", item)

@@ -129,7 +129,7 @@ def _find_secrets(roots: Iterable[object]) -> list[str]:
 
 
 def _list_spellings(value: str) -> tuple[str, ...]:
-    """Returns a credential as it is, and its spellings in a URL, in JSON and in a Python repr."""
+    """Returns a credential unchanged, and its spellings in a URL, in JSON and in a Python repr."""
     in_url = (quote(value), quote(value, safe=""), unquote(value))
     return (value, *in_url, json.dumps(value)[1:-1], repr(value)[1:-1])
 

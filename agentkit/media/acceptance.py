@@ -14,7 +14,10 @@ __all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 
 
 def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
-    """Returns the reason why a target refuses a media source in any turn, or None if the target accepts it."""
+    """Returns the reason why a target refuses a media source, or None if the target accepts the source.
+
+    The reason is independent of the role of the turn that contains the source.
+    """
     rule, target = capabilities.media.rules[kind], capabilities.name
     if rule is None:
         return f"{target} takes no {kind}"

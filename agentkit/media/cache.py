@@ -40,8 +40,8 @@ class MediaCache:
 
         """
         if type(max_bytes) is not int or max_bytes < 0:
-            reason = f"must be a number of bytes, got {shorten_repr(max_bytes, 60)}"
-            raise OptionError("max_bytes", reason, "Pass an int of at least 0.")
+            reason = f"must be an int of at least 0, got {shorten_repr(max_bytes, 60)}"
+            raise OptionError("max_bytes", reason, "Pass a number of bytes.")
         self.max_bytes = max_bytes
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
@@ -65,7 +65,7 @@ class MediaCache:
 
         Args:
             key: Key of the entry.
-            load: Function that downloads the source. Concurrent calls with one key share one download.
+            load: Function that downloads the source. Concurrent calls with the same key share one download.
 
         Returns:
             The source, or the reason why the download failed.
@@ -126,7 +126,7 @@ class _Download:
     result: Base64Source | str | None = None
 
 
-_OVERHEAD = 500  # approximate bytes of an entry without its data
+_OVERHEAD = 500  # approximate bytes that an entry needs in addition to its data
 
 
 def _measure(source: Base64Source) -> int:

@@ -30,7 +30,7 @@ __all__ = ["DownloadRefusedError", "download", "resolve", "tls_context"]
 class DownloadRefusedError(Exception):
     """Error for a URL that must not be downloaded, or whose server sends no usable body.
 
-    The error text is a ledger reason.
+    The ledger, which records what happened to each block of the input, shows the error text.
     """
 
 
@@ -69,7 +69,7 @@ def _load_client() -> None:
     import httpx2
 
     import_module("agentkit.media.addresses")
-    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # the first transport imports more modules
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # creating the first transport imports more modules
 
 
 def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:

@@ -61,9 +61,9 @@ def list_copies(source: Base64Source) -> list[Base64Source]:
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
     """Resizes an image to the size limits of a box. Returns None if the image cannot be resized.
 
-    The copy has the same format, shows the first frame of an animation, and is rotated as its EXIF data say. The
-    image source caches the copy. With the same version of Pillow, equal images give equal bytes. The function
-    blocks.
+    The copy has the same format and the orientation that the EXIF data demand. An animation is reduced to its
+    first frame. The image source caches the copy. With the same version of Pillow, equal images give equal bytes.
+    The function blocks.
     """
     result = get_fit(source, box)
     if result is None:
@@ -97,7 +97,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
         data = _save(image, name)
         if not box.data or len(data) <= box.data:
             copy = Base64Source(source.media_type, data)
-            _ = copy.data_url  # cached in this worker thread, so that the event loop need not compute it
+            _ = copy.data_url  # cached now in a worker thread, so that the event loop need not compute the URL
             return copy
         scale = 0.9 * (box.data / len(data)) ** 0.5  # the data is roughly proportional to the pixels
     return None
@@ -115,7 +115,7 @@ def _convert_mode(image: Image) -> Image:
 
 
 def _compute_scale(size: tuple[int, int], box: Box) -> float:
-    """Returns the factor by which width and height must shrink to be within the pixel limits of a box."""
+    """Returns the factor for width and height that makes the image meet the pixel limits of a box."""
     width, height = size
     scale = 1.0
     if box.side:

@@ -178,7 +178,7 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     Args:
         data: Base64 text.
         declared: Declared media type, with parameters. It applies if the first bytes of the data indicate no type.
-        subject: Start of the reason for a refusal, such as "its data".
+        subject: Subject of the sentence with the reason for a refusal, such as "its data".
 
     """
     media_type = detect_type(data, canonical_media_type(declared))
@@ -214,7 +214,7 @@ def fill_caches(source: Base64Source) -> None:
 def is_base64(data: str) -> bool:
     """Returns True if a text is standard base64 with at least one byte of data."""
     if data.endswith("==="):
-        return False  # Python's strict mode accepts a group of padding alone
+        return False  # Python's strict mode accepts a group that has only padding
     try:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):

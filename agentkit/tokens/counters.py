@@ -77,7 +77,7 @@ class TokenCounterBase(ABC):
     @property
     def local_counter(self) -> LocalTokenCounter:
         """Local counter that decides how many messages a budget omits. The default estimates by characters."""
-        from agentkit.tokens.text_counters import ESTIMATE  # that module imports this module
+        from agentkit.tokens.text_counters import ESTIMATE  # avoids an import cycle
 
         return ESTIMATE
 
@@ -153,23 +153,22 @@ class _IdentityKey:
 
 @lru_cache(256)
 def weight_key(*terms: object) -> object:
-    """Returns the key under which messages cache the weights of a counter.
+    """Returns the key under which messages cache the token estimates of a counter.
 
-    A weight is the approximate number of tokens of a message. Equal arguments return the same object, because
-    looking up the same object is fast.
+    Equal arguments return the same object, because looking up the same object is fast.
 
     Args:
-        terms: Values that determine the weights, such as the class and the model of the counter.
+        terms: Values that determine the estimates, such as the class and the model of the counter.
 
     """
     return terms
 
 
 class LocalTokenCounter(TokenCounterBase):
-    """Base class of counters that need no I/O and also weigh single messages.
+    """Base class of counters that need no I/O and also estimate the tokens of single messages.
 
     A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. The
-    closer the sum of the weights is to the result of `measure`, the fewer requests the budget builds.
+    closer the sum over all messages is to the result of `measure`, the fewer requests the budget builds.
     """
 
     deterministic: ClassVar[bool] = True
@@ -191,7 +190,10 @@ class LocalTokenCounter(TokenCounterBase):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache their weights. Counters with equal keys must return equal weights."""
+        """Key under which messages cache the results of `weigh`.
+
+        Counters with equal keys must return equal results.
+        """
         return _IdentityKey(self)
 
     @property

@@ -116,7 +116,10 @@ def _is_installed(package: str) -> bool:
 
 
 def _is_cached(encoding: str) -> bool:
-    """Returns True if tiktoken's cache folder has intact ranks, because tiktoken downloads any other file."""
+    """Returns True if tiktoken's cache folder has the intact vocabulary of an encoding.
+
+    tiktoken would download a missing or damaged file.
+    """
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder == "" or encoding not in _CACHED:
         return False
@@ -163,7 +166,8 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    encode = tiktoken.get_encoding(encoding).encode  # for some texts, `encode_ordinary` panics but `encode` raises
+    # `encode_ordinary` would panic where `encode` raises ValueError.
+    encode = tiktoken.get_encoding(encoding).encode
 
     def count(text: str) -> int:
         try:

@@ -81,7 +81,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache their weights. It is that of the estimate by characters."""
+        """Key under which messages cache the results of `weigh`, which are estimates by characters."""
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ class ImageRule(Protocol):
         Args:
             width: Width in pixels.
             height: Height in pixels.
-            detail: Level of detail that the request asks for, in the API's spelling. Empty for the default.
+            detail: Level of detail that the request sets, in the API's spelling. Empty if the request sets none.
 
         """
         ...

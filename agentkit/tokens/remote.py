@@ -29,7 +29,7 @@ class RemoteTokenCounter(TokenCounterBase):
     Attributes:
         call: Bound method of an async client that counts tokens.
         model: Model that the requests are for.
-        local: Local counter that weighs messages, and estimates the parts that the endpoint does not count.
+        local: Local counter. It estimates single messages, and the parts that the endpoint does not count.
 
     """
 
@@ -45,7 +45,7 @@ class RemoteTokenCounter(TokenCounterBase):
         Args:
             call: Bound method of an async client, such as `client.messages.count_tokens`.
             model: Model that the requests are for.
-            local: Local counter that weighs messages, and estimates the parts that the endpoint does not count. If
+            local: Local counter. It estimates single messages, and the parts that the endpoint does not count. If
                 None, a `CharacterTokenCounter` is used.
 
         Raises:
@@ -64,7 +64,7 @@ class RemoteTokenCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Local counter that decides how many messages a budget omits. It is `local`."""
+        """The counter `local`, with which a budget decides how many messages to omit."""
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
@@ -75,9 +75,8 @@ class RemoteTokenCounter(TokenCounterBase):
 
         """
         if name not in request:
-            reason = (
-                f"{type(self).__name__} expects a request with {name!r}, got {shorten_repr(list(request), 80)}"
-            )
+            keys = shorten_repr(list(request), 80)
+            reason = f"{type(self).__name__} expects a request with the key {name!r}, got the keys {keys}"
             raise InputError("request", reason, "Use the counter of the provider that the request is for.")
         return request[name]
 
@@ -108,7 +107,7 @@ class RemoteTokenCounter(TokenCounterBase):
         tokens: object = as_object(answer).get(name, getattr(answer, name, None))
         if isinstance(tokens, int | float) and not isinstance(tokens, bool) and 0 <= tokens < _LIMIT:
             return int(tokens)
-        reason = f"the endpoint answered {shorten_repr(tokens, 60)} for {name!r}, expected a number of tokens"
+        reason = f"the endpoint returned {shorten_repr(tokens, 60)} as {name!r}, expected a number of tokens"
         raise ModelError(type(self).__name__, reason)
 
     async def estimate(self, parts: Sequence[Any]) -> int:

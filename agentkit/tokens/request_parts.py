@@ -21,7 +21,7 @@ class MediaPart(NamedTuple):
         kind: "image", "audio", "video" or "document".
         data: Base64 text, a data URL or a URL. Empty if the content is unknown. For example, the request may have
             only the id of a file that the provider stores.
-        detail: Level of detail that the request asks for, in the API's spelling. Empty for the default.
+        detail: Level of detail that the request sets, in the API's spelling. Empty if the request sets none.
 
     """
 
@@ -46,7 +46,7 @@ class RequestParts:
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys in the JSON objects whose strings are in `texts` one by one.
+        fields: Number of keys in JSON objects whose strings are counted one by one.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
@@ -100,7 +100,7 @@ class RequestParts:
     def _walk(self, waiting: list[Any]) -> None:
         """Adds all parts in a list. Nested parts are appended to the list while the loop runs.
 
-        A budget spends most of its time in this loop, so that speed matters here.
+        Keep the loop fast, because a budget spends most of its time here.
         """
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
@@ -125,7 +125,7 @@ class RequestParts:
                     push(item)
 
     def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string whose key alone does not tell if it is a text."""
+        """Adds a string whose key does not show by itself if the string is a text of a message."""
         layout = self.layout
         if key not in layout.special:
             self.texts.append(item)

@@ -26,7 +26,7 @@ __all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 
 
 class Overheads(NamedTuple):
-    """Costs of a message in addition to its texts, in the unit of the counter.
+    """Costs of a message in addition to its texts, in tokens or in hundredths of a token.
 
     Attributes:
         message: Cost of each message.
@@ -73,10 +73,10 @@ class TextTokenCounter(LocalTokenCounter):
 
     @abstractmethod
     def price(self, block: MediaBlock) -> int:
-        """Returns the cost of a media block, in the unit of the counter."""
+        """Returns the cost of a media block, in tokens or in hundredths of a token (see `overheads`)."""
 
     def weigh_texts(self, msg: Msg) -> int:
-        """Returns the cost of a message in the unit of the counter.
+        """Returns the cost of a message, in tokens or in hundredths of a token (see `overheads`).
 
         The cost includes the speaker name. Thinking blocks cost nothing.
         """
@@ -136,14 +136,14 @@ class CharacterTokenCounter(TextTokenCounter):
 
         """
         if type(media_tokens) is not int or media_tokens < 0:
-            reason = f"must be a number of tokens, got {shorten_repr(media_tokens, 60)}"
-            raise OptionError("media_tokens", reason, "Pass an int of at least 0.")
+            reason = f"must be an int of at least 0, got {shorten_repr(media_tokens, 60)}"
+            raise OptionError("media_tokens", reason, "Pass a number of tokens.")
         self.media_tokens = media_tokens
         self._texts = TextCounts(estimate_text)
 
     @property
     def key(self) -> object:
-        """Key under which messages cache their weights. Counters with equal `media_tokens` have equal keys."""
+        """Key under which messages cache the results of `weigh`. It depends on `media_tokens`."""
         return weight_key(type(self), self.media_tokens)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:

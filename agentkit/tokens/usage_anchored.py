@@ -82,7 +82,7 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Local counter that decides how many messages a budget omits. It is `local`."""
+        """The counter `local`, with which a budget decides how many messages to omit."""
         return self.local
 
     def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:

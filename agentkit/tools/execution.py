@@ -108,7 +108,7 @@ def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
 class _Outcome:
     """Value or exception of a function that ran in a worker thread.
 
-    The exception is stored, because a worker thread cannot raise StopIteration.
+    The exception is stored, because a worker thread cannot pass StopIteration to the event loop.
     """
 
     value: Any = None

@@ -30,8 +30,7 @@ class Tool(Validated):
     Attributes:
         name: Name of the tool.
         description: Description for the model.
-        parameters: JSON schema of the arguments. The root is an object; the keyword `"type": "object"` is
-        optional.
+        parameters: JSON schema of the arguments object. The keyword `"type": "object"` is optional.
         strict: True requests strict mode, in which the provider forces the arguments to match the schema. If the
             schema requires all its properties, agentkit forbids other properties, as strict mode demands. Any
             other open schema is sent without the flag. A provider without strict mode gets no flag either. In both

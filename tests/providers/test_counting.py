@@ -381,7 +381,7 @@ async def test_an_endpoint_that_sends_no_number_of_tokens_is_an_error(kind: Any,
 
     given: dict[str, Any] = {"url": "http://host/tokenize"} if kind is VLLMTokenCounter else {}
     counter = kind(call, model=MODEL, **given)
-    with pytest.raises(ModelError, match=f"^{kind.__name__}: the endpoint answered .* expected a number"):
+    with pytest.raises(ModelError, match=f"^{kind.__name__}: the endpoint returned .* expected a number"):
         await counter.count({"messages": [], "contents": [], "input": []})
 
 
