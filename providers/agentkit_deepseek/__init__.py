@@ -42,7 +42,7 @@ DEEPSEEK = CHAT.override(
         "media.document": None,
         "media.total": _MEDIA_TOTAL,
         "turns.text_joining": "string",
-        "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule, so names keep only common characters
+        "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule; most APIs accept letters and digits
         "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
@@ -79,7 +79,7 @@ ROW = OpenAICompatible(
     key="DEEPSEEK_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
-    reasoning_always=True,  # with tools, each assistant message must have the key (guides/thinking_mode)
+    reasoning_always=True,  # required in each assistant message if there are tools (guides/thinking_mode)
     last_keys=_LAST,
     testing="agentkit_deepseek.testing",
 )

@@ -24,7 +24,7 @@ _OPENAI = ErrorPatterns(
         r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
     ),
     context_sizes=(
-        # vLLM: the limit includes the tokens of the reply
+        # vLLM's limit includes the tokens of the reply
         r"maximum context length is (?P<limit>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
         r".*?(?P<count>\d+) input tokens",
         # DeepSeek, and OpenAI before 2025: "(A in the messages, B in the completion)"
@@ -55,7 +55,7 @@ _SERVERS = ErrorPatterns(
     ),
     context_sizes=(
         r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",  # Mistral
-        # vLLM; the third pattern is for versions before 0.5
+        # vLLM; the third pattern matches the text of versions before 0.5
         r"passed (?P<count>\d+) input tokens.*?maximum input length of (?P<limit>\d+) tokens",
         r"\(length (?P<count>\d+)\) is longer than the maximum model length of (?P<limit>\d+)",
         r"total length (?P<count>\d+)\) is too long [^()]*\(context length (?P<limit>\d+)\)",

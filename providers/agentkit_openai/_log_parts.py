@@ -86,7 +86,9 @@ def read_entries(
     if entries and not any(
         isinstance(entry, dict) and any(key in entry for key in entry_keys) for entry in entries
     ):
-        raise MessageError("log", f"expected a list of {name}, got other objects", describe_log_format(entries))
+        raise MessageError(
+            "log", f"expected a list `{name}`, got a list of other objects", describe_log_format(entries)
+        )
     return entries
 
 
@@ -171,7 +173,7 @@ def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # the API requires the key, and "auto" is the default value
+        del keys["detail"]  # "auto" is the default value of this required key
     return cast("dict[str, Any]", make_json_safe(keys))
 
 

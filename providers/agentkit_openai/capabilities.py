@@ -149,7 +149,7 @@ CHAT = Capabilities(
     ),
     thinking=ThinkingCapabilities(mode="never"),  # no field for reasoning in requests and replies (API reference)
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # data without a type are keys of a message
+        is_reply_data=lambda data: "type" not in data,  # opaque data without a type are keys of a message
         places=_part_places,
         passthrough_keys={
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),

@@ -154,9 +154,10 @@ class OpenAIChatEndpoint(EndpointBase):
 
         # Azure's client reads the deployment from the body, so the body must be an object.
         reads_body = self.client.__class__ is not openai.AsyncOpenAI
+        # `cast_to` prevents the SDK from parsing the response. Clients with the older httpx return httpx.Response.
         return await self.client.post(
             outgoing.path,
-            cast_to=httpx2.Response,  # not parsed; clients with the older httpx return its response type
+            cast_to=httpx2.Response,
             **outgoing.payload(as_object=reads_body),
             options=dict(outgoing.options),
             stream=outgoing.stream,
@@ -222,14 +223,17 @@ def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any
     if client_options.get("api_key") is None and (vendor.key or vendor.keyless):
         client_options["api_key"] = _get_variable(vendor.key) or vendor.keyless
         if client_options["api_key"] is None:
-            raise AuthError(vendor.name, f"no API key. Pass client_options={{'api_key': …}} or set {vendor.key}")
+            raise AuthError(
+                vendor.name, f"no API key is set. Pass client_options={{'api_key': …}} or set {vendor.key}"
+            )
     if client_options.get("base_url") is None and (vendor.address or vendor.needs_address):
         url = _get_variable(vendor.address_variable)
         client_options["base_url"] = f"{url.rstrip('/')}{vendor.address_path}" if url else vendor.address
         if client_options["base_url"] is None:
-            variable = f", or set {vendor.address_variable}" if vendor.address_variable else ""
-            advice = f"Pass client_options={{'base_url': …}}{variable}."
-            raise OptionError("client_options.base_url", f"{vendor.name} has no default address", advice)
+            advice = "Pass client_options={'base_url': …}."
+            if vendor.address_variable:
+                advice += f" Or set the environment variable {vendor.address_variable}."
+            raise OptionError("client_options.base_url", f"{vendor.name!r} has no default address", advice)
     return client_options
 
 

@@ -60,11 +60,13 @@ OPENROUTER = OpenAICompatible(
             "name": "OpenRouter",
             "issuer": "openrouter",
             "wire": "openrouter",
-            "thinking.mode": "text",  # docs: reasoning-tokens; accepts text, or `reasoning_details` unchanged
+            # Requests accept reasoning as text, or unchanged `reasoning_details` (docs: reasoning-tokens).
+            "thinking.mode": "text",
             "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
-            "turns.speaker_refused": "^A-Za-z0-9_-",  # the docs have no rule, so names keep only common characters
+            "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule; most APIs accept letters and digits
             "tools.call_ids": None,  # the docs have no rule for tool call ids
-            # docs: multimodal (image-understanding, audio, videos, pdfs). Limits are not set, since models differ.
+            # docs: multimodal (image-understanding, audio, videos, pdfs). No limits are set, because the limits of
+            # models differ.
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
             "media.audio": MediaRule(types=_AUDIO_TYPES),
             "media.video": MediaRule(types=media_types("video", "mp4 mpeg quicktime webm"), schemes=_WEB),
@@ -82,10 +84,11 @@ OPENROUTER = OpenAICompatible(
     ),
     address="https://openrouter.ai/api/v1",
     key="OPENROUTER_API_KEY",
-    max_tokens="max_completion_tokens",  # SDK: `max_tokens` is deprecated
+    max_tokens="max_completion_tokens",  # OpenRouter's SDK: `max_tokens` is deprecated
     reasoning_field="reasoning",
     reasoning_fields=("reasoning", "reasoning_content"),
-    reasoning_details=True,  # docs: "unchanged and in the same sequence"; some models require details with tools
+    # Details are sent back "unchanged and in the same sequence" (docs). Some models require details with tools.
+    reasoning_details=True,
     mark_breakpoints=mark_cache_control,
     testing=_TESTING,
 )
@@ -147,7 +150,7 @@ MISTRAL = OpenAICompatible(
             "name": "Mistral",
             "issuer": "mistral",
             "wire": "mistral",
-            "turns.text_joining": "apart",  # SDK: a message may have several content parts
+            "turns.text_joining": "apart",  # mistralai SDK: a message may have several content parts
             # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
             # 2025-12-04). System messages may not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
@@ -182,8 +185,8 @@ MISTRAL = OpenAICompatible(
     stream_usage=False,
     reasoning_parts=True,  # docs: reasoning; thinking parts precede all other parts (mistral_common 1.13.1)
     reasoning_fields=(),
-    # Error text for a last assistant message without this key: "Expected last role User or Tool (or Assistant with
-    # prefix True)" (smolagents#757).
+    # An assistant message may be the last message only with this key. Error text: "Expected last role User or Tool
+    # (or Assistant with prefix True)" (smolagents#757).
     prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,
@@ -200,7 +203,7 @@ LLAMA_CPP = OpenAICompatible(
             "name": "llama.cpp",
             "issuer": "llamacpp",
             "wire": "llamacpp",
-            "thinking.mode": "text",  # some templates use earlier reasoning, others ignore it: PR 18994 (2026-01)
+            "thinking.mode": "text",  # some chat templates use reasoning, others ignore it: PR 18994 (2026-01)
             # The server silently treats a `tool_choice` object as "auto": #26535 (2026-08-03).
             "tools.choices": frozenset({"auto", "none", "required"}),
             "media.image": MediaRule(types=media_types("image", "png jpeg gif bmp"), schemes=_WEB),
@@ -209,7 +212,7 @@ LLAMA_CPP = OpenAICompatible(
     ),
     address="http://localhost:8080/v1",
     keyless="sk-no-key-required",  # a server requires a key only if it was started with `--api-key`
-    max_tokens="max_tokens",  # before PR 19831 (2026-02-23), the server ignored `max_completion_tokens`
+    max_tokens="max_tokens",  # llama.cpp ignored `max_completion_tokens` before PR 19831 (2026-02-23)
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
     testing=_TESTING,

@@ -19,15 +19,15 @@ _REQUEST_ID_KEYS = {
     "local_shell_call": "call_id",
     "shell_call": "call_id",
     "apply_patch_call": "call_id",
-    "tool_search_call": "call_id",  # null if OpenAI runs the search
+    "tool_search_call": "call_id",  # the id is null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # opaque only if a program that OpenAI runs made the call
+    "function_call": "call_id",  # such a call is opaque if a program that OpenAI runs made it
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
     # Key of the id that both items of a pair have, by type of the response.
     "computer_call_output": "call_id",
-    "local_shell_call_output": "id",  # "the unique ID of the local shell tool call"
+    "local_shell_call_output": "id",  # "the unique ID of the local shell tool call" (openai-python)
     "shell_call_output": "call_id",
     "apply_patch_call_output": "call_id",
     "tool_search_output": "call_id",

@@ -28,7 +28,7 @@ __all__ = ["CALL", "OutputItems", "TEXT", "THINKING", "image_state", "parse_imag
 
 _WIRE = str(RESPONSES.wire)
 _CALLS = frozenset({"function_call", "custom_tool_call"})
-_STREAMED = _CALLS | {"message", "reasoning"}  # items whose content arrives in pieces
+_STREAMED = _CALLS | {"message", "reasoning"}  # types of items whose content arrives in pieces
 
 THINKING, TEXT, CALL, _OPAQUE = range(4)
 """Third number in the key of a block, which orders the blocks of one item.
@@ -128,7 +128,7 @@ class OutputItems:
             if annotations := as_list(fields.get("annotations")):
                 self._reply.add_metadata(block_key, citations=make_json_safe(annotations))
             self._reply.close(block_key)
-        for text_key in self._texts.get(key, ()):  # also texts that began before the phase was known
+        for text_key in self._texts.get(key, ()):  # texts may have begun before the phase was known
             self._add_text_state(text_key)
 
     def _finish_reasoning(self, key: BlockKey, item: dict[str, Any]) -> None:

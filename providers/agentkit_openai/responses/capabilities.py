@@ -93,7 +93,7 @@ RESPONSES = Capabilities(
         strict=STRICT,
     ),
     media=MediaCapabilities(
-        generated_by_id=True,  # as image_generation_call (openai-python: ImageGenerationCall)
+        generated_by_id=True,  # sent as image_generation_call (openai-python: ImageGenerationCall)
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
@@ -119,7 +119,7 @@ RESPONSES = Capabilities(
             "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
             "tool_use": frozenset({"type", *CALL_FIELDS}),
             "image": frozenset({"detail", IMAGE_CALL}),
-            "document": frozenset({"title", "detail", "filename"}),  # only files without a URL have a name
+            "document": frozenset({"title", "detail", "filename"}),  # files with a URL are sent without a name
         },
     ),
 )
