@@ -3,24 +3,24 @@
     AgentkitError
     ├── InputError (ValueError)         an invalid argument
     │   ├── MessageError                an invalid message, block, source or tool
-    │   ├── VersionError                stored JSON of a newer agentkit
+    │   ├── VersionError                stored JSON whose format version is too new
     │   ├── EmptyConversationError      a conversation without messages
     │   └── OptionError                 an invalid option of a formatter, a policy, a budget or the command
     ├── ConversionError                 a converter cannot write a block that the capabilities accept
-    ├── LossError                       on_loss="raise", and the target cannot carry some content
+    ├── LossError                       the target cannot represent some content (on_loss="raise")
     ├── BudgetError                     the smallest legal request exceeds the budget
     ├── ProviderError                   a provider is missing or does not load
-    ├── ModelError                      a model call failed; the cause is the error of the SDK
+    ├── ModelError                      a model call failed; `__cause__` is the SDK's error
     │   ├── ContextLengthError          the prompt is too long for the model
     │   ├── RateLimitError              too many calls or tokens, or an exhausted quota
     │   ├── OverloadedError             the provider is overloaded or has an internal error
     │   ├── AuthError                   the provider refuses a key, a permission or a payment
     │   ├── BadRequestError             the provider refuses the request
-    │   └── NetworkError                no response arrived
+    │   └── NetworkError                no complete response arrived
     └── MissingExtraError (ImportError) an optional package is not installed
 
-Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The facts are
-attributes of the error. An error text has at most 1,500 characters; the attributes are complete.
+Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in a
+text are also attributes of the error. A text is shortened to 1,500 characters, but the attributes are not.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
     "VersionError",
 ]
 
-_MAX_TEXT: Final = 1_500  # maximum length in characters
+_MAX_TEXT: Final = 1_500  # maximum length of an error text, in characters
 
 
 class AgentkitError(Exception):
@@ -61,7 +61,7 @@ class AgentkitError(Exception):
         super().__init__(shorten(text, _MAX_TEXT))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles the text and the attributes: the constructors of subclasses have other parameters."""
+        """Pickles the text and the attributes, because most constructors do not take the text."""
         return (_restore, (type(self), str(self), self.__dict__))
 
 
@@ -76,8 +76,8 @@ class InputError(AgentkitError, ValueError):
 
     Attributes:
         place: Place of the argument, such as `msgs[3].content[1]`.
-        reason: Fault of the argument.
-        advice: Sentence that says how to fix the fault.
+        reason: Description of the problem.
+        advice: Sentence that says how to fix the argument.
 
     """
 
@@ -92,13 +92,13 @@ class MessageError(InputError):
     """Invalid message, block, source or tool."""
 
     def with_prefix(self, place: str) -> MessageError:
-        """Returns the same error with `place` before the place of this error."""
+        """Returns a copy of this error whose place starts with `place`."""
         dot = "" if self.place.startswith("[") or not self.place else "."
         return MessageError(f"{place}{dot}{self.place}", self.reason, self.advice)
 
 
 class VersionError(InputError):
-    """Stored JSON has the format version of a newer agentkit.
+    """Stored JSON whose format version is newer than this agentkit supports.
 
     Attributes:
         version: Format version of the JSON.
@@ -114,7 +114,7 @@ class VersionError(InputError):
 
 
 class EmptyConversationError(InputError):
-    """Conversation without messages."""
+    """Conversation without messages, for which no request can be built."""
 
     def __init__(self) -> None:
         super().__init__("msgs", "the conversation has no message", "Pass at least one Msg.")
@@ -125,11 +125,11 @@ class OptionError(InputError):
 
 
 class ConversionError(AgentkitError):
-    """A converter cannot write a block that the capabilities of its formatter accept: a bug of the formatter.
+    """A converter cannot write a block that the capabilities accept, which is a bug in the formatter.
 
     Attributes:
         block_type: Type of the block, such as `image`.
-        place: Part of the request that cannot have the block, such as `a tool result`.
+        place: Part of the request that cannot contain the block, such as `a tool result`.
 
     """
 
@@ -143,11 +143,11 @@ class ConversionError(AgentkitError):
 
 
 class LossError(AgentkitError):
-    """The target cannot carry some content, and the formatter has `on_loss="raise"`.
+    """The target cannot represent some content, and the formatter has `on_loss="raise"`.
 
     Attributes:
         target: Name of the target.
-        losses: Pairs of place and reason, in input order.
+        losses: Pairs of the place of the content and the reason of the loss, in input order.
         place: Place of the first loss.
         reason: Reason of the first loss.
 
@@ -159,7 +159,7 @@ class LossError(AgentkitError):
         self.place, self.reason = self.losses[0]
         more = f" (and {len(self.losses) - 1} more)" if len(self.losses) > 1 else ""
         super().__init__(
-            f"{self.place}: {target} cannot carry this content: {self.reason}{more}. "
+            f"{self.place}: {target} cannot represent this content: {self.reason}{more}. "
             'Remove the content, use another target, or pass on_loss="describe".'
         )
 
@@ -167,13 +167,14 @@ class LossError(AgentkitError):
 class BudgetError(AgentkitError):
     """The smallest legal request exceeds the budget.
 
-    That request consists of the system prompt, the pinned messages and the newest unit.
+    The smallest legal request contains the system prompt, the pinned messages, and the last message. If the last
+    message has tool results, the matching tool calls and all their results are included too.
 
     Attributes:
-        limit: Tokens that the budget has for the prompt: `max_tokens` less `reserve`.
-        needed: Tokens of the smallest legal request. With a limit of this size the same call succeeds.
+        limit: Maximum size of the prompt in tokens, which is the budget's `max_tokens` minus `reserve`.
+        needed: Size of the smallest legal request in tokens. With a limit of this size, the same call succeeds.
         required: Places of the messages that the smallest legal request contains.
-        place: Last of these places.
+        place: Last item of `required`, or `msgs` if `required` is empty.
 
     """
 
@@ -189,7 +190,7 @@ class BudgetError(AgentkitError):
 
 
 class ProviderError(AgentkitError):
-    """No provider of a name is installed, or the provider does not load.
+    """No provider with the given name is installed, or the provider fails to load.
 
     Attributes:
         name: Name of the provider.
@@ -202,8 +203,8 @@ class ProviderError(AgentkitError):
         self.available = tuple(available)
         self.place = "provider"
         end = "" if reason.endswith((".", "?")) else "."
-        names = ", ".join(available) or "none"
-        super().__init__(f"provider {name!r}: {reason}{end} Use one of: {names}.")
+        advice = f"Use one of: {', '.join(available)}." if available else "Install a package with a provider."
+        super().__init__(f"provider {name!r}: {reason}{end} {advice}")
 
 
 class MissingExtraError(AgentkitError, ImportError):
@@ -211,7 +212,7 @@ class MissingExtraError(AgentkitError, ImportError):
 
     Attributes:
         package: Name of the package.
-        extra: Extra of agentkit-middleware that installs the package.
+        extra: Name of the extra of `agentkit-middleware` that installs the package.
 
     """
 
@@ -225,22 +226,22 @@ class MissingExtraError(AgentkitError, ImportError):
 
 
 class ModelError(AgentkitError):
-    """A model call failed. `__cause__` is the error of the SDK.
+    """A model call failed. `__cause__` is the SDK's error, if there is one.
 
     Attributes:
         provider: Name of the provider.
-        provider_message: Error text of the provider.
+        provider_message: Error text from the provider.
         status: HTTP status. None if no response arrived.
-        code: Error code of the provider, if any.
-        request_id: Id of the request at the provider, if any.
-        retry_after: Seconds to wait before the next attempt, if the provider names them.
-        place: Probable place of the block that the provider refuses. Empty if unknown.
-        retryable: True if the same call may succeed later. The SDK has already retried.
-        advice: Sentence that says how to fix the cause.
+        code: Error code from the provider. None if there is none.
+        request_id: Provider's id for the request. None if unknown.
+        retry_after: Seconds to wait before the next attempt. None if the provider gives no time.
+        place: Probable place of the block that the provider refuses. Empty string if unknown.
+        retryable: True if the same call may succeed later. The SDK's own retries are already over.
+        advice: Sentence that says how to fix the problem.
 
     """
 
-    advice = "Check the text of the provider."
+    advice = "Check the error text of the provider."
     retryable = False
 
     def __init__(
@@ -281,9 +282,9 @@ class ContextLengthError(ModelError):
 
 
 class RateLimitError(ModelError):
-    """Too many calls or tokens for now. If `retryable` is False, the quota of the account is exhausted."""
+    """Too many calls or tokens in a short time, or, if `retryable` is False, an exhausted quota."""
 
-    advice = "Retry after the time that the provider names."
+    advice = "Wait before the next call, or raise the limit of the account."
     retryable = True
 
 
@@ -295,9 +296,9 @@ class OverloadedError(ModelError):
 
 
 class AuthError(ModelError):
-    """The provider refuses a key, a permission or a payment."""
+    """The provider rejects the API key, denies a permission, or asks for a payment."""
 
-    advice = "Check the key, its region, and the account."
+    advice = "Check the API key, its region, and the account."
 
 
 class BadRequestError(ModelError):
@@ -307,7 +308,7 @@ class BadRequestError(ModelError):
 
 
 class NetworkError(ModelError):
-    """No response arrived: the connection failed, broke or timed out."""
+    """No complete response arrived, because the connection failed, broke or timed out."""
 
     advice = "Check the address and the network."
     retryable = True

@@ -71,7 +71,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     (OptionError("tags", "no tag", "Use letters."), "tags: no tag. Use letters.", {"place": "tags"}),
     (
         LossError("Echo", [("msgs[0].content[1]", "Echo takes no video")]),
-        "msgs[0].content[1]: Echo cannot carry this content: Echo takes no video. "
+        "msgs[0].content[1]: Echo cannot represent this content: Echo takes no video. "
         'Remove the content, use another target, or pass on_loss="describe".',
         {
             "target": "Echo",
@@ -82,7 +82,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (
         LossError("Echo", [("msgs[0].content[1]", "a"), ("msgs[2].content[0]", "b")]),
-        "msgs[0].content[1]: Echo cannot carry this content: a (and 1 more). "
+        "msgs[0].content[1]: Echo cannot represent this content: a (and 1 more). "
         'Remove the content, use another target, or pass on_loss="describe".',
         {"losses": (("msgs[0].content[1]", "a"), ("msgs[2].content[0]", "b"))},
     ),
@@ -105,12 +105,13 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (
         ProviderError("nimbus", "it is not installed", []),
-        "provider 'nimbus': it is not installed. Use one of: none.",
+        "provider 'nimbus': it is not installed. Install a package with a provider.",
         {"available": ()},
     ),
     (
         RateLimitError("openai", "slow down", status=429, code="rate_limit_exceeded", retry_after=3.5),
-        "openai (429 rate_limit_exceeded): slow down. Retry after the time that the provider names.",
+        "openai (429 rate_limit_exceeded): slow down. "
+        "Wait before the next call, or raise the limit of the account.",
         {"status": 429, "retry_after": 3.5, "retryable": True, "place": ""},
     ),
     (

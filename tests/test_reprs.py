@@ -208,7 +208,7 @@ def test_the_attributes_of_an_error_are_complete() -> None:
     error = ModelError("openai", LARGE)
     assert error.provider_message == LARGE
     assert str(error).endswith(error.advice)
-    assert str(ModelError("openai", "No.")) == "openai: No. Check the text of the provider."
+    assert str(ModelError("openai", "No.")) == "openai: No. Check the error text of the provider."
 
 
 def test_the_representation_of_a_model_has_no_key() -> None:

@@ -1,4 +1,4 @@
-"""`ModelCall`: one request to a model, the parsing of its reply, and the errors of the call."""
+"""`ModelCall`, which sends one request to a model, parses the reply, and converts errors."""
 
 from __future__ import annotations
 
@@ -39,24 +39,25 @@ __all__ = ["ModelCall"]
 _FOREIGN_LOOP: Final = re.compile(
     r"no running event loop|different (event )?loop|loop is closed|called from async context"
 )
-"""Texts of asyncio, trio and HTTP clients about connections and locks of another event loop."""
+"""Error texts of asyncio, trio and HTTP clients when a connection or a lock belongs to another event loop."""
 _CLOSED_CLIENT: Final = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class ModelCall:
-    """One model call: the plan, and all that is needed to send the plan and to parse the reply.
+    """One model call, with all values needed to send the planned request and to parse the reply.
 
     Attributes:
         provider: Provider of the model.
         model: Name of the model.
         endpoint: Endpoint that sends the request.
         plan: Plan of the request. `replan` replaces the plan.
-        parameters: Parameters of the provider.
-        viewer: Agent that the reply is for. None without a viewer.
-        budget: Budget of the plan. A UsageAnchoredCounter of the budget gets the usage of the reply.
-        shorten: Function that returns a shorter plan after a ContextLengthError. It is called at most once. None:
-            the plan is not shortened.
+        parameters: Parameters under the provider's own names, and HTTP options such as `timeout`.
+        viewer: Name of the agent that the model replies as. None if the history has no viewer.
+        budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
+            usage of the reply. None without a budget.
+        shorten: Function that returns a shorter plan after a ContextLengthError, or None if there is none. The
+            function is called at most once. If `shorten` is None, the plan is never shortened.
 
     """
 
@@ -64,13 +65,13 @@ class ModelCall:
     model: str
     endpoint: EndpointBase
     plan: Plan
-    parameters: Mapping[str, Any] = field(repr=False)  # headers may contain keys
+    parameters: Mapping[str, Any] = field(repr=False)  # may contain API keys
     viewer: str | None = None
     budget: Budget | None = None
     shorten: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
 
     async def generate(self) -> Msg:
-        """Returns the complete reply. After a ContextLengthError, sends a shorter plan if there is one."""
+        """Returns the complete reply. If the prompt is too long, sends a shorter plan once."""
         try:
             return await self._generate_once()
         except ContextLengthError as error:
@@ -87,16 +88,17 @@ class ModelCall:
         return self._parser_class(**self._parser_options())
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Reports the usage of a reply to the counter, and returns the reply without the prefix of the viewer."""
+        """Reports the usage of a reply to the budget's counter, and removes the viewer's `NAME:` prefix."""
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
         return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
     def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
-        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it.
+        """Returns the agentkit error for a failed call. Returns None if the provider and its SDK did not fail.
 
-        Credentials are removed from both errors. The SDK's error becomes the cause, unless it still shows one.
+        Credentials are removed from the texts of both errors. The SDK's error becomes the cause of the agentkit
+        error, unless the SDK's error still shows a credential.
         """
         redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
@@ -118,7 +120,7 @@ class ModelCall:
         return self.shorten is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
-        """Replaces the plan by a shorter plan. Returns False if there is none."""
+        """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""
         shorten, self.shorten = self.shorten, None
         plan = await shorten(self.plan, error) if shorten else None
         if plan is None:
@@ -129,7 +131,7 @@ class ModelCall:
     @property
     def _parser_class(self) -> type[StreamParserBase]:
         if self.provider.parser is None:
-            raise ProviderError(self.provider.name, "no parser of replies", available_providers())
+            raise ProviderError(self.provider.name, "the package has no parser for replies", available_providers())
         return self.provider.parser
 
     def _parser_options(self) -> dict[str, Any]:
@@ -153,14 +155,14 @@ class ModelCall:
             return await self._send(outgoing)
         except Exception as error:
             raised = self.as_agentkit_error(error)
-            # The endpoint may have learned from the error that the model requires a stream.
+            # The endpoint may now know from the error that the model requires a stream.
             requires_stream = self.endpoint.requires_stream(outgoing)
             if not requires_stream and (raised is None or raised is error):
                 raise
         if requires_stream:
             return await self._generate_by_stream()
         assert raised is not None
-        raise raised  # outside the handler, so that an error that shows a key does not become its context
+        raise raised  # outside the handler, so that no SDK error that shows a key becomes `__context__`
 
     async def _send(self, outgoing: OutgoingRequest) -> Msg:
         answer = await self.endpoint.send(outgoing)
@@ -173,7 +175,7 @@ class ModelCall:
         return self.finish_message(self._parser_class.parse_response(reply, **self._parser_options()))
 
     async def _generate_by_stream(self) -> Msg:
-        """Returns the complete reply of a stream. An interrupted reply is an error here."""
+        """Reads the reply as a stream and returns the message. Raises NetworkError if the reply is incomplete."""
         async with ModelStream(self._open) as stream:
             reply = await stream.finish()
         if reply.finish_reason is FinishReason.INTERRUPTED:
@@ -185,7 +187,7 @@ class ModelCall:
         return self
 
     def _classify(self, error: BaseException) -> AgentkitError | None:
-        """Returns the agentkit error for an exception, or None if it is not of the provider or the transport."""
+        """Returns the agentkit error for an exception from the provider or its SDK, otherwise None."""
         if isinstance(error, ModelError):
             return error
         if isinstance(error, MessageError):
@@ -193,7 +195,7 @@ class ModelCall:
         if isinstance(error, TypeError) and "JSON serializable" in str(error):
             return OptionError("parameters", str(error), "Pass JSON values.")
         if _is_header_error(error):
-            reason = "a key or a header has a character that HTTP headers cannot carry"
+            reason = "the API key or a header contains a character that HTTP headers do not allow"
             return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
         failure, runtime_error = self.endpoint.failure_from_exception(error), _find_runtime_error(error)
         if self.endpoint.closed and (runtime_error or (failure and failure.network)):
@@ -205,9 +207,8 @@ class ModelCall:
             advice = (
                 "Create a client in each event loop, or pass no client: ChatModel then opens one in each loop."
             )
-            return self._client_error(
-                f"the client has connections of another event loop ({runtime_error})", advice
-            )
+            reason = f"the client has open connections in another event loop ({runtime_error})"
+            return self._client_error(reason, advice)
         if failure and failure.network and _is_address_error(error):
             advice = "Pass a base_url that begins with 'http://' or 'https://'."
             return self._client_error(failure.message, advice)
@@ -218,7 +219,7 @@ class ModelCall:
         return self._client_error("the model was closed during the call", advice)
 
     def _client_error(self, reason: str, advice: str) -> NetworkError:
-        """Returns the error for a client that cannot be used. A retry does not help."""
+        """Returns an error that is not retryable, because the client cannot be used again."""
         return NetworkError(self.provider.name, reason, retryable=False, advice=advice)
 
     def _as_model_error(self, failure: Failure) -> ModelError:
@@ -232,20 +233,22 @@ class ModelCall:
         return locate_block(text, plan.request, self.provider.layout, plan.ledger.msgs, call_ids=plan.call_ids)
 
 
-_ADDRESS_ERRORS: Final = frozenset(
-    {"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"}
-)  # httpx, aiohttp
+_ADDRESS_ERRORS: Final = frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"})
+"""Names of the classes that httpx and aiohttp raise for an invalid URL."""
 
 
 def _is_address_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client refused the URL. A retry does not help."""
+    """Returns True if an HTTP client rejected the URL, so that a retry cannot help."""
     while error is not None and type(error).__name__ not in _ADDRESS_ERRORS:
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _is_header_error(error: BaseException | None) -> bool:
-    """Returns True if an HTTP client refused the value of a header (httpx, aiohttp: UnicodeEncodeError; h11)."""
+    """Returns True if an HTTP client rejected the value of a header.
+
+    httpx and aiohttp raise UnicodeEncodeError. h11 reports an illegal header.
+    """
     while error is not None:
         if isinstance(error, UnicodeEncodeError) or "Illegal header" in str(error):
             return True
@@ -254,5 +257,5 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns the RuntimeError (no subclass) that an error is, or that an SDK has wrapped."""
+    """Returns the error itself or its direct cause if the class is exactly RuntimeError, otherwise None."""
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -1,4 +1,4 @@
-"""`ChatModel`: a formatter, a provider's official SDK client, and a parser of its replies."""
+"""`ChatModel`, which sends messages to a model through the official SDK client of a provider."""
 
 from __future__ import annotations
 
@@ -43,9 +43,12 @@ __all__ = ["ChatModel"]
 _log = get_logger("models")
 
 _SHORTENED_SHARE = 0.75
-"""Share of a prompt that remains if the provider does not name its limit."""
+"""Share of a too long prompt that the next plan may have if the error text names no token limit."""
 _SAFE_SHARE = 0.97
-"""Share of the provider's limit that is used. The ratio of the two token counts differs between messages."""
+"""Share of the provider's limit that the next plan may use.
+
+It is below 1, because the ratio of local to provider token counts differs between messages.
+"""
 
 
 class ChatModel:
@@ -57,34 +60,36 @@ class ChatModel:
         friday = MultiAgentHistory(viewer="Friday")
         model = ChatModel("openai", "gpt-6-luna", client=AsyncAzureOpenAI(…), history=friday)
 
-    No part of the SDK is imported before the first call. The SDK owns retries, credentials and transport. Its
-    errors are raised as ModelError, with the error of the SDK as the cause. Errors of the conversation
-    (InputError, LossError, BudgetError) are raised before anything is sent.
+    The first call imports the SDK, which handles retries, credentials and transport. An error from the SDK is
+    raised as a ModelError, whose `__cause__` is the SDK's error. Errors about the conversation (InputError,
+    LossError, BudgetError) are raised before anything is sent.
 
-    The speaker of the replies is the viewer of the history, or `assistant` without a viewer. The prefix `NAME:` of
-    the viewer is removed from a reply. A UsageAnchoredCounter of the budget uses the usage of each reply.
+    The speaker of a reply is the viewer of the history, or `assistant` without a viewer. If a reply starts with
+    the viewer's name (`NAME:`), that prefix is removed. If the budget has a `UsageAnchoredCounter`, the counter
+    receives the token usage of each reply.
 
     Args:
-        provider: `"NAME:MODEL"`, or the name of a provider, or a Provider. The last two need `model`.
+        provider: `"NAME:MODEL"`, the name of a provider, or a `Provider`. The last two forms require `model`.
         model: Name of the model.
-        client: Async client of the SDK, which stays open. None: the first call opens a client in the running event
-            loop, and another one after that loop has ended. Two loops at the same time need two models. `aclose`,
-            or the end of `async with model`, closes only a client that the model opened.
+        client: Async client of the SDK, which the model never closes. If None, the first call opens a client for
+            the running event loop. After that loop has ended, the next call opens a new client. Two event loops
+            that run at the same time need two models. `aclose`, or the end of `async with model`, closes only a
+            client that the model opened.
         **options: Options of the model:
 
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
               FormatterBase.
-            - `cache_breakpoints`: markers for the prompt cache, if the formatter of the provider has that option.
+            - `cache_breakpoints`: markers for the prompt cache, if the provider's formatter has this option.
             - `formatter_options`: further options of the formatter, by name.
-            - `max_tokens`: limit of a reply in tokens, under the provider's own name for it.
-            - `parameters`: parameters of the provider for every call, by its own names: `{"temperature": 0}`. A
-              call may pass other values, or None to omit a parameter.
+            - `max_tokens`: maximum tokens of a reply. The request uses the provider's own name for this limit.
+            - `parameters`: parameters for every call, under the provider's own names, such as
+              `{"temperature": 0}`. A call may pass other values, or None to omit a parameter.
             - `client_options`: options of the SDK's client, such as `api_key` and `base_url`.
-            - `replan`: True to cut a prompt that the provider finds too long, and send it once more. The default
-              is True with a budget, and False without one.
-            - `timeout`: seconds to wait for the server: to connect, and for each piece of the reply. None: the
-              limit of the SDK, which is ten minutes for OpenAI and Anthropic, five for DashScope, and none for
-              Ollama and Gemini.
+            - `replan`: True to shorten a prompt that the provider rejects as too long, and to send the request
+              once more. The default is True with a budget, and False without a budget.
+            - `timeout`: seconds to wait for a connection, and for each piece of the reply. None: the default of
+              the SDK, which is ten minutes for OpenAI and Anthropic, and five minutes for DashScope. Ollama and
+              Gemini then wait without a limit.
 
     Raises:
         OptionError: If an option is unknown or invalid.
@@ -121,23 +126,23 @@ class ChatModel:
 
     @property
     def viewer(self) -> str | None:
-        """Agent whose replies these are. None without a viewer."""
+        """Name of the agent that the model replies as, from the history policy. None without a viewer."""
         history = self.formatter.history
         return history.viewer if isinstance(history, MultiAgentHistory) else None
 
     async def plan(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
-        """Returns the plan of a request, without sending it. `generate` and `stream` accept plans too.
+        """Returns the plan of a request without sending the request. `generate` and `stream` accept the plan.
 
         Raises:
             InputError: If the messages or options are invalid.
-            LossError: If the model cannot take all content, and `on_loss` is "raise".
+            LossError: If the model does not accept some content, and `on_loss` is "raise".
             BudgetError: If no request fits the budget.
         """
         check_names("plan()", options, RequestOptions.__annotations__, NO_PARAMETERS)
         return await self.formatter.plan(msgs, **options)
 
     async def count(self, msgs: Sequence[Msg] | Plan, **options: Unpack[RequestOptions]) -> TokenCount:
-        """Returns the tokens of a request, by the counter of the budget, or by an estimate without a budget."""
+        """Returns the token count of a request, by the budget's counter or, without a budget, as an estimate."""
         check_names("count()", options, RequestOptions.__annotations__, NO_PARAMETERS)
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         return await self._count(plan)
@@ -156,13 +161,13 @@ class ChatModel:
         """Returns the complete reply.
 
         Args:
-            msgs: Messages, or a plan from `plan`, which is sent unchanged and never cut further.
-            tools: Tools that the model may call. Not allowed with a plan, like the next two.
-            tool_choice: Choice among the tools: see ToolChoice.
-            response_format: Pydantic model or JSON schema that the reply must obey.
-            max_tokens: Limit of the reply in tokens. None: the limit of the model.
-            parameters: Parameters of the provider, by its own names: `{"temperature": 0}`.
-            unknown: Not allowed. Raises an error that explains each other option.
+            msgs: Messages, or a plan from `plan`. A plan is sent unchanged, even if the prompt is too long.
+            tools: Tools that the model may call. Not allowed with a plan, which already contains the tools.
+            tool_choice: Choice among the tools (see `ToolChoice`). Not allowed with a plan.
+            response_format: Pydantic model or JSON schema that the reply must match. Not allowed with a plan.
+            max_tokens: Maximum tokens of the reply. None: the limit of this `ChatModel`, or else the provider's.
+            parameters: Parameters under the provider's own names, such as `{"temperature": 0}`.
+            unknown: Not allowed. Any other option raises an OptionError that explains where to pass the option.
 
         Raises:
             ModelError: If the call fails.
@@ -184,18 +189,18 @@ class ChatModel:
         parameters: Mapping[str, Any] | None = None,
         **unknown: Never,
     ) -> ModelStream:
-        """Returns the reply as a stream: `async with model.stream(msgs) as stream`. See ModelStream."""
+        """Returns the stream of a reply, for `async with model.stream(msgs) as stream`. See `ModelStream`."""
         check_names("stream()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
         request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
         return ModelStream(partial(self._call, msgs, request_options, max_tokens, parameters))
 
     async def open(self) -> Self:
-        """Opens the client now. The first call otherwise imports the SDK, which takes a second or more."""
+        """Opens the client before the first call, because the import of the SDK may take more than a second."""
         await self._client.open()
         return self
 
     async def aclose(self) -> None:
-        """Closes the client, if the model opened it. The next call opens another client.
+        """Closes the client if the model opened the client. The next call opens a new client.
 
         A call that is in progress raises a NetworkError.
         """
@@ -217,7 +222,8 @@ class ChatModel:
         check_call_options(max_tokens, parameters)
         is_plan = isinstance(msgs, Plan)
         if is_plan and any(item is not None for item in options.values()):
-            raise OptionError("tools", "cannot be combined with a plan", "Pass them to model.plan().")
+            advice = "Pass tools, tool_choice and response_format to model.plan()."
+            raise OptionError("tools", "cannot be combined with a plan", advice)
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         endpoint = await self._client.open()
         limit = self.max_tokens if max_tokens is None else max_tokens
@@ -261,11 +267,12 @@ class ChatModel:
 
 
 def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
-    """Returns the limit for the next plan, in local tokens.
+    """Returns the token limit for the next plan, after a prompt was too long.
 
     Args:
         tokens: Local token count of the prompt that was too long.
-        sizes: Limit and count that the provider's error names: see `ErrorPatterns.parse_sizes`.
+        sizes: Maximum and actual prompt size from the provider's error (see `ErrorPatterns.parse_sizes`). None if
+            the error text names no sizes.
     """
     if sizes is None:
         return int(tokens * _SHORTENED_SHARE)

@@ -1,4 +1,4 @@
-"""`ModelClient`: the SDK client of a model, bound to one event loop. Its errors show no credential."""
+"""`ModelClient`, which opens and closes the SDK client of a model for one event loop."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class ModelClient:
-    """SDK client of a model: a client of the user, or a client that is opened at its first use.
+    """SDK client of a model, which is passed by the user or opened at the first call.
 
-    The user's client works in any event loop that its SDK accepts, and stays open. An opened client belongs to the
-    running event loop. After that loop has ended, another client is opened.
+    A client from the user works in any event loop that the SDK supports, and is never closed here. A client opened
+    here belongs to the event loop that runs at that time. After that loop has ended, a new client is opened.
+    Errors that opening a client raises show no credentials.
 
     Attributes:
-        options: Options of the SDK's client, for the next client that is opened.
+        options: Options for the next SDK client that is opened.
 
     """
 
@@ -47,18 +48,20 @@ class ModelClient:
             endpoint_class.check(client)
             check_client(client)
             self._endpoint = endpoint_class(client)
-        self._loop: Any = None  # event loop of an opened client
-        self._abandoned: EndpointBase | None = None  # endpoint of an event loop that has ended
+        self._loop: Any = None  # event loop of a client opened here
+        self._abandoned: EndpointBase | None = None  # endpoint whose event loop has ended
         self._binding = Lock()
         self._opening = anyio.Lock()
 
     @property
     def endpoint(self) -> EndpointBase | None:
-        """Endpoint with the client. None before the client is opened."""
+        """Endpoint that uses the client. None before the client is opened."""
         return self._endpoint
 
     async def open(self) -> EndpointBase:
-        """Returns the endpoint. The client is opened once, in a thread: the import of an SDK takes a second.
+        """Returns the endpoint. The first call opens the client.
+
+        A worker thread opens the client, because the import of an SDK takes about a second.
 
         Raises:
             InputError: The client belongs to another event loop, which is still running.
@@ -74,13 +77,13 @@ class ModelClient:
         async with self._opening:
             await self._close_abandoned()
             if self._endpoint is None:
-                # A cancellation waits. Otherwise no code could close the new client.
+                # A cancellation waits for the new client, because otherwise no code could close the client.
                 await run_to_completion(self._open, inf)
             assert self._endpoint is not None
             return self._endpoint
 
     async def aclose(self) -> None:
-        """Closes an opened client. The user's client stays open."""
+        """Closes a client that was opened here. A client from the user stays open."""
         if not self._is_own or self._loop is None:
             return
         self._bind()
@@ -96,7 +99,7 @@ class ModelClient:
         self._endpoint = await anyio.to_thread.run_sync(opening)
 
     def _bind(self) -> None:
-        """Binds the client to the running event loop. Connections and locks of another loop do not work in it."""
+        """Binds the client to the running event loop, because connections and locks work in one loop only."""
         loop = get_running_loop()
         with self._binding:
             if self._loop is loop:
@@ -108,7 +111,7 @@ class ModelClient:
             self._abandoned, self._endpoint = self._endpoint, None
 
     async def _close_abandoned(self) -> None:
-        """Closes the client of an event loop that has ended. Its connections ended too, so closing may fail."""
+        """Closes a client whose event loop has ended. Ignores errors, because the loop's connections are dead."""
         abandoned, self._abandoned = self._abandoned, None
         if abandoned is not None:
             with suppress(Exception):
@@ -117,12 +120,11 @@ class ModelClient:
 
 def _get_endpoint_class(provider: Provider) -> type[EndpointBase]:
     if provider.endpoint is None:
-        raise ProviderError(provider.name, "no endpoint to call", available_providers())
+        raise ProviderError(provider.name, "the package has no endpoint for model calls", available_providers())
     return provider.endpoint
 
 
 def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
-    """Returns an endpoint with a new client."""
     try:
         opened = endpoint.open(**clean_options("client_options", options))
     except Exception as error:
@@ -130,16 +132,16 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
     else:
         check_client(opened.client)
         return opened
-    raise refusal  # outside the handler, so that an error that shows a key does not become its context
+    raise refusal  # outside the handler, so that no SDK error that shows a key becomes `__context__`
 
 
 def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
-    """Returns the error for an SDK that refuses its options, without credentials of options or environment."""
+    """Returns the error for rejected client options, without credentials from the options or the environment."""
     place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
     is_clean = redact_error(error, create_redactor(options, error, os.environ))
     if isinstance(error, AgentkitError):
         return error
-    reason = str(error) if is_clean else f"{type(error).__name__} (its text shows a credential)"
+    reason = str(error) if is_clean else f"{type(error).__name__} (text hidden, because it shows a credential)"
     refusal = OptionError(place or "client_options", reason, "Pass options that the SDK's client accepts.")
     if is_clean:
         refusal.__cause__ = error

@@ -1,4 +1,4 @@
-"""`ReplyConnection`: the open connection of one streamed reply."""
+"""`ReplyConnection`, the open HTTP connection of one streamed reply."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from agentkit.event_loop import run_to_completion
 __all__ = ["ReplyConnection"]
 
 _CLOSE_SECONDS: Final = 5.0
-"""Time limit for closing a connection."""
+"""Time limit for closing the connection of a streamed reply."""
 
 _END_SECONDS: Final = 0.25
-"""Time limit for the end of the body after a complete reply. Only a connection read to its end is reused."""
+"""Time limit for reading the rest of the HTTP body after a complete reply.
+
+HTTP clients reuse a connection only if its body was read to the end.
+"""
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Largest piece of a chunk. A parser reads such a piece in well under a millisecond."""
+"""Maximum size of the pieces of a long chunk. A parser needs well under a millisecond for a piece."""
 
 
 class ReplyConnection:
     """Connection of one streamed reply, which yields the chunks of the reply.
 
     Attributes:
-        request_id: Provider's id of the call, from the response headers. None if there is none.
+        request_id: Provider's id for the call, from the response headers. None if the headers have no id.
 
     """
 
@@ -43,16 +46,16 @@ class ReplyConnection:
 
     @classmethod
     async def open(cls, context: AbstractAsyncContextManager[AsyncIterator[Any]]) -> ReplyConnection:
-        """Sends the request by entering the context of the endpoint, and returns the connection."""
+        """Sends the request by entering the endpoint's context manager, and returns the connection."""
         return cls(context, await context.__aenter__())
 
     @property
     def has_pieces(self) -> bool:
-        """True if a long chunk has not been read to its end."""
+        """True if pieces of a long chunk are still unread."""
         return bool(self._pieces)
 
     async def read(self) -> Any:
-        """Returns the next chunk. A long chunk is divided, so that other tasks run between its pieces.
+        """Returns the next chunk, or the next piece of a long chunk. Other tasks can run between the pieces.
 
         Raises:
             StopAsyncIteration: The reply has ended.
@@ -68,22 +71,22 @@ class ReplyConnection:
         return self._pieces.popleft()
 
     async def read_to_end(self) -> None:
-        """Reads the body after a complete reply to its end, if the end comes soon, and ignores its chunks."""
+        """Reads and discards the rest of the HTTP body after a complete reply, within a short time limit."""
         with anyio.move_on_after(_END_SECONDS), suppress(Exception):
             async for _ in self._chunks:
                 pass
 
     async def close(self) -> None:
-        """Closes the connection. A cancellation waits for that. Closing twice is allowed."""
+        """Closes the connection, even if the task is canceled. Closing a closed connection does nothing."""
         context, self._context = self._context, None
         if context is not None:
             await run_to_completion(partial(self._leave, context), _CLOSE_SECONDS)
 
     async def _leave(self, context: AbstractAsyncContextManager[AsyncIterator[Any]]) -> None:
-        """Ends the chunks by a cancellation, then leaves the context.
+        """Cancels the iteration over the chunks, then exits the context manager.
 
-        The chunks may come from nested generators. A cancellation ends them from the inside. Closing only the
-        outer generator would leave the inner generators to the garbage collector.
+        The chunks may come from nested generators. A cancellation ends the innermost generator first. Closing
+        only the outer generator would leave the inner generators to the garbage collector.
         """
         with anyio.CancelScope(shield=True) as scope, suppress(Exception):
             scope.cancel()

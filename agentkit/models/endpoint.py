@@ -1,4 +1,4 @@
-"""`EndpointBase`: sending of finished requests through the official SDK client of a provider."""
+"""`EndpointBase`, the base class for sending finished requests through a provider's official SDK client."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameter
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """Finished request of one model call.
+    """Finished request for one model call.
 
     Attributes:
-        path: Path below the base URL of the client. Some endpoints use the name of the model instead.
+        path: Path relative to the client's base URL. Some endpoints store the name of the model here instead.
         body: JSON body of the request.
         stream: True if the reply is streamed.
-        options: Options of the HTTP request in the SDK's names, such as headers, query and timeout.
+        options: Options of the HTTP request under the SDK's names, such as headers, query and timeout.
 
     """
 
     path: str
     body: dict[str, Any]
     stream: bool
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # headers may contain keys
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # may contain API keys
 
     __repr__ = bounded_repr
 
     def payload(self, *, as_object: bool) -> dict[str, Any]:
-        """Returns the body as an argument of `post` in the SDKs of OpenAI and Anthropic.
+        """Returns the body as a keyword argument for the `post` method of the OpenAI and Anthropic SDKs.
 
-        The result is `{"content": TEXT}`. The JSON text equals the text that the SDKs write, and takes a sixth of
-        their time. A body with values that are not JSON becomes `{"body": BODY}`, because the SDK may know them.
+        The result is usually `{"content": TEXT}`. The JSON text equals the text that the SDK would write, but
+        takes only a sixth of the time. If some values are not JSON, the result is `{"body": BODY}`, because the
+        SDK may be able to serialize the values.
 
         Args:
-            as_object: True for `{"body": BODY}`, which clients need that read the body.
+            as_object: True to always return `{"body": BODY}`, because some clients read or change the body.
 
         """
         if not as_object:
@@ -55,10 +56,11 @@ class OutgoingRequest:
 
 
 class IncomingStream(AsyncIterator[Any]):
-    """Bytes or events of a reply, in order, with the id of the model call.
+    """Iterator over the bytes or events of a reply, with the provider's id for the model call.
 
     Attributes:
-        request_id: Provider's id of the call (see `find_request_id`). Errors in the stream get the id too.
+        request_id: Provider's id for the call (see `find_request_id`), or None. Errors in the stream get the same
+            id.
 
     """
 
@@ -76,14 +78,14 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 class EndpointBase(ABC):
     """Base class of endpoints, which send requests through the SDK client of a provider.
 
-    The SDK owns retries, credentials and transport. A finished body goes through the client's `post` or an
-    equivalent, and the reply is returned unparsed. This bypasses the SDK's typed (de)serialization.
+    The SDK handles retries, credentials and transport. An endpoint passes the finished body to the client's `post`
+    method or an equivalent, and returns the reply unparsed. This bypasses the SDK's typed (de)serialization.
 
-    A subclass imports the SDK only in its methods, and works with every client class of the SDK.
+    A subclass must import the SDK only inside its methods, and must work with every async client of the SDK.
     """
 
     extra: ClassVar[str]
-    """Extra of the distribution that installs the SDK."""
+    """Name of the package extra that installs the SDK, such as `anthropic`."""
 
     closed: bool = False
     """True after the model has closed the client. Further calls raise a NetworkError."""
@@ -94,7 +96,9 @@ class EndpointBase(ABC):
     @classmethod
     @abstractmethod
     def open(cls, **options: Any) -> Self:
-        """Returns an endpoint with a new async client of the SDK. Runs in a worker thread: SDK imports are slow.
+        """Returns an endpoint with a new async client of the SDK.
+
+        This method runs in a worker thread, because the import of an SDK is slow.
 
         Args:
             **options: Options of the SDK's client, such as `api_key` and `base_url`. The SDK checks them.
@@ -106,11 +110,11 @@ class EndpointBase(ABC):
         """
 
     required_attributes: ClassVar[tuple[str, ...]] = ()
-    """Attributes that the endpoint uses of a client. `check` refuses a client without them."""
+    """Names of the attributes that a client must have. `check` rejects other clients."""
 
     @classmethod
     def check(cls, client: Any) -> None:
-        """Raises OptionError if a client is not an async client of the SDK."""
+        """Raises OptionError if `client` is not an async client of the SDK."""
         class_name = type(client).__name__
         missing = [
             name
@@ -118,11 +122,11 @@ class EndpointBase(ABC):
             if not (hasattr(client.__class__, name) or hasattr(client, name))
         ]
         if isinstance(client, type):
-            reason = f"{client.__name__} is a class"
+            reason = f"expected a client object, got the class {client.__name__}"
         elif missing:
-            reason = f"a {class_name} has no {missing[0]!r}"
+            reason = f"the {class_name} object has no attribute {missing[0]!r}"
         elif hasattr(client, "__enter__") and not hasattr(client, "__aenter__") and not hasattr(client, "aio"):
-            reason = f"a {class_name} is not an async client"
+            reason = f"{class_name} is not an async client"
         else:
             return
         raise OptionError("client", reason, "Pass an async client of the SDK.")
@@ -131,44 +135,46 @@ class EndpointBase(ABC):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the finished request of a call. Must be deterministic and free of I/O.
+        """Returns the finished request for a call.
+
+        An implementation must be deterministic and must not do I/O.
 
         Args:
             model: Name of the model.
-            request: Request of the formatter.
-            options: Parameters of the provider, and `timeout`, the seconds to wait for the server.
-            stream: True for a streamed reply.
+            request: Request that the formatter built.
+            options: Parameters under the provider's names, and `timeout` in seconds.
+            stream: True to request a streamed reply.
 
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the parameter that limits the tokens of a reply, under the provider's name for it."""
+        """Returns the token limit for a reply as a parameter with the provider's own name."""
         return {"max_tokens": max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if a whole reply, too, must be requested as a stream.
+        """Returns True if `generate` must request a stream, because the API would refuse or time out otherwise.
 
-        Asked before a model call, and once more after its failure.
+        `generate` calls this method before it sends the request, and again if the request fails.
         """
         return False
 
     @abstractmethod
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
-        """Sends the request and returns the complete reply, as JSON text or values."""
+        """Sends the request and returns the complete reply, as JSON text or as parsed JSON."""
 
     @abstractmethod
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """Sends the request when entered, and yields the bytes or events of the reply. Closes the connection.
+        """Returns a context manager that sends the request and yields the bytes or events of the reply.
 
-        An `IncomingStream` also carries the id of the call.
+        Leaving the context closes the connection. A yielded `IncomingStream` also has the id of the call.
         """
 
     @abstractmethod
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure in an error of the SDK or of its transport, and None for any other error."""
+        """Returns the failure for an error from the SDK or its HTTP client. Returns None for any other error."""
 
     def failure_from_reply(self, reply: object) -> Failure | None:
-        """Returns the failure that a reply with status 200 reports, or None."""
+        """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none."""
         return parse_failure(reply)
 
     @abstractmethod
@@ -177,10 +183,10 @@ class EndpointBase(ABC):
 
 
 def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a request with further parameters. Objects with the same name are joined.
+    """Returns a copy of a request with more parameters. Two objects with the same name are merged.
 
     Raises:
-        OptionError: The request already has the parameter, and not both values are objects.
+        OptionError: The request already has a parameter, and at least one of the two values is not an object.
 
     Example:
         >>> merge_parameters({"messages": [], "config": {"seed": 1}}, {"config": {"top_k": 5}})

@@ -1,8 +1,8 @@
-"""`locate_block`: the block that an error text of a provider is about, as a best guess.
+"""`locate_block`, which guesses the message block that a provider's error text is about.
 
 Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
-texts and ids at such a path, and searches the messages for a block with the same texts or ids. The keys of the
-request come from the provider's `WireLayout`.
+texts and ids at a quoted path, and searches the messages for a block with the same texts or ids. The provider's
+`WireLayout` names the keys of the request.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _STEP = re.compile(r"\d+|[A-Za-z_]+")
 
 @lru_cache(64)
 def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
-    """Returns the pattern of paths such as messages.3.content.1, messages[3].content[1] or input[2].call_id."""
+    """Returns a pattern for paths such as messages.3.content.1, messages[3].content[1] or input[2].call_id."""
     lists = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_MAX_SEARCHED = 4_000  # characters of an error text: a server may send any number of paths
-_MAX_PATHS = 20
-_MAX_STEPS = 20
-_MAX_DIGITS = 9  # of an index
+_MAX_SEARCHED = 4_000  # characters of an error text, because a server may send any number of paths
+_MAX_PATHS = 20  # paths to follow in one error text
+_MAX_STEPS = 20  # steps of one path
+_MAX_DIGITS = 9  # digits of a list index in a path
 _MIN_LENGTH = 3  # shorter ids and texts match by chance
 
 
@@ -53,9 +53,10 @@ def locate_block(
     Args:
         text: Error text of the provider.
         request: Request that was sent.
-        layout: Keys of the request.
-        msgs: Messages of the request.
-        call_ids: Call ids of the messages, by call id of the request (`plan.call_ids`). None: the ids are equal.
+        layout: Names of the keys in the provider's requests.
+        msgs: Messages from which the request was built.
+        call_ids: Map from call ids in the request to call ids in the messages (`plan.call_ids`). None if the ids
+            are equal.
 
     """
     ids, text = call_ids or {}, text[:_MAX_SEARCHED]
@@ -67,9 +68,10 @@ def locate_block(
 
 
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
-    """Yields the parts of the request that paths in a text lead to, each with the turns after its turn.
+    """Yields the parts of the request that the paths in an error text lead to.
 
-    For each path, the innermost part is first and the whole turn is last.
+    Each part comes with the turns after its own turn. For each path, the innermost part comes first and the whole
+    turn comes last.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -82,12 +84,12 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
         for step in steps:
             value = _step(value, step)
             if value is None or step in layout.result_keys:
-                break  # only the part with this key shows that it is a tool result
+                break  # stop at the part with this key, because only the key marks a tool result
             if isinstance(value, str):
                 strings.append(value)
             trail.append(value)
         later_turns = turns[int(steps[0]) + 1 :] if trail else []
-        # A text identifies its block; an id or a name only identifies the part around it.
+        # A text alone identifies a block. An id or a name is less certain than the part that contains it.
         is_text = bool(layout.texts.intersection(steps[-1:]))
         yield from ((string, later_turns) for string in strings if is_text)
         yield from ((part, later_turns) for part in reversed(trail) if isinstance(part, dict))
@@ -95,7 +97,7 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
 
 
 def _step(value: Any, step: str) -> Any:
-    """Returns the item or field of a value that one step of a path names, or None."""
+    """Returns the list item or field that one step of a path selects, or None if there is none."""
     if isinstance(value, list):
         parts = cast("list[Any]", value)
         is_index = step.isdigit() and len(step) <= _MAX_DIGITS and int(step) < len(parts)
@@ -104,7 +106,7 @@ def _step(value: Any, step: str) -> Any:
 
 
 def _find_quoted_call(text: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
-    """Returns the place of the last call or result whose id the text quotes, or an empty string."""
+    """Returns the place of the last tool call or result whose id the text quotes, or an empty string."""
     quoted = {msg_id for request_id, msg_id in ids.items() if request_id in text}
     for path, block in reversed(list(_paths(msgs))):
         if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _MIN_LENGTH:
@@ -121,11 +123,12 @@ def _is_word(word: str, text: str) -> bool:
 def _find_block(
     fragment: Any, later_turns: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str], layout: WireLayout
 ) -> BlockPath | None:
-    """Returns the path of the block with the content of a part of the request.
+    """Returns the path of the message block that a part of the request was written from, or None.
 
-    Equal blocks are counted from the end of the conversation, because a cut drops messages at the start.
+    If several blocks have the same text, the blocks are counted from the end of the conversation, because a budget
+    drops messages from the start.
     """
-    # APIs may join texts by line breaks.
+    # Blanks are ignored, because a converter may join texts with line breaks.
     wanted = {text.strip() for text in _leaves(fragment, layout.labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}
     is_result = isinstance(fragment, dict) and layout.is_result(cast("dict[str, Any]", fragment))
@@ -144,7 +147,7 @@ def _find_block(
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:
-    """Returns how well a block matches: an id counts more than a text, and a text more than a name."""
+    """Returns a match score for a block. An id scores higher than a text, and a text higher than a name."""
     if isinstance(block, ToolUseBlock | ToolResultBlock):
         own = isinstance(block, ToolResultBlock) == is_result
         if block.id in wanted:
@@ -168,7 +171,7 @@ def _score(block: Any, wanted: set[str], is_result: bool) -> int:
 
 
 def _leaves(value: Any, labels: frozenset[str]) -> Iterator[str]:
-    """Yields all strings of a part of the request, except labels such as types and roles."""
+    """Yields all strings in a part of the request, except labels such as types and roles."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`ErrorPatterns`: codes and texts of the errors of one provider's API, declared by the provider."""
+"""`ErrorPatterns`, with which a provider declares the codes and texts of its API's errors."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ErrorPatterns", "MAX_SEARCHED"]
 
 MAX_SEARCHED: Final = 4_000
-"""Characters of an error text that are searched. A malicious text would take the patterns quadratic time."""
+"""Maximum characters of an error text to search, because a long malicious text could take quadratic time."""
 
-_MAX_DIGITS: Final = 12  # of a number of tokens
+_MAX_DIGITS: Final = 12  # maximum digits of a token count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorPatterns:
     """Regular expressions that classify the errors of a provider's API.
 
-    The HTTP status decides first. The patterns decide where the status says too little: for errors in streams,
-    and for status 400, 413, 422 and 500. A pattern ignores case and may match any part of a code or text. An
-    empty pattern matches nothing. `a | b` has the patterns of both.
+    The HTTP status usually selects the error class. The patterns are used where the status is not specific enough,
+    which is the case for errors in streams and for status 400, 413, 422 and 500. A pattern ignores case and may
+    match any part of a code or text. An empty pattern matches nothing. `a | b` has the patterns of both objects.
 
-    Patterns for texts are searched outside quotation marks, because a quoted text may come from the request.
+    Text patterns ignore the quoted parts of an error text, because a quoted text may come from the request.
 
     Attributes:
         context_length_code: Codes for a prompt that is too long.
         context_length_text: Texts for a prompt that is too long.
-        other_limit: Codes and texts about other limits. `context_length_text` does not apply to such errors.
-        part_code: Complete codes about one part of the request. `context_length_text` does not apply to them.
-        context_sizes: Patterns for the token counts in texts about the prompt length; the first match is used. The
+        other_limit: Codes and texts about limits other than the context length. If this pattern matches,
+            `context_length_text` is not searched.
+        part_code: Codes about one part of the request. The pattern must match the complete code. If it does,
+            `context_length_text` is not searched.
+        context_sizes: Patterns for the token counts in texts about the prompt length. The first match is used. The
             groups are `limit` (context length), `count` (tokens of the prompt, optional) and `reply` (tokens of
             the limit that are reserved for the reply, optional).
         auth_code: Codes for a missing key, permission or payment.
-        auth_text: Texts for the same, with status 400.
+        auth_text: Texts for a missing key, permission or payment, in errors with status 400.
         rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has no code
-            either, its text is searched. The same holds for the next two.
-        overload_code: Codes for an overloaded server or an internal error.
-        bad_request_code: Codes for a refused request.
-        quota_code: Codes for an exhausted quota. Such a rate limit is not retryable.
+            either, its text is searched.
+        overload_code: Codes for an overloaded server or an internal error, searched like `rate_limit_code`.
+        bad_request_code: Codes for a refused request, searched like `rate_limit_code`.
+        quota_code: Codes for an exhausted quota, which makes a RateLimitError not retryable.
         quota_text: Texts for an exhausted quota, in errors without a code.
-        template_text: Texts with which the chat template of a local model refuses a request.
+        template_text: Texts of the error when the chat template of a local model refuses a request.
 
     Example:
         >>> patterns = ErrorPatterns(context_sizes=("(?P<count>[0-9]+) of (?P<limit>[0-9]+) tokens",))
@@ -76,8 +78,8 @@ class ErrorPatterns:
         """Parses the token counts in an error text about the prompt length.
 
         Returns:
-            The tokens that the prompt may have, and the tokens that the prompt had (None if the text does not name
-            them). None without a match, or if the limit leaves no tokens for the prompt.
+            The maximum and the actual size of the prompt, in tokens. The actual size is None if the text does not
+            contain it. The result is None if no pattern matches, or if no tokens remain for the prompt.
 
         """
         digits = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text[:MAX_SEARCHED])
@@ -91,7 +93,7 @@ class ErrorPatterns:
 
 
 def _join(first: Any, second: Any) -> Any:
-    """Returns a pattern that matches what either pattern matches, or one tuple of patterns from two."""
+    """Joins two patterns into one pattern that matches either, or two tuples of patterns into one tuple."""
     if isinstance(first, tuple):
         return first + second
     return f"{first}|{second}" if first and second else first or second

@@ -1,7 +1,7 @@
-"""Classification of failed model calls: the error class of a `Failure`, by status, code and text.
+"""Classification of failed model calls by HTTP status, error code and error text.
 
-The patterns of codes and texts come from the provider (see `ErrorPatterns`). No provider guarantees its texts. A
-code is more reliable than a text, because a text may quote the request.
+The provider declares the patterns for codes and texts (see `ErrorPatterns`). Providers may change their texts at
+any time. A code is more reliable than a text, because a text may quote the request.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _TEMPLATE_ADVICE: Final = (
     "template accepts: system_role, tool_role, parallel_tool_calls, images, alternating_turns, call_ids."
 )
 _QUOTED: Final = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
-_NO_STATUS: Final = (None, 200)  # the status of an error in a stream, or in a reply that claims success
-_RETRIED: Final = frozenset({408, 409, 424, 425})  # the official SDKs retry them; 424: a model failed (Bedrock)
+_NO_STATUS: Final = (None, 200)  # status of an error in a stream, or in a reply with HTTP status 200
+_RETRIED: Final = frozenset({408, 409, 424, 425})  # the official SDKs retry these; Bedrock: 424
 
 
 def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, place: str = "") -> ModelError:
-    """Returns the error for a failed model call.
+    """Returns the exception for a failed model call.
 
     Args:
-        failure: Facts about the call.
+        failure: Status, code and text of the provider's error.
         provider: Name of the provider.
         patterns: Error patterns of the provider.
-        place: Place of the block that the provider refuses. Only a BadRequestError keeps the place.
+        place: Place of the block that the provider refuses. Only a BadRequestError stores the place.
 
     """
     error_class = get_error_class(failure, patterns)
@@ -47,7 +47,7 @@ def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, pla
     by_template = failure.advice is None and _is_refused_by_template(failure, patterns)
     return error_class(
         provider,
-        failure.message or "no reason is given",
+        failure.message or "the provider sent no error text",
         status=failure.status,
         code=failure.code,
         request_id=failure.request_id,
@@ -59,15 +59,16 @@ def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, pla
 
 
 def get_error_class(failure: Failure, patterns: ErrorPatterns) -> type[ModelError]:
-    """Returns the error class of a failure.
+    """Returns the error class for a failure.
 
-    Context length and chat templates are recognized first, because their statuses differ between servers.
+    Errors about the context length and about chat templates are recognized first, because the HTTP status of these
+    errors differs between servers.
     """
     if failure.network:
         return NetworkError
     status = failure.status
     if status in _NO_STATUS and re.fullmatch(r"[45]\d\d", failure.code or ""):
-        status = int(failure.code or 0)  # some servers write the status into the code
+        status = int(failure.code or 0)  # some servers write the HTTP status into the error code
     if status in (*_NO_STATUS, 400, 413, 422, 500) and _is_too_long(failure, patterns):
         return ContextLengthError
     if _is_refused_by_template(failure, patterns):
@@ -114,23 +115,24 @@ def _is_too_long(failure: Failure, patterns: ErrorPatterns) -> bool:
 
 
 def _is_refused_by_template(failure: Failure, patterns: ErrorPatterns) -> bool:
-    """Returns True if the chat template of a local model refuses the request. A retry cannot help."""
+    """Returns True if the chat template of a local model refuses the request."""
     has_status = failure.status in (*_NO_STATUS, 400, 422, 500)
     return has_status and _matches(patterns.template_text, _remove_quotes(failure))
 
 
 def _is_quota(failure: Failure, patterns: ErrorPatterns) -> bool:
-    """Returns True if waiting does not refill the quota. A failure that names seconds to wait is a rate limit."""
+    """Returns True if the account's quota is exhausted, so that a retry cannot help."""
     if failure.code is not None:
         return _matches(patterns.quota_code, failure.code)
+    # An error that names a time to wait is a temporary rate limit.
     return failure.retry_after is None and _matches(patterns.quota_text, _remove_quotes(failure))
 
 
 def _remove_quotes(failure: Failure) -> str:
-    """Returns the message without quoted text, which may come from the request."""
+    """Returns the error text without its quoted parts, which may come from the request."""
     return re.sub(_QUOTED, "…", failure.message[:MAX_SEARCHED])
 
 
 def _matches(pattern: str, text: str) -> bool:
-    # `re` compiles a pattern at its first use: most programs never meet an error.
+    # Patterns are not compiled in advance, because most programs never get such an error.
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None

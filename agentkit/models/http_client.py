@@ -1,4 +1,4 @@
-"""Options and errors of the HTTP clients that SDKs send requests with."""
+"""Options and errors of the HTTP clients that SDKs use to send requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Options outside the body, and their names in HTTP clients (openai-python: make_request_options)."""
+"""Map from call options outside the body to option names of HTTP clients (openai-python: make_request_options)."""
 
 _HTTP_PACKAGES = frozenset({"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2"})
 
@@ -27,14 +27,15 @@ def split_http_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 
 
 def is_transport_error(error: BaseException) -> bool:
-    """Returns True if an HTTP client raised the error. SDKs do not wrap errors of a stream."""
+    """Returns True if an HTTP client raised the error, because SDKs do not wrap errors during a stream."""
     return type(error).__module__.partition(".")[0] in _HTTP_PACKAGES
 
 
 def as_network_failure(error: BaseException) -> Failure:
-    """Returns the network failure for an error of the transport.
+    """Returns the network failure for an error from an HTTP client.
 
-    The message includes the cause: SDKs may raise only 'Connection error.' from the error of their HTTP client.
+    The message includes the cause of the error, because the text of an SDK's own error may be only
+    'Connection error.'.
     """
     message, cause = str(error).strip() or type(error).__name__, error.__cause__
     if cause is not None and str(cause) not in ("", message):

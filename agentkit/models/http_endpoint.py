@@ -1,4 +1,4 @@
-"""`HttpEndpoint`: the endpoint of an API that has no Python SDK."""
+"""`HttpEndpoint`, the base class of endpoints for APIs that have no Python SDK."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _TIMEOUT_SECONDS = 600.0
 class HttpEndpoint(EndpointBase):
     """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Needs the extra `fetch`.
 
-    A subclass sets the class attributes. The body holds `model`, `stream`, the request and the parameters. The key
-    is sent as `Authorization: Bearer KEY`. Failed calls are not repeated.
+    A subclass sets the class attributes. The body contains `model`, `stream`, the request and the parameters. The
+    API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
 
     Attributes:
-        provider: Name of the provider, for errors.
+        provider: Name of the provider, which error texts show.
         base_url: Address of the API.
-        path: Path of model calls, below the address.
+        path: Path of model calls, relative to `base_url`.
         key_variable: Environment variable with the API key. Empty if the API needs no key.
-        request_id_headers: Response headers with the id of a call, the first that is present.
+        request_id_headers: Names of response headers that may contain the id of a call. The first header that is
+            present is used.
 
     """
 
@@ -48,13 +49,13 @@ class HttpEndpoint(EndpointBase):
         """Returns an endpoint with a new client.
 
         Args:
-            api_key: API key. None: the value of the environment variable.
-            base_url: Address of another server. None: the address of the API.
+            api_key: API key. None: the value of the environment variable that `key_variable` names.
+            base_url: Address of another server. None: the class attribute `base_url`.
             **options: Further options of `httpx2.AsyncClient`.
 
         Raises:
             MissingExtraError: httpx2 is not installed.
-            AuthError: The API needs a key, and there is none.
+            AuthError: The API needs a key, but neither `api_key` nor the environment variable is set.
 
         """
         try:
@@ -72,10 +73,10 @@ class HttpEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the body with the model. Headers, query and timeout become options of the client.
+        """Returns the request with the model in its body. Headers, query and timeout become HTTP options.
 
         Raises:
-            OptionError: A parameter is a key of the request.
+            OptionError: The request already contains a parameter of the same name.
 
         """
         parameters, http_options = split_http_options(options)
@@ -83,16 +84,16 @@ class HttpEndpoint(EndpointBase):
         return OutgoingRequest(self.path, body, stream, http_options)
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Returns the bytes of the reply."""
+        """Sends the request and returns the bytes of the reply."""
         async with self._open_response(outgoing) as response:
             return bytes(await response.aread())
 
     async def post_json(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Returns the JSON that the API returns for a body, for example from an endpoint that counts tokens.
+        """Posts a JSON body to a path of the API, for example to count tokens, and returns the JSON of the reply.
 
         Raises:
             httpx2.HTTPError: The API refuses the body, or the connection fails.
-            ValueError: The API returns no JSON.
+            ValueError: The reply is not JSON.
 
         """
         response = await self.client.post(path, json=dict(body))
@@ -100,21 +101,21 @@ class HttpEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Yields the bytes of the streamed reply."""
+        """Sends the request and yields the bytes of the streamed reply."""
         async with self._open_response(outgoing) as response:
             request_id = find_request_id(response.headers, self.request_id_headers)
             yield IncomingStream(response.aiter_bytes(), request_id)
 
     @asynccontextmanager
     async def _open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
-        """Yields the HTTP response. Raises `httpx2.HTTPStatusError`, with the body read, for an error status."""
+        """Sends the request and yields the response. For an error status, raises `httpx2.HTTPStatusError`."""
         async with self.client.stream("POST", outgoing.path, json=outgoing.body, **outgoing.options) as response:
             if not response.is_success:
-                await response.aread()
+                await response.aread()  # the error text is in the body
             yield response.raise_for_status()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure of an HTTP status or of the connection."""
+        """Returns the failure for an HTTP error status or a failed connection, or None for any other error."""
         import httpx2
 
         if isinstance(error, httpx2.HTTPStatusError):

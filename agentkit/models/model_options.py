@@ -1,4 +1,4 @@
-"""Options of a `ChatModel`: their types and their checks."""
+"""Types and checks for the options of a `ChatModel`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ModelOptions(FormatterOptions, total=False):
-    """Options of a ChatModel besides its client: see ChatModel."""
+    """Keyword options of a `ChatModel` except `client`. The docstring of `ChatModel` describes each option."""
 
     cache_breakpoints: Literal["off", "auto", "auto-1h"]
     formatter_options: Mapping[str, Any] | None
@@ -44,7 +44,7 @@ NO_PARAMETERS = "Pass it to generate() or stream()."
 _MODEL_OPTIONS = frozenset({"provider", "model", "client", *ModelOptions.__annotations__})
 _ADVICE = (
     "Pass a parameter of the provider as parameters={NAME: …}, an option of its SDK's client as "
-    "client_options={NAME: …}, one of its formatter as formatter_options={NAME: …}."
+    "client_options={NAME: …}, or an option of its formatter as formatter_options={NAME: …}."
 )
 
 
@@ -65,30 +65,30 @@ def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | N
         not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
     ):
         reason = f"must be a non-negative integer, got {max_tokens!r}"
-        raise OptionError("max_tokens", reason, "Pass a number of tokens.")
+        raise OptionError("max_tokens", reason, "Pass the maximum tokens of a reply.")
 
 
 def _check_timeout(timeout: float | None) -> None:
     if timeout is None:
         return
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
-        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass seconds.")
+        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass a number.")
 
 
 def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
-    """Returns the options of a model that its formatter takes."""
+    """Returns the options of a model that its formatter accepts, including those in `formatter_options`."""
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)
     for name in further or ():
         if name == "model" or not isinstance(name, str):
-            reason = f"expected names of formatter options, got {name!r}"
-            raise OptionError("formatter_options", reason, "Pass the model's name to ChatModel.")
+            reason = f"expected names of formatter options other than 'model', got {name!r}"
+            raise OptionError("formatter_options", reason, "Pass the name of the model to ChatModel.")
     names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
     return {**{name: value for name, value in options.items() if name in names}, **(further or {})}
 
 
 def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
-    """Returns the provider and the name of a model. Raises OptionError unless it is named exactly once."""
+    """Returns the provider and the model name. Raises OptionError unless the model is named exactly once."""
     check_option("provider", provider, str | Provider)
     check_text("model", model)
     if isinstance(provider, str):

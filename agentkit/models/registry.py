@@ -1,4 +1,4 @@
-"""`Provider` and its registry: the installed providers, from the entry-point group `agentkit.providers`."""
+"""`Provider`, and functions that load installed providers from the entry-point group `agentkit.providers`."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ __all__ = ["Provider", "available_providers", "iter_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
-"""Distribution of the built-in providers. No other distribution can replace them."""
+"""Name of the distribution with the built-in providers, which no other distribution can replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Parts of a provider package, as its entry point of the group `agentkit.providers` exports them.
+    """Parts of a provider package, which the package exports by an entry point in `agentkit.providers`.
 
     Attributes:
         name: Name of the provider, as in `load_provider(NAME)` and `ChatModel("NAME:MODEL")`.
         chat_formatter: Formatter class for one agent.
         multi_agent_formatter: Formatter class for many agents.
-        parser: Parser class of replies. None: replies cannot be parsed.
-        endpoint: Endpoint class. None: the models cannot be called.
-        load_native: Function that loads native messages, or a complete request, as messages. None: no loader.
-        models: Regular expression for the beginning of the provider's model names. The error for `gpt-4o` as a
-            provider then proposes `openai:gpt-4o`.
-        testing: Dotted name of the module with the fake services in `ROUTES`. None: LoopbackServer cannot serve
-            the provider.
-        error_patterns: Codes and texts of the API's errors. By default, the HTTP status selects the error class.
+        parser: Parser class for replies. None if replies cannot be parsed.
+        endpoint: Endpoint class. None if models cannot be called.
+        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. None if the
+            package cannot load logs.
+        models: Regular expression for the start of the provider's model names. If a user passes `gpt-4o` as the
+            provider, the error then suggests `openai:gpt-4o`.
+        testing: Dotted name of the module whose `ROUTES` lists fake services for tests. None if `LoopbackServer`
+            cannot imitate the provider.
+        error_patterns: Codes and texts of the API's errors. By default, only the HTTP status selects the error
+            class.
 
     """
 
@@ -63,7 +65,7 @@ class Provider:
 
     @property
     def layout(self) -> WireLayout:
-        """Keys of the provider's requests."""
+        """Names of the keys in the provider's requests."""
         return self.chat_formatter.base.layout
 
     def __post_init__(self) -> None:
@@ -110,9 +112,9 @@ def _find_entry_points() -> dict[str, list[EntryPoint]]:
 
 @cache
 def load_provider(name: str) -> Provider:
-    """Returns the provider with a name.
+    """Returns the installed provider with the given name.
 
-    No distribution can replace a built-in provider: its entry point is ignored with a warning.
+    If another distribution uses the name of a built-in provider, its entry point is ignored with a warning.
 
     Raises:
         ProviderError: The name is unknown, two distributions use the name, or the provider does not load.
@@ -132,12 +134,12 @@ def load_provider(name: str) -> Provider:
         reason = f"the package does not load ({cause})"
         raise ProviderError(name, reason, available_providers()) from error
     if not isinstance(loaded, Provider):
-        raise ProviderError(name, f"{point.value} is not a Provider", available_providers())
+        raise ProviderError(name, f"the entry point {point.value!r} is not a Provider", available_providers())
     return loaded
 
 
 def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
-    """Returns the built-in entry point of a name, or else the only entry point."""
+    """Returns the entry point of the built-in provider, or the only entry point with the name."""
     built_in = next((point for point in points if _get_distribution(point) == DISTRIBUTION), None)
     others = [point for point in points if point is not built_in]
     if built_in is not None:
@@ -147,7 +149,7 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
         return built_in
     if len(others) > 1:
         names = " and ".join(repr(_get_distribution(other)) for other in others)
-        reason = f"the distributions {names} have a provider of this name. Uninstall all but one of them"
+        reason = f"the distributions {names} each have a provider with this name. Uninstall all but one"
         raise ProviderError(name, reason, available_providers())
     return others[0]
 
@@ -161,7 +163,7 @@ def _get_distribution(point: EntryPoint) -> str:
 
 
 def _suggest(name: str) -> str:
-    """Returns a suggestion for an unknown name: the provider of a model, or a provider with a similar name."""
+    """Returns the end of the error for an unknown name, with a model's provider or a similar provider name."""
     for provider in iter_providers():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
@@ -172,12 +174,12 @@ def _suggest(name: str) -> str:
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.match(pattern, name) is not None
-    except re.error:  # invalid pattern of a third-party provider
+    except re.error:  # a third-party provider may declare an invalid pattern
         return False
 
 
 def iter_providers() -> Iterator[Provider]:
-    """Yields the installed providers, sorted by name, without those that do not load."""
+    """Yields the installed providers, sorted by name. Skips providers that fail to load."""
     for name in available_providers():
         with suppress(ProviderError, Warning):
             yield load_provider(name)

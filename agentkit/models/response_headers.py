@@ -1,4 +1,4 @@
-"""Parsing of the response headers that belong to a failed model call."""
+"""Functions that read the request id and the time to wait from response headers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["find_request_id", "parse_retry_after"]
 
 
 def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("x-request-id",)) -> str | None:
-    """Returns the provider's id of a call.
+    """Returns the provider's id for a call, or None if no header contains the id.
 
     Args:
-        headers: Response headers, with names in lower case or in any case-insensitive mapping.
-        names: Headers with the id. The first that is present is read.
+        headers: Response headers. The mapping must be case-insensitive, or have names in lower case.
+        names: Names of headers that may contain the id. The first header that is present is used.
 
     """
     values = ((headers or {}).get(name) for name in names)
@@ -24,7 +24,10 @@ def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("
 
 
 def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
-    """Returns the seconds to wait that `retry-after-ms` or `retry-after` names. The latter may be an HTTP date."""
+    """Returns the seconds to wait from the header `retry-after-ms` or `retry-after`, or None.
+
+    The value of `retry-after` may also be an HTTP date. Waits of more than `LONGEST_WAIT` seconds are ignored.
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = (headers or {}).get(name)
         if not value:
@@ -39,7 +42,7 @@ def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
 
 
 def _seconds_until(date: str) -> float:
-    """Returns the seconds until an HTTP date, and -1 for an invalid date."""
+    """Returns the seconds until an HTTP date, 0 for a past date, or -1 for an invalid date."""
     from email.utils import parsedate_to_datetime  # a large import that few programs need
 
     try:

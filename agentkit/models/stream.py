@@ -1,4 +1,4 @@
-"""`ModelStream`: the events of one reply while the reply arrives, and the message at its end."""
+"""`ModelStream`, which yields the events of a reply as they arrive, and then has the complete message."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agentkit.replies.parser import StreamParserBase
 
 __all__ = ["ModelStream", "StreamedCall"]
 
-_MAX_HEAD_BYTES: Final = 200  # bytes of an unreadable reply that an error shows
+_MAX_HEAD_BYTES: Final = 200  # bytes of an unreadable reply to show in an error
 
 _NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
-"""Blank lines and comments, which some servers send to keep a connection open."""
+"""Pattern for blank lines and comments, which some servers send to keep a connection open."""
 
 
 class StreamedCall(Protocol):
-    """Model call of a stream, as far as the stream uses the call. See `ModelCall`."""
+    """Protocol for the parts of a `ModelCall` that a stream uses."""
 
     plan: Plan
 
@@ -35,15 +35,15 @@ class StreamedCall(Protocol):
         ...
 
     async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """Returns the context manager of the streamed reply."""
+        """Returns the context manager of the streamed reply. Entering it sends the request."""
         ...
 
     def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
-        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it."""
+        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not fail."""
         ...
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Returns the message for the conversation."""
+        """Returns the reply without the viewer's `NAME:` prefix, as a message for the conversation."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class StreamedCall(Protocol):
         ...
 
     async def replan(self, error: ContextLengthError) -> bool:
-        """Replaces the plan by a shorter plan. Returns False if there is none."""
+        """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""
         ...
 
 
@@ -64,18 +64,18 @@ class ModelStream(AsyncIterator[StreamEvent]):
                 ...
         history.append(stream.message)
 
-    `async with` opens and closes the stream. The end of the block closes the connection at once, for any reason.
-    Without the block, a loop that ends early would leave the connection open until garbage collection. That is too
-    late on asyncio, and cannot close a connection on trio.
+    `async with` opens and closes the stream. Leaving the block always closes the connection at once. Without the
+    block, a loop that ends early would leave the connection open until garbage collection. On trio, garbage
+    collection cannot close the connection.
 
-    The events are the provider's. Only in the message is the prefix `NAME:` of a viewer removed.
+    The events contain the provider's text unchanged. Only `message` omits the prefix `NAME:` of a viewer.
 
-    An error of the provider or the network is raised as ModelError, after all events that arrived before. The
-    content that arrived is then in `message`, which can be appended to the conversation. The finish reason of the
-    message shows how the reply ended.
+    An error from the provider or the network is raised as a ModelError, after all events that arrived before the
+    error. `message` then has the content that arrived, and can be appended to the conversation. The finish reason
+    of the message shows how the reply ended.
 
     Attributes:
-        request_id: Provider's id of the call, from the response headers. None if there is none.
+        request_id: Provider's id for the call, from the response headers. None if the headers have no id.
 
     """
 
@@ -87,7 +87,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True if the caller gets events: a new plan is then impossible
+        self._releases_events = False  # True if the caller gets events, after which a new plan is impossible
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
@@ -134,7 +134,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     @property
     def plan(self) -> Plan:
-        """Plan of the request. After a ContextLengthError this may be a second, shorter plan.
+        """Plan of the request. If the first prompt was too long, this may be a second, shorter plan.
 
         Raises:
             InputError: The stream is not open.
@@ -146,7 +146,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     @property
     def message(self) -> Msg:
-        """Message with the content that arrived.
+        """Message with all content that arrived.
 
         Raises:
             InputError: The reply has not ended, and the stream is still open.
@@ -158,13 +158,13 @@ class ModelStream(AsyncIterator[StreamEvent]):
         return self._message
 
     async def aclose(self) -> None:
-        """Closes the connection, and sets `message` to the content that arrived. A cancellation waits."""
+        """Closes the connection, even if the task is canceled, and sets `message` to the content that arrived."""
         self._finish_message()
         self._events.clear()
         await self._close()
 
     async def _open(self) -> None:
-        """Sends the request. Sends a second one if the prompt is too long and can be shortened."""
+        """Sends the request. If the prompt is too long and can be shortened, sends a second request."""
         assert self._call is not None
         self._events.clear()
         self._head = b""
@@ -178,7 +178,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(error)
 
     async def _read(self) -> None:
-        """Reads one chunk. After a complete reply it reads none: some servers never close the connection."""
+        """Reads one chunk. Ends a complete reply at once, because some servers never close the connection."""
         if self._connection is None or self._parser is None:
             raise _not_open()
         if self._parser.is_complete and not self._connection.has_pieces:
@@ -200,7 +200,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. A reply with an error, or without any event, fails."""
+        """Finishes the message. Treats a reply with an error, or without any event, as a failed call."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()
@@ -230,9 +230,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._message = self._call.finish_message(message)
 
     async def _fail(self, error: Exception | Failure) -> None:
-        """Stores a ModelError, which the caller gets after the events, or repeats the call with a shorter plan.
+        """Stores a ModelError, which is raised after the events that arrived. Raises any other error at once.
 
-        Raises any other error at once.
+        If the prompt is too long and can be shortened, repeats the call with a shorter plan instead.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error)
@@ -255,7 +255,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             return
         if self._message is None:
             if cause is not None and self._parser is not None and not isinstance(raised, NetworkError):
-                # The SDK raised the error of an error event, which the parser has not seen.
+                # The SDK raised an error event as an exception, so that the parser has not seen the event.
                 self._parser.reply.fail(raised.provider_message, raised.code, status=raised.status)
             self._finish_message()
         self._error = raised
@@ -267,7 +267,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
 
 def _as_failure(parser: StreamParserBase) -> Failure:
-    """Returns the failure that an error event reported."""
+    """Returns the failure from an error event that the parser has read."""
     fields = dict(parser.reply.error or {})
     return Failure(fields.pop("message", ""), **fields)
 

@@ -108,7 +108,7 @@ async def test_a_provider_that_cannot_be_called_says_so() -> None:
         "m",
         client_options=given,
     )
-    with pytest.raises(ProviderError, match="no parser of replies"):
+    with pytest.raises(ProviderError, match="no parser for replies"):
         async with mute.stream(HELLO):
             pass
 

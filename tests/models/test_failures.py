@@ -330,7 +330,7 @@ def test_a_network_failure_is_a_retryable_network_error() -> None:
     error = _error("openai", Failure("", network=True))
     assert type(error) is NetworkError
     assert error.retryable
-    assert "no reason is given" in str(error)
+    assert "the provider sent no error text" in str(error)
 
 
 def test_an_error_has_the_facts_of_its_failure_before_and_after_pickling() -> None:

@@ -425,7 +425,7 @@ def test_a_cause_that_still_shows_a_key_is_detached() -> None:
     error.__cause__ = StubbornError()
     assert redact_error(error, create_redactor({"api_key": CANARY}))
     assert error.__cause__ is None
-    assert str(error) == "openai: failed with [redacted]. Check the text of the provider."
+    assert str(error) == "openai: failed with [redacted]. Check the error text of the provider."
     assert not redact_error(StubbornError(), create_redactor({"api_key": CANARY}))
 
 
