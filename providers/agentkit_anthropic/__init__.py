@@ -1,4 +1,4 @@
-"""Provider for Anthropic: the Messages API, also through Bedrock, Vertex and Foundry.
+"""Provider for Anthropic's Messages API, which is also available through Bedrock, Vertex and Foundry.
 
 The formatters need no SDK. Model calls need the extra `anthropic`. Read `convert` first.
 """

@@ -1,4 +1,4 @@
-"""Parsing of Bedrock's event streams, whose events are in binary messages."""
+"""Parser for Amazon Bedrock's event streams, which wrap each event in a binary message."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
-_PRELUDE_BYTES = 12  # lengths of the message and of its headers, and their checksum (AWS: event streams)
-_MIN_BYTES = 16  # of a message: the prelude, and the checksum of the message
-_MAX_BYTES = 25 << 20  # of a message; botocore refuses a payload of more than 24 MiB
+_PRELUDE_BYTES = 12  # message length, header length, and a checksum of the two (AWS: event streams)
+_MIN_BYTES = 16  # the smallest message has only a prelude and its own checksum
+_MAX_BYTES = 25 << 20  # for a message, because botocore refuses a payload of more than 24 MiB
 
 _PIECE_BYTES = 8 * 1024
-"""Bytes that are parsed between two turns of other tasks: about a millisecond."""
+"""Bytes to parse before other tasks may run. Parsing them takes about a millisecond."""
 
 
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
-    """Yields the events of Anthropic's API, one per message (AWS: InvokeModelWithResponseStream, ResponseStream).
+    """Yields events in Anthropic's format from Bedrock's binary messages (AWS: InvokeModelWithResponseStream).
 
-    botocore parses the messages, as in the SDK. The SDK also loads botocore's model of the whole service, which
-    takes a tenth of a second on the event loop. This function does not need the model.
+    botocore parses the messages, as it does for the SDK. Unlike the SDK, this function does not load botocore's
+    description of the whole service, which would block the event loop for a tenth of a second.
 
     Raises:
         MissingExtraError: botocore is not installed.
@@ -48,7 +48,7 @@ async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[st
 
 
 def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
-    """Returns the events in complete messages. Raises MessageError for a message that botocore cannot parse."""
+    """Returns the events from complete messages. Raises MessageError if botocore cannot parse a message."""
     buffer.add_data(data)
     try:
         events = [_parse_event(message.headers, message.payload) for message in buffer]
@@ -59,13 +59,13 @@ def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
 
 
 class _FrameBuffer:
-    """Buffer that returns only complete messages, because botocore copies its whole buffer for each piece."""
+    """Buffer that passes on only complete messages, because botocore copies its whole buffer for each piece."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece and returns the messages that are complete. Raises MessageError for an invalid length."""
+        """Adds a piece and returns all complete messages. Raises MessageError for an invalid length."""
         self._data += piece
         end = 0
         while len(self._data) - end >= _PRELUDE_BYTES:
@@ -85,12 +85,12 @@ def _create_buffer() -> Any:
     try:
         module: Any = import_module("botocore.eventstream")  # botocore has no type annotations
     except ImportError:
-        raise MissingExtraError("botocore", "bedrock", "Reading a stream of Bedrock") from None
+        raise MissingExtraError("botocore", "bedrock", "Reading a Bedrock stream") from None
     return module.EventStreamBuffer()
 
 
 def _parse_event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
-    """Returns the event of a message. An exception of AWS becomes an error event of Anthropic's API."""
+    """Returns the event in a message, or None. An AWS exception becomes an error event in Anthropic's format."""
     message_type = headers.get(":message-type")
     if message_type == "error":
         return _build_error(headers.get(":error-code"), headers.get(":error-message"))

@@ -1,4 +1,4 @@
-"""Restriction of output schemas to the keywords that Anthropic's grammar compiler accepts."""
+"""Removal of schema keywords that Anthropic's grammar compiler does not accept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ STRICT = StrictRules(
     can_omit_properties=True,
     can_recurse=False,
 )
-"""build-with-claude/structured-outputs, strict tools. Keywords that are supported only in part are not listed."""
+"""Rules for the schemas of strict tools (build-with-claude/structured-outputs).
+
+Keywords that the API supports only in part are not listed.
+"""
 
 _REFUSED = frozenset(
     [
@@ -58,7 +61,7 @@ _REFUSED = frozenset(
 
 
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a subschema with supported keywords only. Its description names the removed keywords."""
+    """Returns a copy of a subschema without unsupported keywords, which its description then mentions."""
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):
         refused["minItems"] = schema["minItems"]

@@ -1,4 +1,4 @@
-"""Keys and types of Anthropic's content blocks that have no field in agentkit's blocks."""
+"""Keys and types of Anthropic's content blocks for which agentkit's blocks have no field."""
 
 from __future__ import annotations
 
@@ -15,26 +15,30 @@ CARRIED: dict[str, tuple[str, ...]] = {
     "image": ("transformations",),
     "document": ("context", "citations"),
 }
-"""Keys that are sent back with a block, by block type.
+"""Keys of a reply's blocks that later requests repeat, by block type.
 
-Sources: SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam. Without its citations, a
-text would change the prefix of later thinking blocks. The API refuses citations in user texts.
+Sources: SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam. Citations of the model's
+texts must be repeated, because thinking blocks are only valid after unchanged content. The API refuses citations
+in user texts.
 """
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of the keys that are sent back with a block."""
+    """Returns a copy of the keys in `CARRIED` that a block has, for the next request."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
 def search_text(result: Mapping[str, Any]) -> str:
-    """Returns the title, source and texts of a user's search result as one text (SDK: SearchResultBlockParam)."""
+    """Returns the title, source and texts of a search result as one text (SDK: SearchResultBlockParam)."""
     texts = [as_object(part).get("text") for part in as_list(result.get("content"))]
     return "\n".join(map(as_text, [result.get("title"), result.get("source"), *texts]))
 
 
 def content_text(source: Mapping[str, Any]) -> str | None:
-    """Returns the text of a document of text parts, or None for other parts (SDK: ContentBlockSourceParam)."""
+    """Returns the joined texts of a document source, or None if some part is not text.
+
+    Source: SDK, ContentBlockSourceParam.
+    """
     content = source.get("content")
     if isinstance(content, str):
         return content
@@ -48,7 +52,7 @@ _BLOCK_KEYS = frozenset({"content", "source", "tool_references"})
 
 
 def remove_markers(value: Any) -> Any:
-    """Returns a block, and the blocks in its content, without cache markers."""
+    """Returns a copy of a block without cache markers. Markers of nested blocks are removed too."""
     if isinstance(value, list):
         return [remove_markers(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -59,7 +63,9 @@ def remove_markers(value: Any) -> Any:
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns the id that links a server tool call to its result, and which of the two the block is.
+    """Returns "request" or "response" and the shared id, if the block is a server tool call or its result.
+
+    Returns None for any other block.
 
     Source: SDK, ServerToolUseBlock, WebSearchToolResultBlock and similar types, BetaMCPToolUseBlock,
     BetaMCPToolResultBlock.
@@ -74,7 +80,7 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], 
 
 _TURNS = frozenset({"assistant", "user"})
 _PLACES = {
-    # By type (SDK: ContentBlockParam, BetaContentBlockParam, ToolResultBlockParam.content, SystemMessageParam).
+    # Sources: SDK, ContentBlockParam, BetaContentBlockParam, ToolResultBlockParam.content, SystemMessageParam.
     "text": frozenset({"assistant", "user", "system", "result"}),
     "image": frozenset({"user", "result"}),
     "document": frozenset({"user", "result"}),  # "a document block placed directly in an assistant message": 400
@@ -88,7 +94,10 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the places that accept a block. Unknown types are accepted in all messages and in results."""
+    """Returns where the API accepts a block, as message roles and `result` for tool results.
+
+    A block of an unknown type may be in user and assistant messages and in results.
+    """
     if part_pair(data) is not None:
         return frozenset({"assistant"})
     return _PLACES.get(as_text(data.get("type")), _TURNS | {"result"})

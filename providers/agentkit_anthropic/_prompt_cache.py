@@ -1,4 +1,4 @@
-"""Markers for Anthropic's prompt cache (build-with-claude/prompt-caching)."""
+"""Placement of markers for Anthropic's prompt cache (build-with-claude/prompt-caching)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from agentkit.provider_kit import LegalConversation, Request, place_cache_breakp
 __all__ = ["mark"]
 
 _MAX_MARKERS = 4  # "A maximum of 4 blocks with cache_control may be provided."
-_REACH = 20  # a cache read checks at most 20 positions back, including the position of the marker
-_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # SDK: these params have no cache_control
+_REACH = 20  # a cache read checks at most 20 blocks, counted back from the marked block
+_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # these block types have no cache_control in the SDK
 
 
 def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> None:
-    """Marks a finished request: one marker after tools and system prompt, the others in the messages.
+    """Adds cache markers to a request, one after the tools and the system prompt, the others in the messages.
 
-    The prefix order is tools, system prompt, messages. A marker on the last block of the system prompt therefore
-    covers the tools too, and is still read after a cut of the history. Without a system prompt, the marker is on
-    the last tool. `place_cache_breakpoints` selects the positions in the messages.
+    The API caches tools, system prompt and messages in this order. A marker on the last block of the system prompt
+    therefore covers the tools too, and stays valid when a budget drops messages. Without a system prompt, the
+    last tool gets the marker. `place_cache_breakpoints` selects the positions in the messages.
 
     Args:
-        request: Finished request, which is changed.
-        legal: Conversation of the request.
+        request: Finished request, which is changed in place.
+        legal: Conversation that the request was built from.
         marker: Value of `cache_control`.
 
     """
@@ -38,7 +38,7 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of system prompt or tools. Turns a system prompt of text into a list."""
+    """Returns the last block of the system prompt, or else the last tool. Converts a text prompt to a list."""
     if isinstance(request.get("system"), str):
         request["system"] = [{"type": "text", "text": request["system"]}]
     blocks: list[dict[str, Any]] = request.get("system") or request.get("tools") or []
@@ -48,8 +48,8 @@ def _find_head(request: Request) -> dict[str, Any] | None:
 def _list_candidates(request: Request, legal: LegalConversation) -> list[int]:
     """Returns the indexes of blocks that may be marked, counted over all messages.
 
-    Excluded are thinking, blocks that later requests change, and a prefill: its trailing blanks are removed only
-    while no message follows.
+    Thinking and blocks that later requests change are excluded. A prefill (a last turn of the assistant) is
+    excluded too, because later requests restore its trailing blanks.
     """
     messages: list[dict[str, Any]] = request["messages"]
     types = [block["type"] for message in messages for block in message["content"]]
@@ -61,7 +61,7 @@ def _list_candidates(request: Request, legal: LegalConversation) -> list[int]:
 
 
 def _find_last_turn(request: Request) -> int | None:
-    """Returns the index of the first block of the last assistant turn, counted over all messages."""
+    """Returns the index of the last assistant turn's first block, counted over all messages, or None."""
     index, turn = 0, None
     for message in request["messages"]:
         if message["role"] == "assistant":

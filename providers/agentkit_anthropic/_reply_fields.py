@@ -1,4 +1,4 @@
-"""Stop reason, usage and errors of Anthropic's replies."""
+"""Functions that read the stop reason, usage and errors of Anthropic's replies."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _REASONS = {
 
 
 def as_finish_reason(stop_reason: str) -> FinishReason:
-    """Returns the finish reason for a stop reason of the API."""
+    """Returns the finish reason for a stop reason from the API. Returns OTHER for an unknown stop reason."""
     return _REASONS.get(stop_reason, FinishReason.OTHER)
 
 
 def parse_usage(fields: Mapping[str, Any]) -> Usage:
-    """Returns the usage. The API's `input_tokens` exclude tokens of the prompt cache (SDK: Usage)."""
+    """Returns the usage of a reply, with the tokens of the prompt cache included in `input_tokens`.
+
+    The `input_tokens` of the API exclude tokens that are read from or written to the cache (SDK: Usage).
+    """
     read = as_token_count(fields.get("cache_read_input_tokens"))
     written = as_token_count(fields.get("cache_creation_input_tokens"))
     return Usage(
@@ -49,7 +52,7 @@ def parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
-    """Raises MessageError for an error of the provider, or for a value that is not a reply."""
+    """Raises MessageError if the value is an error from the provider, or is not a reply."""
     error = as_object(reply.get("error"))
     if reply.get("type") == "error" or (error and "content" not in reply):
         text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"

@@ -1,4 +1,4 @@
-"""Assembly of server parts, such as server tool calls, from the pieces of a stream."""
+"""Assembly of server parts (blocks that the provider's server creates) from the pieces of a stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ __all__ = ["ServerPart"]
 
 
 class ServerPart:
-    """Server part of a streamed reply, until the part is complete."""
+    """Server part of a streamed reply while it arrives, such as a server tool call or a compaction."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data: dict[str, Any] = make_json_safe(data)
         self.pieces: list[str] = []
 
     def read(self, delta: Mapping[str, Any]) -> None:
-        """Adds a piece of arguments, or replaces the content of a compaction (BetaCompactionContentBlockDelta)."""
+        """Adds a piece of a tool call's arguments, or sets the content of a compaction.
+
+        Source: SDK, BetaCompactionContentBlockDelta.
+        """
         if delta.get("type") == "compaction_delta":
             fields = {key: delta.get(key) for key in ("content", "encrypted_content")}
             self.data |= make_json_safe({key: item for key, item in fields.items() if item is not None})
@@ -28,7 +31,7 @@ class ServerPart:
             self.pieces.append(piece)
 
     def build(self) -> dict[str, Any] | None:
-        """Returns the part with its arguments, or None if the arguments are not a JSON object."""
+        """Returns the complete part with parsed arguments, or None if the arguments are not a JSON object."""
         text = "".join(self.pieces)
         if not text.strip():
             return self.data
@@ -39,5 +42,5 @@ class ServerPart:
         return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
     def build_incomplete(self) -> dict[str, Any]:
-        """Returns an interrupted part, with its arguments as text."""
+        """Returns an interrupted part, with the arguments that arrived as text in `partial_input`."""
         return {**self.data, "partial_input": "".join(self.pieces)}

@@ -28,17 +28,18 @@ __all__ = ["FACTS", "LAYOUT", "MESSAGES"]
 _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})
 
-# build-with-claude/vision: 100 images for models with a context window of 200k tokens, 600 for others; 8000 px a
-# side, 2000 px with more than 20 images ("… for many-image requests: 2000 pixels"); 10 MB of base64 text each.
+# Source: build-with-claude/vision. A request may have 100 images if the context window has 200k tokens, otherwise
+# 600. A side may have 8000 px, or 2000 px with more than 20 images ("… for many-image requests: 2000 pixels"). An
+# image may have 10 MB of base64 text.
 _LIMITS = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_LIMITS)
-"""Images that all models accept."""
+"""Types and limits of images that all current models accept."""
 
 _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts, so that a text and a list of this text have equal digests."""
+    """Returns a system prompt as a list of parts, so that a text and the equal list have the same digest."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -63,7 +64,7 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"cache_control"}),
     digest_prompt=prompt_as_parts,
 )
-"""SDK: MessageParam. A document's source may be text, or content blocks."""
+"""Names of the keys in requests (SDK: MessageParam). The source of a document may be text or content blocks."""
 
 MESSAGES = Capabilities(
     name="Anthropic Messages",
@@ -72,7 +73,7 @@ MESSAGES = Capabilities(
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(
-        resumable=True,  # stop reason pause_turn: the assistant's content is sent back unchanged
+        resumable=True,  # after stop reason pause_turn, the assistant's content is sent back
         late_system="line",  # native system messages must be between a user and an assistant turn
         merge=True,
         first_user=True,
@@ -80,11 +81,11 @@ MESSAGES = Capabilities(
         needs_user=True,
     ),
     tools=ToolCapabilities(
-        results="together",  # in the next user message, before its other blocks
-        call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
+        results="together",  # all results must be in the next user message, before other blocks
+        call_ids=NameRule(limit=128, prefix="toolu_"),  # pattern '^[a-zA-Z0-9_-]+$'; the length is not documented
         names=NameRule(limit=64),
         strict=STRICT,
-        choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+        choices=frozenset({"auto", "none"}),  # newest models: 'type "tool" and "any" are not supported'
         needs_declarations=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
     ),
     media=MediaCapabilities(
@@ -95,12 +96,12 @@ MESSAGES = Capabilities(
             url_types=_PDF,
         ),
         result_kinds=frozenset({"image", "document"}),
-        total=30_000_000,  # of the 32 MB that a request may have; the remaining bytes are for texts and tools
+        total=30_000_000,  # a request may have 32 MB; the remaining 2 MB are for texts and tools
         error_results=False,  # "all content must be type `text` if `is_error` is true"
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # "later models: every account"
+        binds_prefix=True,  # later models check the prefix of thinking for "every account"
         required_proof=frozenset({"signature", "redacted_data"}),
     ),
     opaque=OpaqueCapabilities(
@@ -115,12 +116,12 @@ MESSAGES = Capabilities(
         },
     ),
 )
-"""Rules that all current models accept. Quotations are error texts of the API."""
+"""Rules that hold for all current models. Quoted comments are error texts from the API."""
 
 _FAMILY = r"(opus|sonnet|haiku|fable|mythos)"
-# Also claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
+# The pattern also matches claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
 _UP_TO_4 = rf"claude-(instant|v?[1-3](?!\d)|4(?!\d)|{_FAMILY}-4(?!\d))"
-_FIVE = r"5(?![.-]?\d)"  # exactly 5
+_FIVE = r"5(?![.-]?\d)"  # version 5 without a minor version
 
 FACTS = (
     ModelFact(
@@ -130,9 +131,9 @@ FACTS = (
         _DATE,
     ),
     ModelFact(
-        # Refused by Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 (the error text's documentation), and by
-        # Sonnet 5.5 (models/sonnet-5-5/whats-new); Fable 5.2's page changes nothing. Accepted by Fable 5
-        # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide lists what it refuses).
+        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse these choices (documentation of the error), and
+        # so does Sonnet 5.5 (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no change. Fable 5
+        # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide) accept the choices.
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
         'tool_choice: type "tool" and "any" are not supported for this model',

@@ -1,4 +1,4 @@
-"""Formatters that write requests for Anthropic Messages."""
+"""Formatters that build requests for Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from agentkit_anthropic.capabilities import FACTS, MESSAGES
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
-# SDK: CacheControlEphemeralParam; a missing ttl is five minutes.
+# Values of cache_control (SDK: CacheControlEphemeralParam). Without a ttl, the cache lasts five minutes.
 _MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}
 
 
@@ -52,10 +52,11 @@ class AnthropicChatFormatter(FormatterBase):
 
     Args:
         model: Name of the model. None: the rules that all current models accept.
-        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache: the end of the system prompt,
-            the last stable block, the last block before the assistant's last turn, and one earlier block. The next
-            request reads the cache there. `"auto-1h"` extends the cache time from five minutes to one hour. The
-            default is `"off"`: a cache write costs 1.25 times the input price (twice for an hour).
+        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache, so that the next request can
+            read the cache. The blocks are the end of the system prompt, the last block that later requests repeat
+            unchanged, the last block before the assistant's last turn, and one earlier block. `"auto-1h"` extends
+            the cache time from five minutes to one hour. The default is `"off"`, because a cache write costs 1.25
+            times the input price, or twice the input price with `"auto-1h"`.
         **options: See `FormatterOptions`.
 
     """
@@ -75,7 +76,7 @@ class AnthropicChatFormatter(FormatterBase):
         self.cache_breakpoints = cache_breakpoints
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `messages`, and optionally `system`, `tools`, `tool_choice` and `output_config`."""
+        """Returns a request with `messages` and, if needed, `system`, `tools`, `tool_choice`, `output_config`."""
         assistant = Feature.ASSISTANT
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
@@ -90,16 +91,17 @@ class AnthropicChatFormatter(FormatterBase):
 
 
 class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
-    """`AnthropicChatFormatter` for conversations of many agents."""
+    """Variant of `AnthropicChatFormatter` for conversations between several agents."""
 
     default_history = MultiAgentHistory
 
 
 def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
-    """Copies toolset names from calls to results, and removes callers of calls whose server tool call is absent.
+    """Makes the keys `toolset_name` and `caller` of tool calls and results consistent.
 
-    Sources: "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name), and SDK:
-    ServerToolCallerParam.tool_id.
+    A result gets the `toolset_name` of its call ("the toolset family of the paired tool_use", SDK:
+    ToolResultBlockParam). A call loses its `caller` if the request does not contain the server tool call that
+    `caller` names (SDK: ServerToolCallerParam.tool_id).
     """
     names: dict[str, str | None] = {}
     servers: set[str] = set()
@@ -116,7 +118,10 @@ def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
-    """Removes trailing blanks of a prefill: "final assistant content cannot end with trailing whitespace"."""
+    """Removes trailing blanks if the last turn is the assistant's.
+
+    Source: the API's error "final assistant content cannot end with trailing whitespace".
+    """
     last = messages[-1] if messages else {}
     if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
         last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
@@ -131,7 +136,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Role of the turn that contains the blocks, or "plain" where a text block has no further keys."""
+"""Role of the turn that contains the blocks, or "plain" where a text block may have only `type` and `text`."""
 
 
 def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
@@ -139,7 +144,7 @@ def _message(content: str | Iterable[Block], role: Literal["assistant", "user"])
 
 
 def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:
-    """Writes the content blocks of a turn (SDK: ContentBlockParam)."""
+    """Writes blocks as Anthropic's content blocks (SDK: ContentBlockParam)."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     blocks: list[dict[str, Any]] = []
@@ -169,12 +174,11 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
 
 
 def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
-    """Returns the further keys of a block that are sent back."""
     return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
 
 
 def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
-    """Writes a text with a model's citations, or the search result that a user's text was loaded from."""
+    """Writes a model's text with its citations, or a user's text as the search result it was loaded from."""
     part = {"type": "text", "text": block.text}
     if place == "assistant":
         return part | carried("text", get_state_fields(block.state))
@@ -183,7 +187,7 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Writes thinking unchanged, byte for byte, including empty text (preserved-thinking)."""
+    """Writes a thinking block byte for byte, even if its text is empty (preserved-thinking)."""
     state = block.state
     assert state is not None
     if state.redacted_data:
@@ -192,7 +196,7 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    """Writes a tool result. An empty result has no `content`; a failed result must have a text."""
+    """Writes a tool result. Omits an empty `content`, except that a failed result must have a text."""
     output = block.output
     if not isinstance(output, str):
         content: Any = _content(output, "plain" if block.is_error else "user")
@@ -222,7 +226,7 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 
 
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
-    """Writes a PDF unchanged, and a text document as plain text or as the text parts that it was loaded from."""
+    """Writes the source of a document. A text becomes plain text, or the text parts that it was loaded from."""
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
         return {**copy_json(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":

@@ -1,4 +1,4 @@
-"""Token counting by Anthropic's API."""
+"""Token counter that uses Anthropic's token-counting API."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ _PARAMETERS = (
     "speed",
 )
 """Parameters of `messages.count_tokens` that a request may have (SDK: MessageCountTokensParams)."""
-_REFUSED_SOURCES = frozenset({"url", "file"})  # a 400 for images and documents (token-counting)
+_REFUSED_SOURCES = frozenset({"url", "file"})  # refused for images and documents (token-counting)
 _PLACEHOLDER = {"type": "text", "text": "."}
 
 
 class AnthropicTokenCounter(RemoteTokenCounter):
     """Token counter that calls Anthropic: `AnthropicTokenCounter(client.messages.count_tokens, model=…)`.
 
-    `client` is an `AsyncAnthropic()`. The API checks the request like a model call, so errors of the SDK are
-    possible. The API refuses images and documents by URL or file id, and server tools: their tokens are estimated.
+    `client` is an `AsyncAnthropic()`. The API checks the request like a model call, so the SDK may raise errors.
+    The tokens of server tools, and of images and documents by URL or file id, are estimated, because the API does
+    not count them.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
-    media_tokens: ClassVar[int] = 4_784  # cost of the largest image on the newest models (token-counting)
+    media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the prompt tokens of `messages.create(**request)`. The reasons name estimated parts."""
+        """Returns the prompt tokens of `messages.create(**request)`. `estimated` names the estimated parts."""
         media: list[Any] = []
         sent = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         sent["messages"] = [_replace_media(message, media) for message in self.part(request, "messages")]
@@ -67,13 +68,13 @@ _TOOLS_REASON = "server tools are estimated: the API refuses to count them"
 
 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
-    """Returns True for a server tool, which has a type and no schema. The API counts only the advisor."""
+    """Returns True for a server tool, which has a type but no schema, except for the advisor tool."""
     tool_type = str(tool.get("type") or "custom")
     return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a message with placeholders for media that the API refuses, and adds these media to `media`."""
+    """Returns a message with placeholders for media that the API refuses, and adds the media to `media`."""
     content = message.get("content")
     if not isinstance(content, list):
         return message

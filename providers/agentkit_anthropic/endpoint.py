@@ -1,4 +1,4 @@
-"""Model calls through Anthropic's SDK."""
+"""Endpoint for model calls through Anthropic's SDK, and patterns of Anthropic's error texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERROR_PATTERNS = ErrorPatterns(
     context_length_code=r"context_(length|window|size)",
     context_length_text=(
         r"(input|prompt) is too long|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
-        r"|maximum context length is"  # vLLM and DeepSeek, which have this API too
+        r"|maximum context length is"  # vLLM and DeepSeek, which also offer this API
     ),
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
@@ -61,13 +61,16 @@ _REQUEST_IDS = (
     "x-ms-request-id",  # Azure
     "x-goog-request-id",  # Vertex
 )
-"""Response headers with the id of a call, by the documents of each platform."""
+"""Names of response headers that may contain the id of a call, from the documentation of each platform."""
 
 DEFAULT_MAX_TOKENS = 16_000
-"""Default of the required `max_tokens`. All current models accept it without a stream (models overview)."""
+"""Default for the required `max_tokens`, which all current models accept without a stream (models overview)."""
 
 _MAX_UNSTREAMED_TOKENS = 21_333
-"""Tokens that take ten minutes by the SDK's estimate. For longer replies the SDK requires a stream."""
+"""Largest `max_tokens` without a stream.
+
+For a larger number, the SDK estimates a time of more than ten minutes, and requires a stream.
+"""
 
 _AWS_PACKAGES = frozenset({"boto3", "botocore"})
 _NO_KEY = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
@@ -76,10 +79,10 @@ _NO_KEY = re.compile(r"authentication method|Could not resolve (AWS credentials|
 class AnthropicEndpoint(EndpointBase):
     """Endpoint for `AsyncAnthropic` and the SDK's async clients for Bedrock, Vertex, Foundry and AWS.
 
-    The finished body goes through the client's `post`, so that each client adds its own URL and signature. Bedrock
-    and AWS need the extra `bedrock`. The default of `max_tokens` is 16,000. If a reply may take longer than ten
-    minutes (`max_tokens` above 21,333, a rule of the SDK), `generate` reads a stream. `betas`, `extra_headers`,
-    `extra_query`, `extra_body` and `timeout` have the same meaning as in the SDK's methods.
+    The endpoint passes the finished body to the client's `post` method, so that each client adds its own URL and
+    signature. Bedrock and AWS need the extra `bedrock`. The default of `max_tokens` is 16,000. With `max_tokens`
+    above 21,333, the SDK expects a reply to take longer than ten minutes, and `generate` then reads a stream.
+    `betas`, `extra_headers`, `extra_query`, `extra_body` and `timeout` mean the same as in the SDK's methods.
     """
 
     extra: ClassVar[str] = "anthropic"
@@ -87,7 +90,7 @@ class AnthropicEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates `AsyncAnthropic(**options)`.
+        """Returns an endpoint with the client `AsyncAnthropic(**options)`.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -106,7 +109,7 @@ class AnthropicEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with the model and `max_tokens`."""
+        """Returns the request with the model and `max_tokens` in its body."""
         parameters, http_options = split_http_options(options)
         extra_body, betas = parameters.pop("extra_body", None), parameters.pop("betas", None)
         body = merge_parameters({"model": model, "max_tokens": None, **request}, parameters)
@@ -119,22 +122,22 @@ class AnthropicEndpoint(EndpointBase):
         return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the reply may take longer than ten minutes (SDK: long requests)."""
+        """Returns True if the SDK expects the reply to take longer than ten minutes (SDK: long requests)."""
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:
-            return False  # the user has set a timeout
+            return False  # with a timeout from the user, the SDK does not require a stream
         limit = outgoing.body.get("max_tokens")
         return isinstance(limit, int) and limit > _MAX_UNSTREAMED_TOKENS
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Returns the bytes of the reply."""
+        """Sends the request and returns the bytes of the reply."""
         response = await self._post(outgoing)
         return bytes(await response.aread())
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Yields the bytes of the event stream, or the events of a binary stream of Bedrock."""
+        """Sends the request and yields the bytes of the reply, or the events from Bedrock's binary stream."""
         response = await self._post(outgoing)
         try:
             pieces: AsyncIterator[bytes] = response.aiter_bytes()
@@ -154,7 +157,7 @@ class AnthropicEndpoint(EndpointBase):
         try:
             return await self.client.post(
                 outgoing.path,
-                cast_to=httpx2.Response,  # unparsed
+                cast_to=httpx2.Response,  # the SDK then returns the reply unparsed
                 **outgoing.payload(as_object=reads_body),
                 options=dict(outgoing.options),
                 stream=outgoing.stream,
@@ -166,7 +169,7 @@ class AnthropicEndpoint(EndpointBase):
             raise MissingExtraError(str(error.name), "bedrock", "Signing a request for AWS") from None
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure in an error of the SDK or of a package that the SDK calls, or None."""
+        """Returns the failure for an error from the SDK or a package that the SDK calls, otherwise None."""
         import anthropic
 
         if isinstance(error, anthropic.APIConnectionError):
@@ -198,12 +201,15 @@ def _parse_status_error(error: Any) -> Failure:
 
 
 def _lacks_key(error: BaseException) -> bool:
-    """Returns True if the SDK has no credentials. It checks them in the first call (SDK: `_validate_headers`)."""
+    """Returns True if the SDK raised the error at the first call because it has no credentials.
+
+    Source: SDK, `_validate_headers`.
+    """
     return isinstance(error, Exception) and _NO_KEY.search(str(error)) is not None
 
 
 def _parse_foreign_error(error: BaseException) -> Failure | None:
-    """Returns the failure in an error of the HTTP client, or of the packages that sign for AWS and Google."""
+    """Returns the failure for an error from the HTTP client or the AWS and Google packages, otherwise None."""
     module = type(error).__module__
     if is_transport_error(error) or module == "botocore.eventstream":
         return as_network_failure(error)
@@ -212,6 +218,6 @@ def _parse_foreign_error(error: BaseException) -> Failure | None:
         return (
             Failure(str(error), network=True) if is_network else Failure(str(error), code="authentication_error")
         )
-    if module == "botocore.exceptions":  # such as an unknown profile or an expired session
+    if module == "botocore.exceptions":  # for example an unknown profile or an expired session
         return Failure(str(error), code="authentication_error")
     return None

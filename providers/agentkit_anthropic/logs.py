@@ -1,4 +1,4 @@
-"""Loading of logs: native messages of Anthropic, or a complete request (SDK: MessageCreateParams)."""
+"""Loader for logs with native messages or a complete request of Anthropic (SDK: MessageCreateParams)."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ __all__ = ["load_native"]
 
 
 def load_native(log: object) -> list[Msg]:
-    """Loads the messages of a log.
+    """Converts a log in Anthropic's format to messages.
 
-    The system prompt becomes the first message. Tool results become separate messages, with the tool names of
-    their calls. An unreadable block becomes an InvalidBlock. Cache markers are omitted.
+    The system prompt becomes the first message. Tool results become separate messages, and get the tool
+    name from their calls. An unreadable block becomes an InvalidBlock. Cache markers are omitted.
 
     Args:
         log: List of native messages, the arguments of `messages.create`, or the JSON body of a request. SDK
             objects are allowed.
 
     Raises:
-        MessageError: The value is not a log of Anthropic.
+        MessageError: The value is not a log in Anthropic's format.
 
     """
     value: Any = make_json_safe(log, "log")
@@ -68,21 +68,21 @@ _BLOCKS = "Pass a string, or a list of content blocks."
 
 
 class _Loader:
-    """State of loading one log: the tool names of calls, and the role of the current message."""
+    """Converter for one log, which remembers the tool names of calls and the current role."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # tool names by call id
         self.role = "system"  # role of the current message
 
     def system(self, content: object, place: str) -> Msg | None:
-        """Loads a system prompt or a system message. Returns None for empty content."""
+        """Converts the content of a system prompt or system message. Returns None for empty content."""
         if isinstance(content, str):
             return Msg("system", content, "system") if content else None
         blocks = self._blocks(content, place)
         return Msg("system", blocks, "system") if blocks else None
 
     def message(self, native: object, place: str) -> Iterator[Msg]:
-        """Loads one message. Tool results become separate messages."""
+        """Converts one native message. Yields tool results as separate messages."""
         message = as_object(native)
         role, content = message.get("role"), message.get("content")
         self.role = as_text(role)
@@ -119,7 +119,7 @@ class _Loader:
         if block_type == "tool_use":
             self.names[as_text(block.get("id"))] = as_text(block.get("name"))
         if not block_type:
-            raise MessageError("type", "it is missing", "Pass a content block.")
+            raise MessageError("type", "missing", "Pass a content block with a type.")
         reader = (_READERS if self.role == "assistant" else _USER_READERS).get(block_type)
         if reader is None or _has_opaque_source(block):
             return OpaqueBlock("anthropic", remove_markers(block))
@@ -138,7 +138,7 @@ class _Loader:
         return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
 
     def _item(self, item: dict[str, Any], place: str, native: Any) -> Block:
-        """Loads a block of a tool result: text, media, or an opaque block such as `tool_reference`."""
+        """Converts a block of a tool result: text, media, or an opaque block such as `tool_reference`."""
         block = self._block(item, place, native)
         if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return block
@@ -146,7 +146,7 @@ class _Loader:
 
 
 def _split_results(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
-    """Splits blocks, in order, into runs of tool results (True) and runs of other blocks (False)."""
+    """Splits blocks into runs of tool results (True) and runs of other blocks (False), in the given order."""
     runs: list[tuple[bool, list[Block]]] = []
     for block in blocks:
         is_result = isinstance(block, ToolResultBlock)
@@ -157,7 +157,7 @@ def _split_results(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:
-    """Returns True if a media item is a file at the provider, or a document with parts other than text."""
+    """Returns True if a block's source is a file id, or a document that has parts other than text."""
     source = as_object(block.get("source"))
     source_type = source.get("type")
     return source_type == "file" or (source_type == "content" and content_text(source) is None)
@@ -169,7 +169,7 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Loads a text. Citations become metadata: the API accepts them only in assistant turns."""
+    """Converts a text. Citations become metadata, because the API accepts them only in assistant turns."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected text", "Pass a string.")
     citations = as_list(block.get("citations"))
@@ -177,7 +177,7 @@ def _text(block: Mapping[str, Any]) -> TextBlock:
 
 
 def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
-    """Loads a text of the model, with its citations."""
+    """Converts a text of the model, and keeps its citations for later requests."""
     return replace(_text(block), state=_state("text", block))
 
 
@@ -209,11 +209,11 @@ def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
         return Base64Source(as_text(source.get("media_type")), as_text(source.get("data")))
     if source_type == "url":
         return URLSource(as_text(source.get("url")), media_type)
-    raise MessageError("source", "it is no source that is known", "Pass base64 data or a URL.")
+    raise MessageError("source", "expected base64 data or a URL", "Pass one of them.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
-    """Loads a document. A document of text parts becomes one text."""
+    """Converts a document. If its source has several text parts, the texts are joined."""
     source = as_object(block.get("source"))
     state = _state("document", block)
     if source.get("type") == "text":
@@ -231,7 +231,7 @@ def _plain_text(text: str) -> Base64Source:
 
 
 def _search_result(block: Mapping[str, Any]) -> TextBlock:
-    """Loads a search result of the user as text, which other providers accept too."""
+    """Converts a user's search result to text, because other providers accept only text."""
     return TextBlock(
         search_text(block), state=OpaqueState("anthropic", fields={"search_result": remove_markers(block)})
     )

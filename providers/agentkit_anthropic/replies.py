@@ -1,4 +1,4 @@
-"""Parser of Anthropic's replies, complete and streamed (SDK: Message, RawMessageStreamEvent, beta types)."""
+"""Parser for complete and streamed replies in Anthropic's format (SDK: Message, RawMessageStreamEvent)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """Finish reasons of replies that may end in the middle of a tool call."""
 
 _NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
-"""Further keys of a reply, which become metadata of the message."""
+"""Keys of a reply that are copied to the metadata of the message."""
 
 
 class AnthropicStreamParser(StreamParserBase):
-    """Parser of complete and streamed replies of `messages.create` and `beta.messages.create`.
+    """Parser for complete and streamed replies from `messages.create` and `beta.messages.create`.
 
-    The SDK's `stream` helper adds events to those of the API (`text`, `thinking`, `signature`, `citation`,
-    `input_json`). These events repeat known content, and are ignored.
+    The SDK's `stream` helper adds the events `text`, `thinking`, `signature`, `citation` and `input_json` to the
+    API's events. The added events are ignored, because they repeat content.
     """
 
     provider: ClassVar[str] = "anthropic"
@@ -46,18 +46,18 @@ class AnthropicStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
-        self._start_counts: dict[int, int] = {}  # number of blocks that started, by index
-        # Keys of open blocks, by index and type of block.
+        self._start_counts: dict[int, int] = {}  # number of started blocks, by block index
+        # Each of the next three dicts maps the index of an open block to the block's key in the reply.
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}
         self._server: dict[int, ServerPart] = {}
-        self._inputs: dict[int, Any] = {}  # input at the start of a call
-        self._empty_call: tuple[int, int] | None = None  # call without arguments, before the next block
+        self._inputs: dict[int, Any] = {}  # input in the start event of a tool call
+        self._empty_call: tuple[int, int] | None = None  # tool call without arguments, until the next block starts
         self._citations: dict[int, list[Any]] = {}
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply."""
+        """Reads a complete reply in Anthropic's format into the message."""
         check_reply(reply)
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
@@ -66,7 +66,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._end(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one event of a stream."""
+        """Reads one event of a stream in Anthropic's format into the message."""
         kind = event.get("type")
         if kind == "content_block_delta":
             index, delta = event.get("index"), event.get("delta")
@@ -90,7 +90,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
     def close(self) -> None:
-        """Closes an interrupted reply. Incomplete server parts become metadata of the message."""
+        """Ends an interrupted reply. Incomplete server tool calls become metadata of the message."""
         for index in [*self._citations]:
             self._close_citations(index)
         for _, part in sorted(self._server.items()):
@@ -118,7 +118,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._citations.setdefault(index, []).append(found)
 
     def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
-        """Starts a block without a start event. Returns its key, or None if the index has another block."""
+        """Starts a block whose start event is missing. Returns None if the index already has another block."""
         if index in self._start_counts:
             return None
         self._start(index, {"type": block_type})
@@ -171,9 +171,10 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_block((index, self._start_counts[index] - 1), OpaqueBlock("anthropic", data))
 
     def _close_empty_call(self, *, cut: bool = False) -> None:
-        """Closes a call without arguments when another block or the end of the reply follows.
+        """Closes a tool call without arguments when another block or the end of the reply follows.
 
-        After `max_tokens`, the arguments may be missing (handling-stop-reasons: an incomplete tool_use).
+        If the reply was cut, the call is marked as incomplete, because its arguments may be missing
+        (handling-stop-reasons: an incomplete tool_use).
         """
         if self._empty_call is not None:
             if cut:
@@ -182,7 +183,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._empty_call = None
 
     def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Adds the citations of a text to its metadata, and to its state, which is sent back."""
+        """Adds the citations of a text to its metadata, and to the state that later requests repeat."""
         citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
         if citations and key:
@@ -222,7 +223,7 @@ class AnthropicStreamParser(StreamParserBase):
             }
 
     def _use(self, found: object) -> None:
-        """Updates the usage. Each number is a total of the reply. A missing number does not change."""
+        """Updates the usage. Each number is a total for the reply so far. A missing number stays unchanged."""
         numbers = {key: item for key, item in as_object(found).items() if item is not None}
         if not numbers:
             return
@@ -233,7 +234,7 @@ class AnthropicStreamParser(StreamParserBase):
 
 
 def _normalize_time(found: object) -> str | None:
-    """Returns a time in ISO format, because the SDK may write the time in another form."""
+    """Returns a time in ISO format, because the SDK may use another format than the API."""
     try:
         return datetime.fromisoformat(as_text(found)).isoformat()
     except ValueError:
@@ -241,14 +242,14 @@ def _normalize_time(found: object) -> str | None:
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Parses a complete reply.
+    """Returns a complete reply in Anthropic's format as a message.
 
     Args:
-        reply: The SDK's Message, its dict, or its JSON text.
+        reply: SDK object `Message`, or its dict or JSON text.
         **options: See `ParserOptions`.
 
     Raises:
-        MessageError: The value is not a reply of Anthropic, or it is an error of the provider.
+        MessageError: The value is an error from the provider, or is not a reply in Anthropic's format.
 
     """
     return AnthropicStreamParser.parse_response(reply, **options)

@@ -1,6 +1,7 @@
 """Fake Messages services for `agentkit.testing.LoopbackServer`: Anthropic, Vertex AI and Amazon Bedrock.
 
-Shapes and the order of events: `anthropic.types`. Bedrock: AWS, `InvokeModelWithResponseStream`.
+The JSON formats and the order of events follow `anthropic.types`, and for Bedrock the AWS documentation of
+`InvokeModelWithResponseStream`.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ _ERROR_TYPES: Final[dict[int, str]] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-"""Type of an error by its status (`anthropic.types.shared`)."""
+"""Error types of the API, by HTTP status (`anthropic.types.shared`)."""
 
 
 class FakeMessages(FakeService):
-    """Fake of `POST /v1/messages`."""
+    """Fake service for `POST /v1/messages`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
@@ -96,7 +97,7 @@ class FakeMessages(FakeService):
         return {"type": "error", "error": inner, "request_id": "req_loopback"}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message for a missing key, or for results that are not in the next message."""
+        """Returns the API's error text if a key is missing, or if tool results are not in the next message."""
         if "max_tokens" not in call.body and "anthropic_version" not in call.body:
             return "max_tokens: Field required"
         messages = [as_object(message) for message in as_list(call.body.get("messages"))]
@@ -129,7 +130,7 @@ def _end(reply: NormalizedReply) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Returns Anthropic's usage: its input tokens exclude tokens read from or written to a cache."""
+    """Returns usage in Anthropic's format, whose input tokens exclude tokens read from or written to a cache."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens - cached,
@@ -166,7 +167,7 @@ _EMPTY: Final[dict[str, dict[str, Any]]] = {
     "tool_use": {"input": {}},
     "server_tool_use": {"input": {}},
 }
-"""Fields that deltas fill, by the part's type: empty in its first event. Parts of other types come complete."""
+"""Fields that are empty in the start event of a part, by part type, because later events fill them."""
 
 
 def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[str, Any]]:
@@ -186,9 +187,9 @@ def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[st
 
 
 def _find_unpaired(index: int, call_ids: Sequence[str], result_ids: Sequence[str]) -> str | None:
-    """Returns the API's error message if the results of a message are not those of the calls before it.
+    """Returns the API's error text if the results in a message do not match the calls in the message before.
 
-    The sentences are those of recorded responses.
+    The error texts quote recorded responses.
     """
     orphans = [id for id in result_ids if id not in call_ids]
     missing = [id for id in call_ids if id not in result_ids]
@@ -223,16 +224,16 @@ _EXCEPTIONS: Final[dict[int, str]] = {
     500: "InternalServerException",
     503: "ServiceUnavailableException",
 }
-"""Name of an error by its status (AWS: InvokeModel, errors). Inside a stream the first letter is lower case."""
+"""Names of Bedrock's errors, by HTTP status (AWS: InvokeModel, errors)."""
 
 
 class FakeBedrock(FakeMessages):
-    """Fake of `POST /model/MODEL/invoke`, and of `invoke-with-response-stream` with its binary events."""
+    """Fake service for Bedrock's `invoke`, and for `invoke-with-response-stream` with binary events."""
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
 
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
-        """Yields the events of Messages; the last event has Bedrock's token counts."""
+        """Yields the events of the Messages API. The last event also has Bedrock's token counts."""
         counts = {"inputTokenCount": reply.usage.input_tokens, "outputTokenCount": reply.usage.output_tokens}
         for event in super().build_events(reply, call):
             is_last = event["type"] == "message_stop"
@@ -250,7 +251,7 @@ class FakeBedrock(FakeMessages):
         return {"message": error.message}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        name = _exception_name(error)
+        name = _exception_name(error)  # in a stream, Bedrock's names start in lower case
         return {"type": "error", "error": {"type": name[:1].lower() + name[1:], "message": error.message}}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
@@ -277,13 +278,14 @@ def _exception_name(error: LoopbackError) -> str:
 
 
 _STRING_HEADER: Final = b"\x07"
-"""Type of a header with a text as its value."""
+"""Type byte of a message header whose value is a string."""
 
 
 def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Returns a message in the encoding `application/vnd.amazon.eventstream` (AWS: event stream encoding).
+    """Returns a binary message in the format `application/vnd.amazon.eventstream` (AWS: event stream encoding).
 
-    The length, the length of the headers, and their checksum; the headers, the payload, and the checksum of all.
+    The message starts with its length, the length of its headers, and a checksum of both lengths. The headers, the
+    payload, and a checksum of everything before follow.
     """
     headers = {**headers, ":content-type": "application/json"}
     head = b"".join(_encode_header(name, text) for name, text in headers.items())

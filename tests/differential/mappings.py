@@ -250,6 +250,9 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"(invalid block: |)it is no item", r"\1expected an item object"),
     (r"(invalid block: |)an item without a type", r"\1expected an item with a `type`"),
     (r"(invalid block: |)it is neither text nor a list of items", r"\1expected text or a list of items"),
+    # invalid blocks of Anthropic's logs
+    (r"(invalid block: |)source: it is no source that is known", r"\1source: expected base64 data or a URL"),
+    (r"(invalid block: |)type: it is missing", r"\1type: missing"),
     # invalid blocks of Gemini's logs
     (r"(invalid block: |)no part that is known", r"\1unknown kind of part"),
     (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
