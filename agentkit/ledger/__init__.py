@@ -1,7 +1,8 @@
-"""The ledger: a record of the outcome of every input block, and where each block of a request comes from.
+"""The ledger, which records for every input block what happened to the block in the request.
 
-Input: the caller's messages, and the notes of the pipeline stages. Output: a `Ledger` and a `Plan`. The stages
-pass a `TracedConversation` on, which has the origin of every block in the caller's messages.
+Input: the caller's messages, and the notes that the pipeline stages write about blocks. Output: a `Ledger` and a
+`Plan`. Each stage passes a `TracedConversation` to the next stage. A `TracedConversation` stores for every block
+which block of the caller's messages it comes from.
 
 Read `ledger` first, then `provenance`.
 """

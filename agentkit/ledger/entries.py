@@ -1,4 +1,4 @@
-"""Records of a ledger: dispositions, the notes of stages, entries and syntheses."""
+"""Records of a ledger: dispositions, notes, entries, and syntheses (texts that the pipeline adds to a request)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Disposition", "FRAME_LINE", "LedgerEntry", "Note", "SYSTEM_LINE", "S
 
 
 class Disposition(IntEnum):
-    """Outcome of an input block. The primary disposition of a block is the first member that applies."""
+    """Outcome of an input block. If several outcomes apply, the lowest value is the main outcome."""
 
     DROPPED = 0
     DESCRIBED = 1
@@ -24,7 +24,7 @@ class Disposition(IntEnum):
 
     @property
     def word(self) -> str:
-        """The disposition in lower case."""
+        """The name of the disposition in lower case."""
         return self.name.lower()
 
     def __str__(self) -> str:
@@ -39,7 +39,14 @@ class Disposition(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Record of a stage about one block. `lost` is True if user content did not reach the request."""
+    """Record that a pipeline stage writes about one block.
+
+    Attributes:
+        disposition: The outcome of the block.
+        reason: The cause of the outcome.
+        lost: True if user content did not reach the request.
+
+    """
 
     disposition: Disposition
     reason: str
@@ -51,7 +58,7 @@ SYSTEM_LINE = Note(
     Disposition.CARRIED,
     "system message after the start of the conversation, sent as a user line that begins with its name",
 )
-"""Notes of blocks whose text in the request states the speaker's name."""
+"""Notes about blocks whose text in the request starts with the speaker's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +68,10 @@ class LedgerEntry:
     Attributes:
         place: The path of the block in the caller's messages, such as `msgs[3].content[1]`.
         kind: The type of the block, such as `tool_result`.
-        disposition: The primary disposition.
-        reason: The cause of the primary disposition.
+        disposition: The main outcome.
+        reason: The cause of the main outcome.
         lost: True if user content did not reach the request.
-        details: The reasons of everything else that happened to the block.
+        details: The reasons for all other changes to the block.
 
     """
 
@@ -78,7 +85,7 @@ class LedgerEntry:
     __repr__ = bounded_repr
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns this entry as JSON values."""
+        """Converts the entry to a dict of JSON values."""
         return {
             "place": self.place,
             "kind": self.kind,
@@ -91,7 +98,13 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """Part of a request that comes from no input block: its name, and the reason for adding it."""
+    """Part of a request that comes from no input block.
+
+    Attributes:
+        name: The kind of the added part, such as `frame`.
+        reason: The reason why the part was added.
+
+    """
 
     name: str
     reason: str

@@ -1,8 +1,8 @@
-"""`Ledger`: the outcome of every input block.
+"""`Ledger`: the record of what happened to every input block.
 
-A stage of the pipeline notes only blocks that it changed, moved or omitted. The full ledger, with one entry for
-each input block, is computed when the caller reads it. A request whose ledger is not read costs nothing for blocks
-that pass unchanged.
+Each pipeline stage writes notes only about the blocks that it changes, moves or omits. The full list, with one
+entry for each input block, is computed when the caller reads it. If the caller never reads the ledger, unchanged
+blocks therefore cost no time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from agentkit.reprs import as_one_line, shorten
 __all__ = ["Ledger"]
 
 Details: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str, ...]]
-"""Function that returns further details of a block: parts of it for which the request has no field."""
+"""Function that returns further details about a block, such as properties for which the request has no field."""
 
 LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
-"""Function that computes expensive notes, at most one for each block. No stage needs them."""
+"""Function that computes at most one note for each block, when the ledger is read.
+
+The notes are expensive, and no pipeline stage needs them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _ComputedNotes:
-    """Late notes of a pickled ledger."""
+    """Replacement for a `LateNotes` function in a pickled ledger, with the notes that the function returned."""
 
     notes: Mapping[BlockPath, Note]
 
@@ -39,7 +42,7 @@ class _ComputedNotes:
 
 @dataclass(frozen=True, slots=True)
 class _ComputedDetails:
-    """Details of a pickled ledger. The function that computes details may not be picklable."""
+    """Replacement for a `Details` function in a pickled ledger, because the function may not be picklable."""
 
     details: dict[BlockPath, tuple[str, ...]]
 
@@ -49,13 +52,16 @@ class _ComputedDetails:
 
 @dataclass(slots=True)
 class Ledger:
-    """Dispositions of all input blocks, and the syntheses of the request. `print(ledger)` shows a table.
+    """Record of what happened to every input block, and of the parts of the request that come from no input block.
+
+    `print(ledger)` shows a table.
 
     Attributes:
         msgs: The caller's messages.
         syntheses: The parts of the request that come from no input block.
-        details: Function that computes further details of a block when the ledger is read; None: no details.
-        late_notes: Function that computes expensive notes when the ledger is read; None: no such notes.
+        details: Function that computes further details about a block when the ledger is read. None adds no
+            details.
+        late_notes: Function that computes expensive notes when the ledger is read. None adds no notes.
 
     """
 
@@ -69,25 +75,28 @@ class Ledger:
     # -- notes of the stages -------------------------------------------------------------------------------------
 
     def note(self, path: BlockPath, note: Note) -> None:
-        """Adds a note of one block."""
+        """Adds a note about one block."""
         self._notes.setdefault(path, []).append(note)
 
     def note_origins(self, origins: Iterable[BlockPath | str], note: Note) -> None:
-        """Adds a note of each origin that is an input block. Names of syntheses are skipped."""
+        """Adds the same note about several input blocks.
+
+        An origin that is a string is skipped, because it names an added part of the request and no input block.
+        """
         for origin in origins:
             if not isinstance(origin, str):
                 self.note(origin, note)
 
     def note_messages(self, indexes: Sequence[int], note: Note) -> None:
-        """Adds a note of every block of the messages with these indexes."""
+        """Adds the same note about every block of the messages with these indexes."""
         self._message_notes.append((indexes, note))
 
     def add_synthesis(self, name: str, reason: str) -> None:
-        """Adds a part of the request that comes from no input block."""
+        """Records a part of the request that comes from no input block."""
         self.syntheses.append(Synthesis(name, reason))
 
     def copy(self) -> Ledger:
-        """Returns a ledger with the same notes. Later notes in the copy do not change this ledger."""
+        """Returns a ledger with the same notes. Notes added to the copy do not change this ledger."""
         notes = {path: list(block_notes) for path, block_notes in self._notes.items()}
         return Ledger(
             self.msgs, list(self.syntheses), notes, list(self._message_notes), self.details, self.late_notes
@@ -97,14 +106,14 @@ class Ledger:
 
     @property
     def entries(self) -> list[LedgerEntry]:
-        """One entry for each input block, in input order, and one for each item of a tool result's list output."""
+        """List of entries in input order, one for each block and for each item of a tool result's output list."""
         return [self._create_entry(path, block, notes) for path, block, notes in self._collect_notes()]
 
     @property
     def losses(self) -> list[tuple[str, str]]:
-        """Place and reason of all user content that did not reach the request, in input order.
+        """List of (place, reason) pairs for user content that did not reach the request, in input order.
 
-        Content that a cut or the history policy omits is not a loss.
+        Content that a budget cut or the history policy omits on purpose is not included.
         """
         indexes = {index for indexes, note in self._message_notes if note.lost for index in indexes}
         indexes |= {path[0] for path, notes in self._notes.items() if any(note.lost for note in notes)}
@@ -113,7 +122,10 @@ class Ledger:
         return [(format_place(path), note.reason) for path, notes in lost for note in notes if note.lost]
 
     def notes(self, *dispositions: Disposition) -> list[tuple[str, Disposition, str]]:
-        """Returns place, disposition and reason of the notes of single blocks, in input order."""
+        """Returns the (place, disposition, reason) of each note about a single block, in input order.
+
+        Only notes with one of the given dispositions are returned. Notes about whole messages are not included.
+        """
         return [
             (format_place(path), note.disposition, note.reason)
             for path, notes in sorted(self._notes.items())
@@ -122,14 +134,14 @@ class Ledger:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the ledger as JSON values."""
+        """Converts the ledger to a dict of JSON values."""
         return {
             "blocks": [entry.to_dict() for entry in self.entries],
             "syntheses": [{"name": added.name, "reason": added.reason} for added in self.syntheses],
         }
 
     def __str__(self) -> str:
-        """Returns a table with a row for each block and for each synthesis."""
+        """Returns a table with one row for each block, and one row for each kind of added text."""
         return _format_table([*map(_entry_row, self.entries), *_synthesis_rows(self.syntheses)])
 
     def __repr__(self) -> str:
@@ -143,7 +155,7 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies and pickles have the computed details and late notes instead of the functions."""
+        """Returns the state of copies and pickles, with computed details and notes in place of functions."""
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }
@@ -154,7 +166,7 @@ class Ledger:
     def _collect_notes(
         self, indexes: Collection[int] | None = None
     ) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
-        """Yields every input block with its notes. `indexes` are those of the messages to read; None: all."""
+        """Yields the blocks of the messages with these indexes, each with its notes. None reads all messages."""
         late: Mapping[BlockPath, Note] = self.late_notes() if self.late_notes else {}
         by_message: dict[int, list[Note]] = {}
         for noted, note in self._message_notes if indexes is None or indexes else ():
@@ -167,7 +179,10 @@ class Ledger:
             ]  # fmt: skip
 
     def _inherit_notes(self, path: BlockPath) -> list[Note]:
-        """Returns the notes that an item shares with its tool result. A loss is noted for each item."""
+        """Returns the notes about a tool result that also apply to an item of its output.
+
+        Losses are excluded, because stages write a separate note about each lost item.
+        """
         return [note for note in self._notes.get(path[:2], []) if not note.lost] if len(path) == 3 else []
 
     def _create_entry(self, path: BlockPath, block: Block, notes: list[Note]) -> LedgerEntry:
@@ -188,14 +203,14 @@ class Ledger:
 
 
 def _is_omitted(notes: Sequence[Note]) -> bool:
-    """Returns True if a cut or the history policy omitted the block."""
+    """Returns True if a budget cut or the history policy omitted the block on purpose."""
     return any(note.disposition is Disposition.DROPPED and not note.lost for note in notes)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------
 
 _HEAD = ("place", "block", "disposition", "reason")
-_MAX_CELL = 300  # maximum length in characters
+_MAX_CELL = 300  # maximum length of a table cell in characters
 
 
 def _entry_row(entry: LedgerEntry) -> tuple[str, ...]:

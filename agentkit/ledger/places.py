@@ -1,4 +1,4 @@
-"""Places: paths of blocks in the caller's messages, and their text form."""
+"""Paths of blocks in the caller's messages, and their text form (place), such as `msgs[3].content[1]`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agentkit.messages.message import Msg
 __all__ = ["BlockPath", "format_place", "list_paths"]
 
 BlockPath: TypeAlias = tuple[int, ...]
-"""Indexes (message, block), or (message, block, item of a tool result's output)."""
+"""Path of a block: (message index, block index), or with the index of an item in a tool result's output added."""
 
 _STEPS = ("msgs", ".content", ".output")
 
 
 def format_place(path: BlockPath) -> str:
-    """Returns a path as errors and ledgers write it.
+    """Formats the path of a block for error messages and ledgers.
 
     >>> format_place((3, 1, 0))
     'msgs[3].content[1].output[0]'
@@ -26,7 +26,7 @@ def format_place(path: BlockPath) -> str:
 
 
 def list_paths(msgs: Sequence[Msg], indexes: Iterable[int]) -> Iterator[tuple[BlockPath, Block]]:
-    """Yields every block of the messages with these indexes, and the items of tool results, with their paths."""
+    """Yields the path and block of each block and each tool result item in the messages with these indexes."""
     for index in indexes:
         for block_index, block in enumerate(msgs[index].blocks):
             yield (index, block_index), block

@@ -1,4 +1,4 @@
-"""`Plan`: a request with its ledger, its token count and its cut."""
+"""`Plan`: a request together with its ledger, its token count, and the `Cut` that a budget made."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Cut:
     """Messages and blocks that a budget removed from a request.
 
     Attributes:
-        numbers: The indexes of the caller's messages that were dropped, as a whole or in part.
-        units: The number of units dropped.
-        tokens: The estimated number of tokens saved, by the weights of the messages.
-        altered: The places of blocks that were cleared, shrunk or described to save tokens.
-        uncached: The estimated number of tokens after the first change. A provider's prompt cache cannot serve
-            them in the call in which the cut moves, and only in that call.
-        thinking: The places of thinking blocks that are not sent because the cut changed the prefix that they are
-            bound to.
+        numbers: The indexes of the caller's messages that were dropped completely or in part.
+        units: The number of dropped units. A unit is one message, or tool calls together with their results.
+        tokens: The estimated number of tokens that the cut saves.
+        altered: The places of blocks that were shortened or replaced by a note to save tokens.
+        uncached: The estimated number of tokens after the first change. When a cut changes, the next call cannot
+            read these tokens from the provider's prompt cache. Later calls can.
+        thinking: The places of thinking blocks that are omitted because they are only valid after the messages
+            that the cut changed.
 
     """
 
@@ -41,24 +41,28 @@ class Cut:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The places of the dropped messages."""
+        """The places of the dropped messages, such as `msgs[3]`."""
         return tuple(format_place((number,)) for number in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything about a request that can be computed without sending it.
+    """Request with all information about it that can be computed without sending it.
 
     Attributes:
-        request: The keyword arguments of the SDK's call, as JSON values. The caller may change them.
-        ledger: The disposition of every input block.
-        history: The messages that remain after the cut. Continue with them to keep the conversation short.
-        tokens: The size of the request by the budget's counter; None without a budget.
-        cut: The messages and blocks that the budget removed; None if it removed none.
-        call_ids: The original id of each tool call whose id in the request differs.
-        tool_names: The original name of each tool whose name in the request differs.
-        frames: The texts of the history frames in the request, for `read_history`; None if the history policy
-            writes no frames.
+        request: The keyword arguments for the SDK function that sends the request, as JSON values. The caller may
+            change them.
+        ledger: The record of what happened to every input block.
+        history: The messages that remain after the budget's cut. To keep the conversation short, the caller can
+            continue with these messages.
+        tokens: The number of request tokens according to the budget's counter. None if there is no budget.
+        cut: The messages and blocks that the budget removed. None if the budget removed none.
+        call_ids: The original tool call ids, by the id in the request. Only ids that the request changes are
+            listed.
+        tool_names: The original tool names, by the name in the request. Only names that the request changes are
+            listed.
+        frames: The texts of the history frames in the request, which `read_history` needs. None if the history
+            policy writes no frames.
 
     """
 

@@ -1,7 +1,8 @@
-"""Conversations in the pipeline: messages with the origins of their blocks.
+"""Messages and conversations in the pipeline, with the origins of their blocks.
 
-A `TracedMessage` is a message with its origin. A `TracedConversation` stores messages and origins in two columns,
-so that a conversation of many unchanged messages is created and sliced without an object for each of them.
+An origin states which block of the caller's messages a block comes from. A `TracedMessage` is a message with its
+origin. A `TracedConversation` stores messages and origins in two lists. Without an object for each message, long
+conversations are created and sliced quickly.
 """
 
 from __future__ import annotations
@@ -29,60 +30,62 @@ __all__ = [
 ]
 
 Provenance: TypeAlias = BlockPath | str
-"""Origin of a block: the path of an input block, or the name of a synthesis."""
+"""Origin of a block: the path of an input block, or a name such as `frame` if the pipeline added the block."""
 
 
 class FrameOrigins(tuple[Provenance, ...]):
-    """Origins of the blocks of a history frame.
+    """Origins of the blocks of a history frame, which is one turn of `NAME: TEXT` lines between tags.
 
     Attributes:
-        tag: The name of the frame's tag.
+        tag: The name of the tags around the frame.
 
     """
 
     tag: str
 
     def __new__(cls, origins: Iterable[Provenance], tag: str) -> Self:
-        """Returns the origins with the tag."""
+        """Creates a tuple of origins with the name of the tags."""
         frame = super().__new__(cls, origins)
         frame.tag = tag
         return frame
 
 
 MessageOrigin: TypeAlias = int | tuple[Provenance, ...]
-"""Origin of a message: the index of an input message that is unchanged, or the origin of each block."""
+"""Origin of a message: the index of an unchanged input message, or a tuple with the origin of each block."""
 
 
 class TracedMessage(NamedTuple):
-    """Message of the pipeline with its origin."""
+    """Message in the pipeline, with the input message or the input blocks that it comes from."""
 
     msg: Msg
     origin: MessageOrigin
 
     @property
     def block_origins(self) -> tuple[Provenance, ...]:
-        """The origin of each block."""
+        """The origin of each block of the message."""
         return block_origins(self.msg, self.origin)
 
     @property
     def frame_tag(self) -> str:
-        """The name of the tag if the message is a history frame. Otherwise empty."""
+        """The name of the tags if the message is a history frame. Empty for any other message."""
         return self.origin.tag if isinstance(self.origin, FrameOrigins) else ""
 
     @property
     def traced_blocks(self) -> Iterator[tuple[Block, Provenance]]:
-        """The blocks with their origins."""
+        """Iterator over the blocks of the message, each with its origin."""
         return zip(self.msg.blocks, self.block_origins, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """Facts about the messages after the system prompt, for a conversation in normal form (see `repair`).
+    """Properties of a conversation in normal form, without the system prompt.
+
+    In normal form, each tool call has exactly one result directly after its turn (see `agentkit.repair`).
 
     Attributes:
-        features: The features of all messages together.
-        ordered: True if one message of results follows each turn of calls, in the order of the calls.
-        alternating: True if turns of the assistant and of others alternate.
+        features: The `Feature` bits that at least one message has.
+        ordered: True if the results of each assistant turn are in one message, in the order of the tool calls.
+        alternating: True if turns of the assistant alternate with other turns.
 
     """
 
@@ -93,13 +96,13 @@ class NormalForm:
 
 @dataclass(slots=True)
 class TracedConversation:
-    """Messages of the pipeline with their origins.
+    """Conversation in the pipeline, with the origin of each message.
 
     Attributes:
         msgs: The messages.
         origins: The origin of each message.
-        normal_form: The facts of the normal form. None if the facts are unknown, or if the conversation is not in
-            normal form.
+        normal_form: The properties of a conversation that needs no repair. None if the conversation was not
+            checked, or if it needs repair.
 
     """
 
@@ -111,7 +114,7 @@ class TracedConversation:
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> TracedConversation:
-        """Returns the conversation of the caller's messages, unchanged."""
+        """Returns a conversation of the caller's messages. The origin of each message is its index."""
         return cls(list(msgs), list(range(len(msgs))))
 
     def __iter__(self) -> Iterator[TracedMessage]:
@@ -122,26 +125,26 @@ class TracedConversation:
         return TracedMessage(self.msgs[index], self.origins[index])
 
     def add(self, msg: Msg, origin: MessageOrigin) -> None:
-        """Appends one message."""
+        """Appends one message with its origin."""
         self.msgs.append(msg)
         self.origins.append(origin)
 
     def extend(self, other: TracedConversation) -> None:
-        """Appends all messages of another conversation."""
+        """Appends all messages of another conversation with their origins."""
         self.msgs += other.msgs
         self.origins += other.origins
 
     def insert(self, index: int, msg: Msg, origin: MessageOrigin) -> None:
-        """Inserts one message before the message with this index."""
+        """Inserts one message with its origin before the message at `index`."""
         self.msgs.insert(index, msg)
         self.origins.insert(index, origin)
 
     def part(self, start: int, stop: int | None = None) -> TracedConversation:
-        """Returns the conversation of the messages from `start` up to `stop`; None: up to the end."""
+        """Returns the messages from `start` up to, but not including, `stop`. None stands for the end."""
         return TracedConversation(self.msgs[start:stop], self.origins[start:stop])
 
     def has_feature(self, mask: int) -> bool:
-        """Returns True if any message has one of the features."""
+        """Returns True if any message has at least one of the `Feature` bits in `mask`."""
         if self.normal_form is None:
             return any(msg.features & mask for msg in self.msgs)
         if self.normal_form.features & mask:
@@ -150,7 +153,7 @@ class TracedConversation:
 
 
 def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
-    """Returns one origin for each block of a message."""
+    """Returns the origin of each block of a message, from the origin of the message."""
     if isinstance(origin, int):
         count = 1 if isinstance(msg.content, str) else len(msg.content)
         return tuple((origin, index) for index in range(count))
@@ -158,9 +161,9 @@ def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
 
 
 def prompt_length(msgs: Sequence[Msg]) -> int:
-    """Returns the number of messages of the system prompt.
+    """Returns the number of messages that form the system prompt.
 
-    The system prompt is the leading run of role-system messages without tool blocks.
+    The system prompt has all messages before the first message that has tool blocks or another role than `system`.
     """
     for index, msg in enumerate(msgs):
         if not msg.features & Feature.SYSTEM:
@@ -169,14 +172,14 @@ def prompt_length(msgs: Sequence[Msg]) -> int:
 
 
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
-    """Returns True if a conversation starts with another one.
+    """Returns True if a conversation starts with the messages of `prefix`.
 
-    Comparing lists of identical objects is fast. The result is False if the first or the last messages are
-    different objects, even if they are equal: comparing the texts of a conversation that was loaded again is slow.
+    The first and the last message of `prefix` must be the same objects as in `msgs`. Otherwise the result is
+    False, even for equal messages, because comparing all texts of two conversations is slow.
     """
     count = len(prefix)
     if not count or count > len(msgs):
         return not count
     if msgs[0] is not prefix[0] or msgs[count - 1] is not prefix[-1]:
         return False
-    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # slicing would touch every message
+    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # without a slice, the comparison is faster

@@ -1,8 +1,9 @@
-"""Messages: `Msg`, its blocks, media sources and token usage; JSON in and out.
+"""Messages: `Msg`, the blocks of its content, media sources and token usage.
 
-Input: values of the application, or stored JSON. Output: immutable, validated messages, or JSON values. Read
-`message` first, then `blocks`. `serialization` dumps and loads conversations. `features` computes the properties
-that the pipeline tests.
+Input: values from the application, or stored JSON. Output: immutable, validated messages, or JSON values.
+
+Read `message` first, then `blocks`. `serialization` converts conversations to JSON and back. `features` computes
+the properties of a message that the pipeline tests.
 """
 
 from __future__ import annotations

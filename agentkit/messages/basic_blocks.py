@@ -1,4 +1,4 @@
-"""Blocks of text and thinking, blocks that only one API understands, and unreadable blocks."""
+"""Blocks for text and thinking, for content that only one API understands, and for content that cannot be read."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 
 @validated_dataclass
 class BlockBase(Validated):
-    """Base class of blocks.
+    """Base class of all blocks.
 
     Attributes:
-        metadata: JSON object of the application. It is never sent to a provider.
+        metadata: JSON object for the application. It is never sent to a provider.
 
     """
 
@@ -41,10 +41,11 @@ class BlockBase(Validated):
 
 @validated_dataclass
 class TextBlock(BlockBase):
-    """Block of text.
+    """Block for text.
 
     Attributes:
-        state: Signature of the text (Gemini signs text parts), or further keys of the native text part.
+        text: The text.
+        state: Signature of the text (Gemini signs text parts), or further keys of the provider's text block.
 
     """
 
@@ -54,7 +55,7 @@ class TextBlock(BlockBase):
 
 
 def build_trusted_text(text: str) -> TextBlock:
-    """Returns a text block without validation, for text that was validated before."""
+    """Creates a text block without validation, from text that UTF-8 can encode."""
     block = _new(TextBlock)
     _set_text(block, text)
     _set_type(block, "text")
@@ -77,11 +78,11 @@ _set_metadata = slot_setter(BlockBase, "metadata")
 
 @validated_dataclass
 class ThinkingBlock(BlockBase):
-    """Block of reasoning of a model.
+    """Block for the reasoning of a model.
 
     Attributes:
-        thinking: Readable text; may be empty.
-        state: Opaque state that proves the reasoning to its issuer.
+        thinking: Readable text of the reasoning. Empty if the provider returned no readable text.
+        state: Opaque state, such as a signature, by which the provider verifies the reasoning in later requests.
 
     """
 
@@ -92,14 +93,14 @@ class ThinkingBlock(BlockBase):
 
 @validated_dataclass
 class OpaqueBlock(BlockBase):
-    """Content that only one provider's API understands, such as a search that the provider ran, or a file id.
+    """Block for content that only one provider's API understands, such as a file id or the result of a web search.
 
-    Requests to that API contain `data` unchanged. Requests to any other API omit the block. That is a loss in user
-    turns, in system turns and in tool results, but not in assistant turns.
+    Requests to that API contain `data` unchanged. Requests to any other API omit the block. The ledger records the
+    omission as a loss in user turns, system turns and tool results. In assistant turns, it is not a loss.
 
     Attributes:
         wire: Name of the provider whose requests may contain `data`, such as `openai-responses`.
-        data: Native content.
+        data: Content in the provider's format.
 
     """
 
@@ -110,12 +111,12 @@ class OpaqueBlock(BlockBase):
 
 @validated_dataclass
 class InvalidBlock(BlockBase):
-    """Stored block that could not be read. The other blocks of its history remain readable.
+    """Replacement for a stored block that could not be read, so that the rest of the conversation can be loaded.
 
     Attributes:
         data: The stored block, unchanged.
         reason: Reason why the block is invalid.
-        place: Place of the block in the stored history.
+        place: Path of the block in the stored conversation, such as `messages[3].content[1]`.
 
     """
 

@@ -1,7 +1,7 @@
 """Blocks: the typed parts of a message.
 
-Class and field names are those of AgentScope where it has them. Blocks are immutable and validated on creation.
-Arguments are positional or by keyword.
+Blocks are immutable and validated on creation. If AgentScope has the same block, the names of the class and its
+fields are the same.
 """
 
 from __future__ import annotations

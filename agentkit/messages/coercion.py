@@ -1,4 +1,4 @@
-"""Conversion of blocks in the stored form of other libraries to the keys of agentkit."""
+"""Conversion of block dicts that other libraries stored to the keys that agentkit uses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
 
 
 def adopt_block(value: object) -> object:
-    """Returns the dict of a block with the keys of agentkit. Returns any other value unchanged.
+    """Converts a block dict to the keys that agentkit uses. Returns any other value unchanged.
 
-    Keys without a field move into `metadata`, which is never sent to a provider. A null `output` becomes empty.
-    The `input` of a tool call may be the argument text.
+    Unknown keys are moved to `metadata`, which is never sent to a provider. A null `output` becomes an empty text.
+    An `input` that is JSON text is parsed, and the text is stored as `raw_input`.
     """
     if not isinstance(value, dict):
         return value
@@ -46,9 +46,9 @@ def adopt_block(value: object) -> object:
 
 
 def adopt_state(block: dict[str, Any]) -> None:
-    """Moves the signatures that AgentScope stores in a block into its `state`.
+    """Moves a signature that AgentScope stores as a key of a block dict to the key `state`.
 
-    The `signature` of a thinking block is Anthropic's; a `thought_signature` is Gemini's.
+    The `signature` of a thinking block comes from Anthropic. A `thought_signature` comes from Gemini.
     """
     block_type, state = block["type"], {}
     if block_type == "thinking" and isinstance(block.get("signature"), str):
@@ -60,7 +60,10 @@ def adopt_state(block: dict[str, Any]) -> None:
 
 
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Adds keys without a field to the metadata. Invalid metadata stays unchanged: validation refuses it later."""
+    """Adds unknown keys to the metadata of a message or block.
+
+    Metadata of an invalid type is not changed, because a later validation refuses it.
+    """
     metadata = holder.get("metadata")
     if extra and (metadata is None or isinstance(metadata, dict)):
         holder["metadata"] = {**extra, **cast("dict[str, Any]", metadata or {})}
@@ -89,6 +92,6 @@ def _adopt_result(block: dict[str, Any]) -> None:
 
 
 def _adopt_item(item: object) -> object:
-    """Converts an item of a result. Results do not nest."""
+    """Converts an item of a tool result. A nested tool result is returned unchanged, because it is invalid."""
     block_type: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
     return cast("object", item) if block_type == "tool_result" else adopt_block(cast("object", item))

@@ -1,7 +1,7 @@
-"""Features of a message: the properties that the pipeline tests, as bits.
+"""Features of a message, which are the properties that the pipeline tests, as bits of an integer.
 
-A message computes its features once. Each stage tests `msg.features & mask`, and leaves messages without these
-features unchanged.
+The features of a message are computed once. Each pipeline stage tests `msg.features & mask`, so that it can skip
+messages that it does not change.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = [
 class Feature:
     """Bits of `Msg.features`."""
 
-    BLANK = 1 << 0  # a text block or the content string is empty or white space
-    EMPTY = 1 << 1  # no blocks
+    BLANK = 1 << 0  # a text block or the content string is empty or has only white space
+    EMPTY = 1 << 1  # the message has no blocks
     THINKING = 1 << 2
     CALL = 1 << 3
     RESULT = 1 << 4
@@ -32,22 +32,22 @@ class Feature:
     VIDEO = 1 << 7
     DOCUMENT = 1 << 8
     INVALID = 1 << 9
-    STATE = 1 << 10  # a text block (also of a result) or a tool call has opaque state
+    STATE = 1 << 10  # a text block (also inside a tool result) or a tool call has opaque state
     RESULT_PARTS = 1 << 11  # the output of a result is a list
     RESULT_MEDIA = 1 << 12  # the output of a result has a media block, an opaque block or an invalid block
     RESULT_ERROR = 1 << 13
     RESULT_BLANK = 1 << 14  # a result has no text, or a blank text block
     RESULT_NAMELESS = 1 << 15
-    ODD_ID = 1 << 16  # a call id is not 1 to 40 characters of [A-Za-z0-9_-]
-    ODD_NAME = 1 << 17  # a tool name is not 1 to 63 of [A-Za-z0-9_-], or starts with a digit or -
-    ODD_ARGUMENTS = 1 << 18  # raw argument text is not JSON for `input`
-    OTHER = 1 << 19  # blocks other than tool calls and results
+    ODD_ID = 1 << 16  # a call id does not match [A-Za-z0-9_-]{1,40}
+    ODD_NAME = 1 << 17  # a tool name does not match [A-Za-z_][A-Za-z0-9_-]{0,62}
+    ODD_ARGUMENTS = 1 << 18  # `raw_input` of a tool call is not the JSON text of `input`
+    OTHER = 1 << 19  # the message has blocks other than tool calls and tool results
     TEXT = 1 << 20
     REPEATED = 1 << 21  # two calls have the same id
-    SYSTEM = 1 << 22  # role system without tool blocks: system prompt or late system message
-    ASSISTANT = 1 << 23  # assistant turn: tool calls, or the role assistant without results
+    SYSTEM = 1 << 22  # the message has the role `system` and no tool blocks
+    ASSISTANT = 1 << 23  # the message has tool calls, or the role `assistant` and no tool results
     RESERVED_NAME = 1 << 24  # a tool name is in RESERVED_NAMES
-    OPAQUE = 1 << 25  # opaque blocks
+    OPAQUE = 1 << 25  # the message has opaque blocks
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
@@ -61,14 +61,14 @@ _MEDIA_FEATURES = {
 }
 
 RESERVED_NAMES = frozenset({"search"})
-"""Tool names that at least one API reserves."""
+"""Tool names that at least one API reserves for its own tools."""
 
 _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
 
 
 def scan_text(text: str) -> int:
-    """Returns the features of a text."""
+    """Returns the `Feature` bits of a message whose content is a string."""
     return Feature.TEXT | Feature.OTHER if _has_text(text) else Feature.OTHER | Feature.BLANK
 
 
@@ -77,7 +77,7 @@ def _has_text(text: str) -> bool:
 
 
 def scan_features(blocks: tuple[Block, ...]) -> int:
-    """Returns the features of blocks."""
+    """Returns the `Feature` bits of a message whose content is a sequence of blocks."""
     features = 0 if blocks else Feature.EMPTY
     call_ids: list[str] = []
     for block in blocks:

@@ -1,7 +1,7 @@
-"""Recognition of log formats, and checks that a loader gets messages of its format.
+"""Recognition of log formats, and checks that a loader gets messages in the format that it reads.
 
-A log of another format must never load as an empty conversation. Each loader passes the keys that it reads to the
-checks. The table of formats identifies the format of any other message, and the loader for this format.
+Without these checks, a log in another format could load as an empty conversation. Each loader tells the checks
+which keys it reads. If a message is in another format, the error names that format and its loader.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from typing import Any, NamedTuple, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object
+from agentkit.reprs import shorten_repr
 
 __all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
 
 
 class _LogFormat(NamedTuple):
-    """Format of logs.
+    """Format of message logs, with the patterns that identify it.
+
+    A pattern lists features that a message must have, separated by spaces. A feature is a key of the message
+    (`key`) or a key with its text (`key=text`). `key.inner=text` refers to an object or a list under `key`.
 
     Attributes:
         name: Name of the format in error messages.
-        loader: First argument of `load_native` for this format; empty if agentkit has no loader for it.
-        signatures: Signatures that no message of another format has. A signature is a list of features, separated
-            by spaces: `key`, `key=text`, or the same in an object or a list under a key, `key.inner=text`.
-        hints: Signatures that make this format likely for a message that a loader cannot read.
+        loader: First argument of `load_native` for this format. Empty if agentkit has no loader for the format.
+        signatures: Patterns that only messages of this format match.
+        hints: Patterns that messages of this format usually match. They are only used to suggest a format.
 
     """
 
@@ -95,7 +98,7 @@ _FORMATS = (
     ),
     _LogFormat("OpenAI Chat messages", "openai", (), ("role content", "messages")),
 )
-"""Formats of logs. The first format that matches counts."""
+"""Known log formats. If a message matches several formats, the first of them is used."""
 
 _LOADERS = frozenset(log_format.loader for log_format in _FORMATS)
 
@@ -103,16 +106,16 @@ _CONTENT_KEYS = frozenset(
     {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
     | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
 )
-"""Keys of messages under which known formats have content."""
+"""Message keys under which known log formats store content."""
 
 _REQUEST_KEYS = frozenset(
     {"messages", "contents", "input", "prompt", "system", "instructions", "systemInstruction"}
     | {"system_instruction", "history", "chat_history"}
 )
-"""Keys of requests under which known APIs have messages or a system prompt."""
+"""Request keys under which known APIs expect messages or a system prompt."""
 
 _EMPTY_KEYS = frozenset({"id", "name", "role"})
-"""Keys of a message that is an empty reply of a model."""
+"""Keys that a message may have if it is an empty reply of a model."""
 _MODEL_ROLES = ("assistant", "model")
 
 
@@ -126,17 +129,18 @@ def check_log_message(
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
-    Such a message is of another format, has none of the `content_keys`, or has content under a key that the loader
-    does not read. A message of a model with only a role is an empty reply, and passes.
+    A loader would lose content if the message is in another format, or has no key in `content_keys`. It would also
+    lose content under keys that it does not read. A model's message that has only a role is an empty reply, which
+    is allowed.
 
     Args:
-        message: Message of a log.
-        place: Place of the message, for the error.
+        message: Message from a log.
+        place: Path of the message for error texts, such as `messages[3]`.
         content_keys: Keys under which the loader reads content.
-        opaque_keys: Keys whose values the loader keeps as opaque state.
-        loaders: Names of the loaders whose messages the loader reads, separated by spaces.
-        block_key: Key that every content block of the format has: content of objects without the key is of another
-            format. None if blocks have no such key. Empty if content is never a list of objects.
+        opaque_keys: Keys whose values the loader stores as opaque state.
+        loaders: Names of the formats that the loader reads, separated by spaces.
+        block_key: Key that every content block of the format has. If no block in a list has the key, the list is
+            in another format. None if blocks have no common key. Empty if content is never a list of objects.
 
     """
     check_log_format(message, place, loaders)
@@ -148,12 +152,12 @@ def check_log_message(
     foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
     for key in sorted(foreign_keys) if foreign_keys else ():
         if message[key]:
-            reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
+            reason = f"expected content under {_join_names(content_keys)}, but content under {key!r} would be lost"
             raise MessageError(f"{place}.{key}", reason, _advice(_find_format({key: message[key], "role": ""})))
     for key, expected in _TYPES.items():
         value = message.get(key)
         if value and not isinstance(value, expected) and key in content_keys:
-            reason = f"expected a {_NAMES[expected]}, got {type(value).__name__}"
+            reason = f"expected a {_NAMES[expected]}, got {type(value).__name__} {shorten_repr(value, 60)}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
     _check_blocks(message, f"{place}.content", block_key)
 
@@ -167,60 +171,73 @@ _TYPES: dict[str, type] = {
     "thinking": str,
     "tool_calls": list,
 }
-"""Types of content by key."""
+"""Type that the value of each content key must have."""
 _NAMES: dict[type, str] = {list: "list", str: "string"}
 
 
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
-    """Raises MessageError if the whole content of a message is of another format."""
+    """Raises MessageError if the content of a message is an object, or if all its blocks are in another format."""
     content = message.get("content")
     blocks = as_list(content)
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "Pass a list with this object, if it is a block of this format.")
+        raise MessageError(place, reason, "Pass a list with this object if the object is a content block.")
     if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
-        reason = f"a list of objects with {_list_keys(as_object(blocks[0]))} is not content of this format"
+        reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
         raise MessageError(place, reason, _advice(_find_format({"role": "", "content": content})))
 
 
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
-    """Raises MessageError if a message has the format of a loader that is not named in `loaders`.
+    """Raises MessageError if a message is clearly in another format than those in `loaders`.
 
-    Raises no error if `loaders` names only loaders of other distributions, whose formats are unknown.
+    Raises no error if `loaders` names only loaders from other distributions, because their formats are unknown.
+
+    Args:
+        message: Message from a log.
+        place: Path of the message for error texts, such as `messages[3]`.
+        loaders: Names of the accepted formats, separated by spaces.
+
     """
     log_format = _find_format(message, certain=True)
     names = loaders.split()
     is_known = not names or not _LOADERS.isdisjoint(names)
     if log_format is not None and is_known and log_format.loader not in names:
-        raise MessageError(
-            place, f"a message with {_list_keys(message)} is not of this format", _advice(log_format)
-        )
+        reason = f"the message is in another log format, got {_list_keys(message)}"
+        raise MessageError(place, reason, _advice(log_format))
 
 
 def check_log_request(
     request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
 ) -> None:
-    """Raises MessageError if a loader would lose messages of a request, or if the server stores some of them.
+    """Raises MessageError if a loader cannot get all messages from a request.
+
+    A loader would lose messages under keys that it does not read. It also cannot load messages that are stored on
+    the server, because the request only has their id.
 
     Args:
-        request: Native request.
+        request: Request in a provider's format.
         message_keys: Keys under which the loader reads messages and the system prompt.
-        stored_keys: Keys that refer to messages which the server stores and the request does not contain.
+        stored_keys: Keys whose values identify messages that are stored on the server.
 
     """
     for key in stored_keys:
         if request.get(key):
-            reason = f"the server stores messages that this request does not contain ({str(request[key])[:60]!r})"
-            advice = "Pass the list of messages to load it alone, or insert the stored messages before it."
+            reason = f"the request refers to messages on the server, got {shorten_repr(request[key], 60)}"
+            advice = "Pass only the list of messages, or insert the server's messages at its start."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
-            reason = f"requests of this format have no {key!r}: its content would be lost"
+            reason = "unexpected key in a request of this format, because its content would be lost"
             raise MessageError(key, reason, _advice(_find_format(request)))
 
 
 def describe_log_format(log: object) -> str:
-    """Returns advice for an error: the format that a log, a request or a message looks like, and its loader."""
+    """Returns advice for an error text that names the likely format of a log and the loader for the format.
+
+    Args:
+        log: List of messages, a single message, or a request.
+
+    """
     for item in as_list(log) or [log]:
         message: dict[str, Any] = as_object(item)
         if message:
@@ -257,9 +274,13 @@ def _find_format(message: Mapping[str, Any], *, certain: bool = False) -> _LogFo
 
 @lru_cache(512)
 def _may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bool:
-    """Returns True if a message with these keys may match a signature.
+    """Returns True if a message with these keys may match a pattern of a log format.
 
-    `nested` are the keys whose values are objects or lists.
+    Args:
+        keys: Keys of the message.
+        nested: Those keys whose values are objects or lists.
+        certain: True to use only patterns that identify a format with certainty.
+
     """
     signatures = (
         signature.split()
@@ -282,16 +303,19 @@ _VOCABULARY = frozenset(
     for signature in log_format.signatures + log_format.hints
     for feature in signature.split()
 )
-"""Features that occur in signatures. Other features are irrelevant."""
+"""All features that occur in the patterns of log formats."""
 _FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
-"""Keys of messages that occur in signatures."""
+"""Message keys that occur in the patterns of log formats."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
-"""Keys, with their prefixes, whose texts occur in signatures."""
+"""Keys, such as `content.type`, whose texts occur in the patterns of log formats."""
 
 
 @lru_cache(512)
 def _match_format(features: frozenset[str], certain: bool) -> _LogFormat | None:
-    """Returns the format of a message with these features; `certain` ignores hints."""
+    """Returns the first log format that matches these features, or None.
+
+    If `certain` is True, only patterns that identify a format with certainty are used.
+    """
     for log_format in _FORMATS:
         signatures = log_format.signatures if certain else log_format.signatures + log_format.hints
         if any(features.issuperset(signature.split()) for signature in signatures):
@@ -300,7 +324,7 @@ def _match_format(features: frozenset[str], certain: bool) -> _LogFormat | None:
 
 
 def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yields the features of a message: its keys, those of objects in it, and short texts under them."""
+    """Yields the features of a message: keys (`key`, `key.inner`), and keys with short texts (`key=text`)."""
     for key, item in message.items():
         name = f"{prefix}{key}"
         yield name

@@ -1,7 +1,7 @@
-"""Tool results of the Model Context Protocol (MCP) as the fields of a `ToolResultBlock`.
+"""Conversion of tool results from the Model Context Protocol (MCP) to the fields of a `ToolResultBlock`.
 
-No MCP SDK is imported: a result is recognized by its shape, as an object of an SDK (pydantic model or dataclass)
-or as a dict. The shapes are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
+The module imports no MCP SDK. A result may be an object from an SDK (a pydantic model or a dataclass) or a dict,
+and is recognized by its keys. The keys are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ __all__ = ["McpItem", "McpResult", "read_mcp_item", "read_mcp_result"]
 
 
 class McpResult(Protocol):
-    """CallToolResult of an MCP SDK."""
+    """Interface of a `CallToolResult` object from an MCP SDK."""
 
     @property
     def content(self) -> Sequence[Any]:
-        """Content items."""
+        """List of content items, such as texts and images."""
         ...
 
 
 class McpItem(Protocol):
-    """Content item of an MCP SDK: a pydantic model."""
+    """Interface of a content item from an MCP SDK, which is a pydantic model."""
 
     @property
     def type(self) -> str:
-        """Kind of the content."""
+        """Type of the content, such as `text` or `image`."""
         ...
 
     def model_dump(self) -> dict[str, Any]:
-        """Returns the item as a dict."""
+        """Converts the item to a dict."""
         ...
 
 
@@ -47,17 +47,18 @@ _WIRE_KEYS: Final = {
     "mime_type": "mimeType",
     "last_modified": "lastModified",
 }
-"""Keys of the protocol by attribute name of the Python SDKs."""
+"""Keys of the MCP protocol, by the attribute names that Python SDKs use."""
 
 _RESULT_KEYS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _ABSENT: Final = object()
 
 
 def read_mcp_result(value: object) -> dict[str, Any] | None:
-    """Parses a CallToolResult. Returns None for any other value.
+    """Converts an MCP `CallToolResult` to fields of a `ToolResultBlock`. Returns None for any other value.
 
-    The dict has `output` (text, or a list of blocks in stored form), `is_error`, and `metadata` if the server sent
-    `_meta`. `structuredContent` follows as JSON text unless the text content repeats it, as servers should.
+    The fields are `output` (text, or a list of block dicts), `is_error`, and `metadata` if the server sent
+    `_meta`. If the text content does not repeat `structuredContent`, as MCP recommends, it is added to `output` as
+    JSON text.
     """
     data = _as_result(value)
     if data is None:
@@ -75,9 +76,14 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 
 
 def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
-    """Parses one content item of a result as a block in stored form. Returns None for any other value.
+    """Converts one content item of an MCP result to a block dict. Returns None for any other value.
 
-    A text item with keys that the protocol lacks is no item of a result.
+    A text item with keys that MCP does not define is not an MCP item. It may be a text block of agentkit.
+
+    Args:
+        value: Content item as an SDK object or a dict.
+        index: Index of the item, for error texts.
+
     """
     data = _as_item(value)
     return _block(data, index) if data and _is_content(data) and _is_closed(data) else None
@@ -87,7 +93,7 @@ def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
 
 
 def _as_result(value: object) -> dict[str, Any] | None:
-    """Returns a CallToolResult as JSON values under the protocol's keys. Returns None for any other value."""
+    """Converts an MCP `CallToolResult` to a dict with the keys of the protocol. Returns None for other values."""
     if isinstance(value, Mapping):
         data = _rename_keys(cast("Mapping[Any, Any]", value))
     else:
@@ -111,7 +117,7 @@ def _attribute(value: object, *names: str) -> object:
 
 
 def _is_result(data: Mapping[str, Any]) -> bool:
-    """Returns True if a dict is a CallToolResult, and not other JSON with a key `content`."""
+    """Returns True if a dict is an MCP `CallToolResult`, and not another object with the key `content`."""
     content = cast("list[object]", data["content"])
     if isinstance(data.get("isError"), bool):
         return True
@@ -121,7 +127,7 @@ def _is_result(data: Mapping[str, Any]) -> bool:
 
 
 def _as_item(value: object) -> dict[str, Any] | None:
-    """Returns an object or a dict as JSON values under the protocol's keys. Returns None if it has no `type`."""
+    """Converts a content item to a dict with the keys of MCP. Returns None if the item has no `type`."""
     if isinstance(value, Mapping):
         data = _rename_keys(cast("Mapping[Any, Any]", value))
         return cast("dict[str, Any]", make_json_safe(data)) if isinstance(data.get("type"), str) else None
@@ -147,7 +153,7 @@ def _is_content(data: Mapping[str, Any]) -> bool:
 
 
 def _dump(value: object) -> dict[str, Any]:
-    """Returns an SDK object as a dict under the protocol's keys, and an empty dict for any other value."""
+    """Converts an SDK object to a dict with the keys of MCP. Returns an empty dict for any other value."""
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type) or not isinstance(getattr(value, "type", None), str):
         return {}
@@ -175,7 +181,7 @@ def _rename_keys(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _block(item: Any, index: int) -> dict[str, Any]:
-    """Returns a content item as a block in stored form. An unreadable item becomes an InvalidBlock."""
+    """Converts an MCP content item to a block dict. An item that cannot be read becomes an invalid block."""
     if not isinstance(item, dict) or not _is_content(cast("dict[str, Any]", item)):
         reason = "not a content item of MCP: text, image, audio, resource or resource_link"
         return {"type": "invalid", "data": item, "reason": reason, "place": f"content[{index}]"}
@@ -219,7 +225,7 @@ def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
 
 
 def _link(data: Mapping[str, Any]) -> str:
-    """Returns a resource link as text. The text contains the URI, so that the model can request the resource."""
+    """Writes a resource link as text. The text contains the URI, so that the model can request the resource."""
     size = f"{data['size']} bytes" if isinstance(data.get("size"), int) else None
     facts = [str(fact) for fact in (data.get("mimeType"), size) if fact]
     link = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
@@ -247,10 +253,11 @@ def _is_text(item: object) -> bool:
 
 
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
-    """Returns True if the text content repeats the structured content.
+    """Returns True if the text content of an MCP result repeats its structured content.
 
-    Either a text is the JSON of the structured content, or the texts are the items of its only key `result`. The
-    Python SDK wraps every value that is not an object under this key.
+    A text may be the JSON text of the structured content. If `result` is the only key of the structured content,
+    the texts may also be its value or the items of its value. The Python SDK wraps values that are not objects
+    under this key.
     """
     if _is_any_text(structured, texts):
         return True
@@ -263,7 +270,7 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
 
 
 def _is_any_text(value: object, texts: Sequence[str]) -> bool:
-    """Returns True if one of the texts is the value: the string itself, or JSON with any spacing and key order."""
+    """Returns True if one of the texts equals the value, or is its JSON text with any spacing and key order."""
     canonical = _canonical(value)
     return any(text == value or _canonical_text(text) == canonical for text in texts)
 

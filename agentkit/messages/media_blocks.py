@@ -1,4 +1,4 @@
-"""Blocks of images, audio, video and documents."""
+"""Blocks for images, audio, videos and documents."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class _MediaBase(BlockBase):
     """Base class of media blocks.
 
     Attributes:
-        source: Data, or the URL of the data.
-        state: Signature of media that a model produced (Gemini signs images), or further keys of the native part
-            (see `OpaqueState.fields`).
+        source: Data of the media, or a URL of the data.
+        state: Signature of media that a model produced (Gemini signs images), or further keys of the provider's
+            block (see `OpaqueState.fields`).
 
     """
 
@@ -40,14 +40,14 @@ class _MediaBase(BlockBase):
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> Self:
-        """Returns a block that contains the data.
+        """Creates a block that contains the given data.
 
         Args:
             data: Content of the media file.
             media_type: Media type of the data, such as `image/png`.
 
         Raises:
-            MessageError: `data` is not bytes, or `media_type` is not a media type.
+            MessageError: If `data` is not bytes, or `media_type` is not a media type.
 
         """
         if not isinstance(data, bytes | bytearray | memoryview):
@@ -56,16 +56,16 @@ class _MediaBase(BlockBase):
 
     @classmethod
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
-        """Reads a file and returns a block with its data. Blocks the thread while the file is read.
+        """Reads a file and creates a block that contains its data. Blocks the thread while the file is read.
 
-        The file may be anywhere: `media_roots` limits only files that a formatter reads.
+        The option `media_roots` does not apply, because it only limits the files that a formatter reads.
 
         Args:
-            path: Regular file of at most 100 million bytes.
+            path: Path of a regular file of at most 100 million bytes.
             media_type: Media type of the file. None derives the type from the suffix or the first bytes.
 
         Raises:
-            MessageError: The file cannot be read, is too large or is not a regular file, or its type is unknown.
+            MessageError: If the file cannot be read, is too large, is not a regular file, or has an unknown type.
 
         """
         if not isinstance(path, str | Path):
@@ -75,24 +75,26 @@ class _MediaBase(BlockBase):
             content = read_regular_file(path, MAX_FILE_BYTES)
             named_type = named_type or sniff_media_type(encode_base64(content[:96]), "")
             if named_type is None:
-                reason = "neither the suffix nor the content indicates a known media type"
-                raise MessageError(str(path), reason, "Pass media_type.")
+                reason = "the media type is unknown: neither the suffix nor the content indicates it"
+                raise MessageError(str(path), reason, "Pass `media_type`, such as 'image/png'.")
             return cls.from_bytes(content, named_type)
         except (OSError, ValueError) as error:
             if isinstance(error, MessageError):
                 raise
-            raise MessageError(str(path), f"the file cannot be read ({error})", "Check the path.") from None
+            raise MessageError(
+                str(path), f"the file cannot be read ({error})", "Pass the path of a readable file."
+            ) from None
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:
-        """Returns a block that refers to a URL.
+        """Creates a block that refers to media at a URL. The URL is not read.
 
         Args:
             url: URL of the media file.
-            media_type: Media type of the file. None if unknown.
+            media_type: Media type of the file, such as `image/png`. None if unknown.
 
         Raises:
-            MessageError: The URL is blank, or `media_type` is not a media type.
+            MessageError: If the URL is blank, or `media_type` is not a media type.
 
         """
         return cls(URLSource(url, media_type))
@@ -100,31 +102,31 @@ class _MediaBase(BlockBase):
 
 @validated_dataclass
 class ImageBlock(_MediaBase):
-    """Block of an image."""
+    """Block for an image."""
 
     type: Literal["image"] = "image"
 
 
 @validated_dataclass
 class AudioBlock(_MediaBase):
-    """Block of an audio recording."""
+    """Block for an audio recording."""
 
     type: Literal["audio"] = "audio"
 
 
 @validated_dataclass
 class VideoBlock(_MediaBase):
-    """Block of a video."""
+    """Block for a video."""
 
     type: Literal["video"] = "video"
 
 
 @validated_dataclass
 class DocumentBlock(_MediaBase):
-    """Block of a document: PDF, plain text or an office file.
+    """Block for a document, such as a PDF, a plain text or an office file.
 
     Attributes:
-        title: File name or heading.
+        title: File name or heading of the document. None if there is no title.
 
     """
 
@@ -133,4 +135,4 @@ class DocumentBlock(_MediaBase):
 
 
 MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
-"""Block of any media kind."""
+"""Any block for media: an image, audio, a video or a document."""

@@ -1,4 +1,4 @@
-"""Media types: their spelling, and the type that a URL, a path or a data URL indicates."""
+"""Media types: the registered spelling of a type, and the type that a URL or a file path indicates."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 __all__ = ["canonical_media_type", "guess_media_type", "is_media_type", "is_text_type"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters, because `C:\` is a drive
 
 # RFC 6838, 4.2: restricted-name "/" restricted-name; parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
-    # By suffix. The table of the standard library depends on files of the machine.
+    # Media types by file suffix. The standard library's table would depend on files of the machine.
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
     "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
     "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",
@@ -30,7 +30,7 @@ _MEDIA_TYPES: dict[str, str] = {
 _DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
 
 _ALIASES: dict[str, str] = {
-    # Common in practice, but not registered with IANA.
+    # Common spellings that are not registered with IANA, and the types that they stand for.
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
     "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
     "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
@@ -40,7 +40,7 @@ _ALIASES: dict[str, str] = {
 
 
 def canonical_media_type(media_type: str) -> str:
-    """Returns the registered spelling of a media type: lower case, without parameters or aliases.
+    """Returns the registered spelling of a media type, in lower case and without parameters.
 
     >>> canonical_media_type("image/JPG; q=1")
     'image/jpeg'
@@ -50,9 +50,9 @@ def canonical_media_type(media_type: str) -> str:
 
 
 def guess_media_type(url: str) -> str | None:
-    """Returns the media type that a URL or a path indicates by its suffix, or a data URL by its header.
+    """Returns the media type that the suffix of a URL or a path indicates, or that a data URL declares.
 
-    Returns None if there is no known suffix.
+    Returns None if the suffix is missing or unknown, or if a data URL declares an invalid type.
 
     >>> guess_media_type("https://example.com/a.JPG?width=3")
     'image/jpeg'
@@ -69,12 +69,12 @@ def guess_media_type(url: str) -> str | None:
 
 
 def is_media_type(text: str) -> bool:
-    """Returns True if a text is `type/subtype`, with or without parameters."""
+    """Returns True if a text has the form `type/subtype`, with or without parameters."""
     return _MEDIA_TYPE.fullmatch(text) is not None
 
 
 def is_text_type(media_type: str) -> bool:
-    """Returns True if data of a media type is text."""
+    """Returns True if files of a media type contain text, such as `text/plain` or `application/json`."""
     return _TEXT_TYPES.fullmatch(media_type) is not None
 
 

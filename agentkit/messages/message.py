@@ -1,10 +1,10 @@
-"""`Msg`: one message of a conversation. Every other part of agentkit reads or returns messages.
+"""`Msg`: one message of a conversation.
 
-Validated messages come from the constructor `Msg(…)`. The pipeline builds messages from validated parts with
-`build_trusted`, which skips validation. Both set the same slots.
+The constructor `Msg(…)` validates its arguments. The pipeline builds messages from parts that are already valid
+with `build_trusted`, which skips validation.
 
-Expensive results, such as the converted content of a message, are cached on the message (`get_cached`,
-`set_cached`). The cache is never part of equality, `repr`, JSON, copies or pickles.
+Expensive results, such as the converted content of a message, are cached on the message with `set_cached`. The
+cache does not affect equality, `repr` or JSON. Copies and pickles do not contain the cache.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _adopt_content(content: object) -> object:
         return tuple(adopt_block(block) for block in cast("Iterable[object]", content))
     if not isinstance(content, str):
         reason = f"expected a string or a list of blocks, got {type(content).__name__}"
-        raise MessageError("", reason, "Pass blocks in a list.")
+        raise MessageError("", reason, "Pass a string or a list of blocks.")
     return content
 
 
@@ -55,30 +55,30 @@ Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_
 
 
 class _Computed(Validated):
-    """Slots for results computed from the fields of a message."""
+    """Base class that adds slots for results computed from the fields of a message."""
 
     __slots__ = ("_cache", "features")
 
     _cache: tuple[Any, ...]
     features: int
-    """The properties of the message that the pipeline tests, as bits of `Feature`."""
+    """Properties of the message that the pipeline tests, as bits of `Feature`."""
 
 
 @validated_dataclass
 class Msg(_Computed):
-    """Message of a conversation: the name of the speaker, the content and the role.
+    """Message of a conversation, with the name of the speaker, the content and the role.
 
     Attributes:
         name: Name of the speaker.
-        content: Text, or a sequence of blocks (stored as a tuple; blocks may also be dicts).
+        content: Text, or a sequence of blocks. A block may be passed as a dict. The sequence is stored as a tuple.
         role: `user`, `assistant` or `system`.
-        id: Id of the application. None if it sets none.
-        timestamp: Time of the application, as text. None if it sets none.
-        metadata: JSON object of the application. It is never sent to a provider.
-        pinned: True if no cut may drop the message.
+        id: Id that the application chooses. None if there is no id.
+        timestamp: Time that the application chooses, as text. None if there is no time.
+        metadata: JSON object for the application. It is never sent to a provider.
+        pinned: True if a budget must not drop the message.
 
     Raises:
-        MessageError: An argument is invalid. The error names its place.
+        MessageError: If an argument is invalid. The error has the path of the invalid value.
 
     Example:
         >>> Msg("Bob", "Where is the library?", "user").text
@@ -111,12 +111,12 @@ class Msg(_Computed):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The content as blocks. Text is one text block."""
+        """The content as blocks. Content that is text becomes one text block."""
         return (build_trusted_text(self.content),) if isinstance(self.content, str) else self.content
 
     @property
     def text(self) -> str:
-        """The text blocks, joined by line breaks."""
+        """The text of all text blocks, joined by line breaks."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
@@ -138,7 +138,7 @@ class Msg(_Computed):
 
     @property
     def tool_ids(self) -> tuple[str, ...]:
-        """The ids of the tool calls and results, in order."""
+        """The call ids of the tool calls and tool results, in order."""
         content = self.content
         return (
             ()
@@ -148,17 +148,17 @@ class Msg(_Computed):
 
     @property
     def media(self) -> tuple[MediaBlock, ...]:
-        """The images, audio, videos and documents, without those inside tool results."""
+        """The image, audio, video and document blocks. Media inside tool results are not included."""
         return tuple(block for block in self.blocks if isinstance(block, MediaBlock))
 
     @property
     def usage(self) -> Usage | None:
-        """The token usage of the model call that returned the message. None if the provider reported no usage."""
+        """The token usage of the model call that returned the message. None if no usage was reported."""
         return Usage.from_dict(self._reply.get("usage"))
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """The reason why the reply ended. None if the message is not a reply. See also `metadata["reply"]`."""
+        """The reason why a reply ended. None if the message is not a reply. See also `metadata["reply"]`."""
         reason = self._reply.get("finish_reason")
         return FinishReason(reason) if reason in _FINISH_REASONS else None
 
@@ -168,19 +168,19 @@ class Msg(_Computed):
         return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the message as JSON values. `Msg.from_dict` loads it."""
+        """Converts the message to a dict of JSON values. `Msg.from_dict` loads such a dict."""
         from agentkit.messages.serialization import dump_message
 
         return dump_message(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Msg:
-        """Loads a message from the dict of `to_dict`, or from a dict of AgentScope.
+        """Loads a message from a dict that `to_dict` or AgentScope wrote.
 
-        An unreadable block becomes an InvalidBlock.
+        A block that cannot be read becomes an InvalidBlock.
 
         Raises:
-            MessageError: The dict is not a message.
+            MessageError: If the dict is not a message.
 
         """
         from agentkit.messages.serialization import load_message
@@ -217,17 +217,17 @@ def build_trusted(
     timestamp: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Msg:
-    """Returns a message without validation, for parts that were validated before.
+    """Builds a message from parts that are already valid, without validation.
 
     Args:
         name: Name of the speaker.
         content: Text or blocks.
         role: Role of the message.
-        pinned: True if no cut may drop the message.
-        features: Features of the message. 0 scans the content.
-        id: Id of the application.
-        timestamp: Time of the application.
-        metadata: JSON object of the application. It is not copied.
+        pinned: True if a budget must not drop the message.
+        features: `Feature` bits of the message. 0 computes the bits from the content.
+        id: Id that the application chooses.
+        timestamp: Time that the application chooses.
+        metadata: JSON object for the application. The dict is not copied.
 
     """
     msg = _new(Msg)
@@ -252,9 +252,9 @@ def _build_ordinary(
     metadata: object = None,
     pinned: object = False,
 ) -> Msg | None:
-    """Returns a message if all arguments have ordinary types and are valid. Returns None otherwise.
+    """Builds a message without pydantic if all arguments have ordinary types and are valid.
 
-    pydantic gives an equal message, but takes several times as long.
+    Returns None otherwise. pydantic would build an equal message, but takes several times as long.
     """
     if type(content) is str:
         is_valid = is_text(content)
@@ -275,7 +275,7 @@ def _build_ordinary(
 
 
 def _is_flat(metadata: object) -> bool:
-    """Returns True if metadata is None, or a dict of texts, whole numbers, booleans and nulls."""
+    """Returns True if metadata is None, or a dict whose values are strings, integers, booleans or None."""
     if type(metadata) is not dict:
         return metadata is None
     pairs = cast("dict[object, object]", metadata).items()
@@ -289,13 +289,13 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 
 
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
-    """Returns a message with other blocks, and the name, id, timestamp, metadata and pin of `msg`.
+    """Returns a copy of a message with another role and other blocks.
 
     Args:
-        msg: Message that the blocks come from.
+        msg: Message to copy.
         blocks: Content of the new message.
         role: Role of the new message.
-        mark: Key to set in the metadata of the new message. An empty mark sets none.
+        mark: Metadata key that the new message sets to True. Empty to set no key.
 
     """
     metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
@@ -303,7 +303,6 @@ def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") 
 
 
 def _scan(content: str | tuple[Block, ...], role: Role) -> int:
-    """Returns the features of a message."""
     features = scan_text(content) if isinstance(content, str) else scan_features(content)
     if features & Feature.CALL or (role == "assistant" and not features & Feature.RESULT):
         return features | Feature.ASSISTANT
@@ -316,9 +315,9 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
 
 
 def get_cached(msg: Msg, key: object) -> Any:
-    """Returns the result that a message caches under a key. Returns None if there is no such result."""
+    """Returns the result that is cached on a message under a key. Returns None if there is no such result."""
     cache = msg._cache  # pyright: ignore[reportPrivateUsage]
-    if cache and cache[0] is key:  # most messages have one cached result
+    if cache and cache[0] is key:  # fast path, because most messages have one cached result
         return cache[1]
     for index in range(0, len(cache), 2):
         if cache[index] is key or cache[index] == key:
@@ -327,16 +326,16 @@ def get_cached(msg: Msg, key: object) -> Any:
 
 
 def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
-    """Caches a result on a message and returns the result. A message caches the last 16 results."""
+    """Caches a result on a message and returns the result. Each message keeps its 16 newest results."""
     _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))  # pyright: ignore[reportPrivateUsage]
     return result
 
 
 def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _Result:
-    """Returns the cached result of a message, and computes it on the first call."""
+    """Returns a result that is computed on the first call and then cached on the message."""
     result: _Result | None = get_cached(msg, key)
     return set_cached(msg, key, compute(msg)) if result is None else result
 
 
 _Result = TypeVar("_Result")
-_MAX_CACHE: Final = 32  # length of the tuple of keys and results: 16 results
+_MAX_CACHE: Final = 32  # tuple length for 16 pairs of key and result

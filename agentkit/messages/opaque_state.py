@@ -1,4 +1,4 @@
-"""Opaque state: data of a reply that only its issuer can read."""
+"""Opaque state: data in a reply that only the system that issued it can read, such as a signature."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ __all__ = ["OpaqueState", "get_state_fields"]
 
 @validated_dataclass
 class OpaqueState(Validated):
-    """State that only the system that issued it can read. It is sent back to that system byte for byte.
+    """State of a block that only the system that issued the state can read.
+
+    Later requests to that system contain the state unchanged.
 
     Attributes:
-        issuer: Name of the system: `anthropic`, `gemini`, `openai`, `deepseek`, `vllm`, `ollama` or `dashscope`.
+        issuer: Name of the system, such as `anthropic`, `gemini`, `openai`, `deepseek`, `vllm`, `ollama` or
+            `dashscope`.
         signature: Signature of a thinking block (Anthropic).
         redacted_data: Encrypted thinking (Anthropic).
         encrypted_content: Encrypted reasoning item (OpenAI).
         thought_signature: Signature of any part, in standard base64 (Gemini).
-        item_id: Id of an output item (OpenAI): of reasoning, of a message or call after it, of a generated image.
-        model: Model that produced the state.
-        prefix: `prefix_digest` of the request that the reply answers.
-        fields: Further keys that the block had and is sent back with, such as `phase` (OpenAI messages), `caller`
-            (Anthropic calls), and in turns of any role `detail` (images) and `fps` (videos). `audio` of a spoken
-            reply has the `id` that its issuer accepts in place of the data, and the `transcript` for requests that
-            cannot have audio.
+        item_id: Id of an output item (OpenAI), such as a reasoning item, a message, a call or a generated image.
+        model: Name of the model that produced the state.
+        prefix: `prefix_digest` of the request that led to the reply.
+        fields: Further keys of the provider's block, which later requests contain unchanged. Examples are `phase`
+            (OpenAI messages), `caller` (Anthropic calls), `detail` (images) and `fps` (videos). For a spoken
+            reply, `audio` has the `id` that the provider accepts in place of the data. It also has the
+            `transcript`, for requests that cannot contain audio.
 
     """
 
@@ -42,12 +45,12 @@ class OpaqueState(Validated):
 
     @property
     def is_proof(self) -> bool:
-        """True if the state proves that a model produced the block: user turns cannot have such state."""
+        """True if the state proves that a model produced the block. User turns cannot contain such a proof."""
         return any(getattr(self, name) is not None for name in _PROOFS)
 
 
 def get_state_fields(state: OpaqueState | None) -> Mapping[str, Any]:
-    """Returns the `fields` of the state of a block. Empty if the block has no state, or the state no fields."""
+    """Returns the `fields` of a state. The mapping is empty if there is no state or it has no fields."""
     return (state.fields if state else None) or {}
 
 

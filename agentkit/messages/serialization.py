@@ -1,6 +1,7 @@
-"""Serialization of messages: `{"agentkit": 1, "messages": […]}`, or a list of messages (version 0).
+"""Conversion of conversations to JSON and back.
 
-One unreadable block never makes a conversation unreadable: the block becomes an InvalidBlock with its data.
+The JSON format is `{"agentkit": 1, "messages": […]}`. In version 0, it is a list of messages. If a block cannot be
+read, the block becomes an InvalidBlock with its data, so that the rest of the conversation can be loaded.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ from agentkit.reprs import shorten_repr
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
 FORMAT_VERSION = 1
-"""Version of the JSON format. Version 0, which has no version key, is a list of messages, also of AgentScope."""
+"""Version of the JSON format. Version 0 is a list of messages without a version key, as AgentScope stores it."""
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
 _LOG_FORMATS = "agentkit agentscope anthropic langchain openai openai-responses"
-"""Log formats whose content blocks are loaded, or become an InvalidBlock with their data."""
+"""Names of the log formats that can be loaded. A block that cannot be read becomes an InvalidBlock."""
 
-# A union's own schema does not take over the settings of its members.
+# The schema of a union does not inherit the settings of its members, so the settings are passed again.
 _FINITE = ConfigDict(allow_inf_nan=False)
 _block_reader: TypeAdapter[Block] = TypeAdapter(Block, config=_FINITE)
 _item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
-    """Returns a conversation as JSON values, for `json.dump`. `load_messages` loads equal messages.
+    """Converts a conversation to JSON values for `json.dump`. `load_messages` converts them back.
 
     Raises:
-        MessageError: `msgs` is not a list of messages.
+        MessageError: If `msgs` is not a list of messages.
 
     """
     value: object = msgs
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         type_name = type(cast("object", value)).__name__
-        raise MessageError("msgs", f"expected a list of Msg, got {type_name}", "Pass a list.")
+        raise MessageError("msgs", f"expected a list of Msg, got {type_name}", "Pass a list of Msg.")
     stored = [_dump(f"msgs[{index}]", msg) for index, msg in enumerate(msgs)]
     return {"agentkit": FORMAT_VERSION, "messages": stored}
 
@@ -56,7 +57,9 @@ def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
 def _dump(place: str, msg: object) -> dict[str, Any]:
     if not isinstance(msg, Msg):
         raise MessageError(
-            place, f"expected a Msg, got {type(msg).__name__}", "Pass messages. Load dicts with Msg.from_dict."
+            place,
+            f"expected a Msg, got {type(msg).__name__}",
+            "Pass a list of Msg. Use Msg.from_dict to convert dicts.",
         )
     return dump_message(msg)
 
@@ -64,14 +67,14 @@ def _dump(place: str, msg: object) -> dict[str, Any]:
 def load_messages(data: object) -> list[Msg]:
     """Loads messages from JSON text or from parsed JSON.
 
-    An unreadable block becomes an InvalidBlock with its place and the reason.
+    A block that cannot be read becomes an InvalidBlock, which states the reason and the path of the block.
 
     Args:
-        data: JSON of `dump_messages`, or a list of message dicts.
+        data: JSON that `dump_messages` wrote, or a list of message dicts.
 
     Raises:
-        MessageError: The data is not a conversation.
-        VersionError: The data has the format of a newer agentkit.
+        MessageError: If the data is not a conversation.
+        VersionError: If a newer version of agentkit wrote the data.
 
     """
     if isinstance(data, str | bytes | bytearray):
@@ -87,14 +90,16 @@ def _parse(text: str | bytes | bytearray) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MessageError("input", f"expected JSON ({error})", "Pass the complete JSON text.") from None
+        raise MessageError(
+            "input", f"expected JSON text, but parsing failed ({error})", "Pass the complete JSON text."
+        ) from None
 
 
 def _unwrap(data: Mapping[str, object]) -> object:
     version = data.get("agentkit", 0)
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1_000_000:
-        reason = f"expected a format version of at most {FORMAT_VERSION}, got {shorten_repr(version, 60)}"
-        raise MessageError("agentkit", reason, "Pass the JSON of dump_messages.")
+        reason = f"must be an integer format version from 0 to {FORMAT_VERSION}, got {shorten_repr(version, 60)}"
+        raise MessageError("agentkit", reason, "Pass JSON that dump_messages wrote.")
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
@@ -103,25 +108,25 @@ def _unwrap(data: Mapping[str, object]) -> object:
 
 
 def load_message(stored: object, place: str = "message") -> Msg:
-    """Loads a message from its dict. Keys that `Msg` does not have move into `metadata`.
+    """Loads a message from a dict. Unknown keys of the dict are moved to `metadata`.
 
     Args:
-        stored: Dict of a message. A Msg is returned unchanged.
-        place: Place of the message, for errors.
+        stored: Message as a dict. A `Msg` is returned unchanged.
+        place: Path of the message for error texts, such as `messages[3]`.
 
     Raises:
-        MessageError: The value is not a message.
+        MessageError: If the value is not a message.
 
     """
     if isinstance(stored, Msg):
         return stored
     stored = replace_surrogates(stored, place)
     if not isinstance(stored, Mapping):
-        raise MessageError(place, f"expected an object, got {type(stored).__name__}", "Pass a message.")
+        raise MessageError(place, f"expected a message dict, got {type(stored).__name__}", "Pass a dict or a Msg.")
     data = dict(cast("Mapping[str, Any]", stored))
     for key in ("name", "role", "content"):
         if key not in data:
-            reason = "missing key: a message has name, role and content"
+            reason = "the key is missing, but each message needs the keys 'name', 'role' and 'content'"
             raise MessageError(f"{place}.{key}", reason, describe_log_format(data))
     check_log_message(data, place, ("content",), (), _LOG_FORMATS)
     extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
@@ -144,7 +149,7 @@ def _load_content(content: object, place: str) -> object:
 
 
 def _load_block(stored: object, place: str) -> object:
-    """Loads a block. Each item of a result is loaded alone: an unreadable item does not affect others."""
+    """Loads a block. An invalid item of a tool result does not affect the other items."""
     block = adopt_block(stored)
     if isinstance(block, dict):
         parts = cast("dict[str, Any]", block)
@@ -159,7 +164,7 @@ def _load_block(stored: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """Loads an item of a result. Validates an item again that an earlier version could not read."""
+    """Loads an item of a tool result. Tries again to read an item that an earlier version could not read."""
     block = _read(_item_reader, item, place)
     data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -169,14 +174,14 @@ def _load_item(item: object, place: str) -> object:
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
-    """Loads a block that an earlier version could not read. Returns the InvalidBlock if it is still unreadable."""
+    """Tries again to read a block that an earlier version could not read. On failure, returns the InvalidBlock."""
     block = _read(_block_reader, stored, place)
     reloaded = _load_block(block.data, place) if isinstance(block, InvalidBlock) else block
     return block if isinstance(reloaded, InvalidBlock) else reloaded
 
 
 def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = None) -> object:
-    """Validates a block. Returns an InvalidBlock with the data `stored`, or with the block, if it is invalid."""
+    """Validates a block. If the block is invalid, returns an InvalidBlock with `stored` or the block itself."""
     try:
         return reader.validate_python(block)
     except (ValidationError, MessageError) as error:
@@ -184,7 +189,7 @@ def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = 
 
 
 def _build_invalid(stored: object, reason: str, place: str) -> InvalidBlock:
-    """Returns an InvalidBlock with the stored block, or with its text if it is not a JSON value."""
+    """Returns an InvalidBlock with the stored value, or with its repr if the value cannot be written as JSON."""
     reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
         data = json.loads(json.dumps(stored, allow_nan=False, ensure_ascii=False).encode())
@@ -201,18 +206,18 @@ def _ascii_repr(value: object) -> str:
 
 
 def _describe_error(error: ValidationError | MessageError) -> str:
-    """Returns the reason of an error, with its place inside the block."""
+    """Returns the reason of an error, after the path of the invalid value inside the block."""
     error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     place = _BLOCK_TYPE.sub("", error.place)
     return f"{place}: {error.reason}" if place else error.reason
 
 
 _BLOCK_TYPE = re.compile(r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?")
-"""The type of a block, which pydantic writes before the name of the field."""
+"""Pattern for a block type that pydantic inserts before a field name in the path of an error."""
 
 
 def dump_message(msg: Msg) -> dict[str, Any]:
-    """Returns a message as JSON values, without fields that have their default."""
+    """Converts a message to a dict of JSON values. Fields with their default value are omitted."""
     return cast("dict[str, Any]", _to_json(msg))
 
 

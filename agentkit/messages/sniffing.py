@@ -1,6 +1,6 @@
-"""Media types by the first bytes of data, and image sizes from file headers.
+"""Detection of media types from the first bytes of data, and of image sizes from file headers.
 
-The table is part of agentkit, and not of a library: the same input gives the same request in every installation.
+agentkit has its own table of first bytes, so that the same input gives the same request in every installation.
 Only the inspected bytes are decoded from base64.
 """
 
@@ -18,8 +18,8 @@ __all__ = ["has_signature", "image_size", "sniff_image_size", "sniff_media_type"
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
-    # First bytes, the media type that they indicate, and other types of the same container format.
-    # Sources: the specification of each format; most are in the WHATWG MIME Sniffing Standard, section 6.
+    # Each row has a pattern of first bytes, the media type that they indicate, and other types of the same
+    # container format. Sources: the specifications of the formats, and WHATWG MIME Sniffing Standard, section 6.
     (rb"\x89PNG\r\n\x1a\n", ("image/png",)),
     (rb"\xff\xd8\xff", ("image/jpeg",)),
     (rb"GIF8[79]a", ("image/gif",)),
@@ -48,23 +48,29 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb"FLV\x01", ("video/x-flv",)),
     (rb"\x00\x00\x01[\xb3\xba]", ("video/mpeg", "video/mpg")),
     (rb"(\xef\xbb\xbf)?\s*%PDF-", ("application/pdf",)),
-    # Error pages that servers send in place of media.
+    # Servers sometimes return an HTML error page in place of media.
     (rb"(?i:(\xef\xbb\xbf)?\s*(<!--.{0,40}-->\s*)?<(!doctype html|html|head|body)\b)", ("text/html",)),
 )  # fmt: skip
 
 _SIGNED = frozenset(media_type for _, types in _SIGNS for media_type in types if not is_text_type(media_type))
-_HEAD = 128  # characters of base64 text that determine the type
+_HEAD = 128  # number of base64 characters that are inspected
 
 
 def has_signature(media_type: str) -> bool:
-    """Returns True if the first bytes of data identify a media type."""
+    """Returns True if data of a media type can be recognized by its first bytes."""
     return media_type in _SIGNED
 
 
 def sniff_media_type(data: str, declared: str) -> str | None:
-    """Returns the media type that the first bytes of base64 text indicate. Returns None if they indicate no type.
+    """Returns the media type that the first bytes of base64 data indicate. Returns None if they indicate no type.
 
-    The declared type wins if its format may have these first bytes, or if it is a text type and the data is text.
+    The declared type is returned if data of that type may start with these bytes. It is also returned if it is a
+    text type and the data looks like text.
+
+    Args:
+        data: Base64 text.
+        declared: Media type that the data is expected to have. Empty if unknown.
+
     """
     head = base64.b64decode(data[:_HEAD])
     if is_text_type(declared) and _NO_TEXT.search(head) is None:
@@ -79,7 +85,7 @@ _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A\xff\xd8|\A\x89PNG|\A
 
 
 def image_size(source: Base64Source) -> tuple[int, int] | None:
-    """Returns width and height of an image in pixels, from its header. Returns None if unknown. Computed once."""
+    """Returns the width and height of an image in pixels, from its header. Returns None if the size is unknown."""
     if "size" not in source.cache:
         source.cache["size"] = _measure(source.media_type, source.data)
     size: tuple[int, int] | None = source.cache["size"]
@@ -87,7 +93,10 @@ def image_size(source: Base64Source) -> tuple[int, int] | None:
 
 
 def sniff_image_size(data: str) -> tuple[int, int] | None:
-    """Returns width and height of an image in pixels, from base64 text alone. Returns None if unknown."""
+    """Returns the width and height in pixels of an image in base64 text. Returns None if the size is unknown.
+
+    The first bytes of the data determine the image format.
+    """
     try:
         return _measure(sniff_media_type(data, "") or "", data)
     except ValueError:  # the text is not base64
@@ -106,7 +115,7 @@ def _measure(media_type: str, data: str) -> tuple[int, int] | None:
 
 
 def _bytes_at(data: str, start: int, count: int) -> bytes:
-    """Decodes a range of bytes of base64 text, and no other bytes."""
+    """Decodes `count` bytes from position `start` of base64 data, without decoding the bytes before them."""
     first = start // 3
     header = base64.b64decode(data[first * 4 : -(-(start + count) // 3) * 4])[start - first * 3 :][:count]
     if len(header) < count:
@@ -123,7 +132,7 @@ def _little_endian(data: bytes) -> int:
 
 
 def _png(data: str) -> tuple[int, int]:
-    """Returns the size in the IHDR chunk, which is the first chunk (PNG 3, 11.2.1)."""
+    """Reads the size of a PNG image from the IHDR chunk, which is the first chunk (PNG 3, 11.2.1)."""
     header = _bytes_at(data, 12, 12)
     if header[:4] != b"IHDR":
         raise ValueError("no header chunk")
@@ -131,20 +140,20 @@ def _png(data: str) -> tuple[int, int]:
 
 
 def _gif(data: str) -> tuple[int, int]:
-    """Returns the size of the logical screen (GIF89a, 18)."""
+    """Reads the size of a GIF image from its logical screen descriptor (GIF89a, 18)."""
     header = _bytes_at(data, 6, 4)
     return _little_endian(header[:2]), _little_endian(header[2:])
 
 
 def _bmp(data: str) -> tuple[int, int]:
-    """Returns the size in the BITMAPINFOHEADER. A negative height means that the first row is the top row."""
+    """Reads the size of a BMP image from the BITMAPINFOHEADER. A negative height marks rows from top to bottom."""
     header = _bytes_at(data, 18, 8)
     height = int.from_bytes(header[4:], "little", signed=True)
     return _little_endian(header[:4]), abs(height)
 
 
 def _webp(data: str) -> tuple[int, int]:
-    """Returns the size of a lossy, lossless or extended file (RFC 9649, 2.5 to 2.7)."""
+    """Reads the size of a lossy, lossless or extended WebP image (RFC 9649, 2.5 to 2.7)."""
     header = _bytes_at(data, 12, 18)
     if header[:4] == b"VP8X":
         return _little_endian(header[12:15]) + 1, _little_endian(header[15:18]) + 1
@@ -157,7 +166,7 @@ def _webp(data: str) -> tuple[int, int]:
 
 
 def _jpeg(data: str) -> tuple[int, int]:
-    """Returns the size in the frame header, which follows other markers (ITU T.81, B.1.1 and B.2.2)."""
+    """Reads the size of a JPEG image from the frame header, one of the markers (ITU T.81, B.1.1 and B.2.2)."""
     position = 2
     for _ in range(_MARKERS):
         header = _bytes_at(data, position, 9)
@@ -173,11 +182,11 @@ def _jpeg(data: str) -> tuple[int, int]:
     raise ValueError("no frame header")
 
 
-_MARKERS = 500
+_MARKERS = 500  # maximum number of JPEG markers to read
 
 
 def _tiff(data: str) -> tuple[int, int]:
-    """Returns the size in the first directory, whose entries are sorted by tag (TIFF 6.0, section 2)."""
+    """Reads the size of a TIFF image from the first directory, whose entries are sorted by tag (TIFF 6.0, 2)."""
     order: Literal["big", "little"] = "little" if _bytes_at(data, 0, 1) == b"I" else "big"
     start = int.from_bytes(_bytes_at(data, 4, 4), order)
     sizes: dict[int, int] = {}
@@ -188,8 +197,8 @@ def _tiff(data: str) -> tuple[int, int]:
     return sizes.get(256, 0), sizes.get(257, 0)
 
 
-_TIFF_ENTRIES = 8  # entries to read: only the tags 254 and 255 come before width (256) and height (257)
-_TIFF_SHORT = 3  # type of an entry: a number of two bytes
+_TIFF_ENTRIES = 8  # enough entries, because only tags 254 and 255 come before width (256) and height (257)
+_TIFF_SHORT = 3  # TIFF field type for a number of two bytes
 
 _MEASURES: dict[str, Callable[[str], tuple[int, int]]] = {
     "image/png": _png,

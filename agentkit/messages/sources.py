@@ -1,4 +1,4 @@
-"""Sources of media: base64 data and URLs; reading of files, and base64 text."""
+"""Sources of media (base64 data or a URL), and functions that read files and encode base64."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a URL scheme has at least two letters here: `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters, because `C:\` is a drive
 
 
 def _check_media_type(media_type: str) -> None:
@@ -41,25 +41,25 @@ def _check_media_type(media_type: str) -> None:
 
 
 class _CachedContent(Validated):
-    """Slot for the content that was read from a URL."""
+    """Base class that adds a slot for content that was read from a URL."""
 
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """The version of the content, which changes with the content, and the content. None before the first read."""
+    """Pair of a version and the content. The version changes with the content. None before the first read."""
 
 
 @validated_dataclass
 class URLSource(_CachedContent):
-    """Media at a URL.
+    """Source of media at a URL or in a file.
 
     Attributes:
-        url: URL with the scheme http, https, file or data, or with a scheme of a provider. A path without a scheme
-            is a file. A formatter reads files only from its `media_roots`.
-        media_type: Media type of the data. None if unknown.
+        url: URL with the scheme http, https, file or data, or with a scheme that a provider defines. Text without
+            a scheme is the path of a file. A formatter reads files only from its `media_roots`.
+        media_type: Media type of the data, such as `image/png`. None if unknown.
 
     Raises:
-        MessageError: The URL is blank, or `media_type` is not a media type.
+        MessageError: If the URL is blank, or `media_type` is not a media type.
 
     """
 
@@ -69,47 +69,47 @@ class URLSource(_CachedContent):
 
     def __post_init__(self) -> None:
         if not self.url.strip():
-            raise MessageError("url", "the URL is blank", "Pass a URL, or use Base64Source.")
+            raise MessageError("url", "the URL is blank", "Pass a URL, or use Base64Source for data.")
         if self.media_type is not None:
             _check_media_type(self.media_type)
         cache_file_content(self, None)
 
     @property
     def scheme(self) -> str:
-        """The scheme in lower case; `file` for a path."""
+        """The scheme of the URL in lower case. A path without a scheme has the scheme `file`."""
         match = _SCHEME.match(self.url)
         return match[1].lower() if match else "file"
 
     @property
     def guessed_type(self) -> str | None:
-        """The canonical media type: the declared type, else the type that the URL indicates. None if unknown."""
+        """The media type in its registered spelling, from `media_type` or from the URL. None if unknown."""
         media_type = self.media_type or guess_media_type(self.url)
         return canonical_media_type(media_type) if media_type else None
 
 
 cache_file_content = slot_setter(_CachedContent, "cached_content")
-"""Caches the content of a URL source (see `URLSource.cached_content`)."""
+"""Function that caches the content of a `URLSource` on its attribute `cached_content`."""
 
 
 class _CachedResults(Validated):
-    """Slot for results computed from base64 data."""
+    """Base class that adds a slot for results computed from base64 data."""
 
     __slots__ = ("cache",)
 
     cache: dict[Any, Any]
-    """Results computed from the data, such as the image size, by key."""
+    """Results computed from the data, such as the image size. The keys name the results."""
 
 
 @validated_dataclass
 class Base64Source(_CachedResults):
-    """Media data as base64 text.
+    """Source of media that contains the data as base64 text.
 
     Attributes:
         media_type: Media type of the data, such as `image/png`.
         data: Base64 text in the standard alphabet, without a `data:` prefix.
 
     Raises:
-        MessageError: `media_type` is not a media type, or `data` is a data URL.
+        MessageError: If `media_type` is not a media type, or `data` is a data URL.
 
     """
 
@@ -120,12 +120,12 @@ class Base64Source(_CachedResults):
     def __post_init__(self) -> None:
         _check_media_type(self.media_type)
         if self.data.startswith("data:"):
-            raise MessageError("data", "expected base64 text, got a data: URL", "Use URLSource for the URL.")
+            raise MessageError("data", "expected base64 text, got a data: URL", "Use URLSource for a data: URL.")
         _set_cache(self, {})
 
     @property
     def text(self) -> str | None:
-        """The data decoded as UTF-8. None if the data is not UTF-8, or blank. Computed once."""
+        """The data decoded as UTF-8 text. None if the data is not valid UTF-8, or if the text is blank."""
         if "text" not in self.cache:
             self.cache["text"] = _decode_text(self.data)
         text: str | None = self.cache["text"]
@@ -133,7 +133,7 @@ class Base64Source(_CachedResults):
 
     @property
     def data_url(self) -> str:
-        """The media as a `data:` URL. Computed once."""
+        """The data and its media type as a `data:` URL."""
         if "data_url" not in self.cache:
             self.cache["data_url"] = f"data:{self.media_type};base64,{self.data}"
         url: str = self.cache["data_url"]
@@ -154,24 +154,28 @@ def _decode_text(data: str) -> str | None:
 def _check_is_source(value: object) -> object:
     if not isinstance(value, (URLSource, Base64Source, dict)):
         reason = f"expected a URLSource or Base64Source, got {type(value).__name__}"
-        raise MessageError("", reason, "Pass a source, or use from_url, from_path or from_bytes.")
+        raise MessageError(
+            "", reason, "Pass a source, or create the block with from_url, from_path or from_bytes."
+        )
     return cast("object", value)
 
 
 Source: TypeAlias = Annotated[
     Annotated[URLSource | Base64Source, Discriminator("type")], BeforeValidator(_check_is_source)
 ]
-"""Source of media: base64 data or a URL."""
+"""Source of media, which is base64 data or a URL."""
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def source_from_url(url: object, media_type: str | None = None) -> Source | None:
-    """Returns the source of a URL or of a base64 data URL. Returns None for any other value.
+    """Converts a URL to a media source. A base64 data URL becomes a `Base64Source`.
+
+    Returns None if the value is not a valid URL.
 
     Args:
-        url: URL of a native part.
-        media_type: Media type of the data at a URL that is not a data URL.
+        url: URL from a provider's message. Values of other types than `str` are allowed and give None.
+        media_type: Media type of the data. Data URLs ignore this argument, because they declare their own type.
 
     Example:
         >>> source_from_url("data:image/png;base64,AAAA")
@@ -190,29 +194,31 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
 
 
 def encode_base64(data: bytes | bytearray | memoryview) -> str:
-    """Returns data as base64 text. Encodes pieces, so that other threads can run between two pieces."""
+    """Encodes data as base64 text. The data is encoded in pieces, so that other threads can run between them."""
     pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
     return b"".join(pieces).decode("ascii")
 
 
-_PIECE = 3 << 18  # bytes per piece: a multiple of three, so that the base64 texts of the pieces can be joined
+_PIECE = 3 << 18  # bytes per piece, a multiple of three because only such base64 texts can be joined
 
 MAX_FILE_BYTES = 100_000_000
-"""Maximum size of a file. No provider accepts more data, and a loaded file is in memory twice."""
+"""Maximum size of a file in bytes. No provider accepts more data, and a loaded file is in memory twice."""
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
-    """Returns the content of a regular file. Blocks while the file is read, but never waits for a pipe.
+    """Reads the content of a regular file, and refuses other paths such as directories, pipes and devices.
+
+    The function blocks the thread while the file is read.
 
     Args:
         path: Path of the file.
-        max_bytes: Maximum size of the file.
+        max_bytes: Maximum size of the file in bytes.
 
     Raises:
-        OSError: The file cannot be read.
-        ValueError: The path is not a regular file, or the file is too large.
+        OSError: If the file cannot be read.
+        ValueError: If the path is not a regular file, or if the file is too large.
 
     """
     descriptor = os.open(path, _OPEN_FLAGS)

@@ -1,4 +1,4 @@
-"""Blocks of tool calls and their results."""
+"""Blocks for tool calls and for their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ResultItem", "ToolResultBlock", "ToolUseBlock"]
 
 
 class _ComputedArguments(BlockBase):
-    """Slots for results computed from the input of a tool call."""
+    """Base class that adds slots for values computed from the input of a tool call."""
 
     __slots__ = ("_arguments", "_is_flat")
 
@@ -37,15 +37,16 @@ class _ComputedArguments(BlockBase):
 
 @validated_dataclass
 class ToolUseBlock(_ComputedArguments):
-    """Tool call of a model.
+    """Block for a tool call of a model.
 
     Attributes:
-        id: Id by which a result refers to the call.
+        id: Id by which the tool result refers to the call.
         name: Name of the tool.
-        input: Arguments. Stored JSON may have the argument text instead.
-        raw_input: Argument text of the model, unchanged. APIs whose arguments are text receive this text, unless
-            it is not JSON for `input`.
-        state: Opaque state of the call.
+        input: Arguments of the call. Stored JSON may contain the arguments as JSON text.
+        raw_input: Arguments as the JSON text that the model wrote. APIs that expect text receive this text
+            unchanged. If the text does not equal `input`, they receive `input` as JSON text. None if there is no
+            such text.
+        state: Opaque state of the call, which only the provider that issued it can read.
 
     """
 
@@ -68,30 +69,33 @@ class ToolUseBlock(_ComputedArguments):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text: `raw_input` if it is JSON for `input`."""
+        """The arguments as JSON text. This is `raw_input` if that text equals `input`."""
         return self._arguments
 
     @property
     def raw_is_broken(self) -> bool:
-        """True if `raw_input` is not JSON for `input`, for example because the reply was truncated."""
+        """True if `raw_input` is not the JSON text of `input`, for example because the reply was truncated."""
         return self.raw_input is not None and self._arguments is not self.raw_input
 
     def copy_input(self) -> dict[str, Any]:
-        """Returns a copy of the input that shares no container with the block."""
+        """Returns a deep copy of the input, which the caller may change."""
         return self.input.copy() if self._is_flat else copy_json(self.input)
 
 
-_ENCODABLE: Final = "Pass text that UTF-8 can encode."
+_ENCODABLE: Final = "Pass strings that UTF-8 can encode."
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _set_arguments = slot_setter(_ComputedArguments, "_arguments")
 _set_is_flat = slot_setter(_ComputedArguments, "_is_flat")
 
 
 def _is_json_for(text: str, value: dict[str, Any], encoded: bytes) -> bool:
-    """Returns True if a text is JSON for an object. `encoded` is the compact JSON of the object."""
+    """Returns True if a text is the JSON text of `value`, with any spacing and key order.
+
+    `encoded` is `value` as compact JSON.
+    """
     try:
         parsed = from_json(text)
-        # Comparing bytes is cheap, and distinguishes 1 from 1.0 and true. Another key order needs `same_json`.
+        # A comparison of bytes is fast and distinguishes 1, 1.0 and true. `same_json` allows another key order.
         return (parsed == value and to_json(parsed) == encoded) or same_json(parsed, value)
     except ValueError:
         return False
@@ -101,18 +105,19 @@ ResultItem: TypeAlias = Annotated[
     TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | OpaqueBlock | InvalidBlock,
     Discriminator("type"),
 ]
-"""Block that a tool result may contain."""
+"""Block that the output of a tool result may contain."""
 
 
 @validated_dataclass
 class ToolResultBlock(BlockBase):
-    """Result of a tool call.
+    """Block for the result of a tool call.
 
     Attributes:
-        id: Id of the call.
-        name: Name of the tool. An empty name defaults to the name of the matching tool call.
+        id: Id of the tool call.
+        name: Name of the tool. If the name is empty, requests use the name in the matching tool call.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
-            of the Model Context Protocol or its `content`, as an object or a dict; `isError` sets `is_error`.
+            from the Model Context Protocol (MCP), or the list in its `content`. Its `isError` then sets
+            `is_error`.
         is_error: True if the tool failed.
 
     """
@@ -139,7 +144,10 @@ class ToolResultBlock(BlockBase):
 
     @classmethod
     def _convert_refused(cls, values: dict[str, Any]) -> dict[str, Any] | None:
-        """Converts an MCP result in arguments that pydantic refused. Returns None if there is no MCP result."""
+        """Converts arguments with an MCP result to arguments that pydantic accepts.
+
+        Returns None if the arguments contain no MCP result.
+        """
         converted = _convert_output(values.get("output", ""))
         if converted is None:
             return None
@@ -149,12 +157,12 @@ class ToolResultBlock(BlockBase):
 
     @property
     def items(self) -> tuple[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock, ...]:
-        """The output as blocks."""
+        """The output as blocks. Output that is text becomes one text block."""
         return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
 
     @property
     def listing(self) -> str:
-        """The text of the output. Several text blocks become a list of lines with `- `, as in AgentScope."""
+        """The text of the output. Several text blocks become a list with `- ` before each, as in AgentScope."""
         if isinstance(self.output, str):
             return self.output
         texts = [item.text for item in self.output if isinstance(item, TextBlock)]
@@ -162,20 +170,20 @@ class ToolResultBlock(BlockBase):
 
     @property
     def text(self) -> str:
-        """The text blocks of the output, joined by line breaks."""
+        """The text of the output, with line breaks between text blocks."""
         if isinstance(self.output, str):
             return self.output
         return "\n".join(item.text for item in self.output if isinstance(item, TextBlock))
 
 
 def _convert_output(output: object) -> dict[str, Any] | None:
-    """Returns the fields that an MCP result or its items set. Returns None for any other output."""
+    """Converts an MCP result or a list of MCP items to block fields. Returns None for any other output."""
     try:
         if not isinstance(output, list | tuple):
             return None if isinstance(output, str) else read_mcp_result(output)
         items = cast("Sequence[object]", output)
         blocks = [_convert_item(item, index) for index, item in enumerate(items)]
-    except Exception:  # attributes of an object may raise anything: such an object is not a valid output
+    except Exception:  # a foreign object may raise any error on attribute access, and is then no valid output
         return None
     if not any(blocks):
         return None

@@ -12,21 +12,22 @@ __all__ = ["FinishReason", "Usage", "as_token_count"]
 
 
 class FinishReason(StrEnum):
-    """Reason why a reply ended, the same for all providers. `metadata["reply"]` has the provider's own reason.
+    """Reason why a reply ended, with the same values for all providers.
 
-    A reply with tool calls has the reason `tool_use`, unless it was truncated or filtered.
+    A reply with tool calls has the reason `tool_use`, unless it was truncated or filtered. The provider's original
+    reason is in `metadata["reply"]` of the message.
     """
 
     STOP = "stop"
     LENGTH = "length"
-    """The reply reached the limit of output tokens or of the context."""
+    """The reply reached the maximum number of output tokens, or the end of the model's context window."""
     TOOL_USE = "tool_use"
     CONTENT_FILTER = "content_filter"
     """A filter of the provider withheld or truncated the reply."""
     REFUSAL = "refusal"
-    """The model refused."""
+    """The model refused to answer."""
     PAUSE = "pause"
-    """The provider paused the turn. It continues the turn if the next request contains the reply unchanged."""
+    """The provider paused the turn. To continue the turn, the next request must contain the reply unchanged."""
     ERROR = "error"
     """The provider reported an error inside the reply."""
     INTERRUPTED = "interrupted"
@@ -36,17 +37,17 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one model call, with the same meaning for all providers. An unreported number is 0.
+    """Token usage of one model call, with the same meaning for all providers.
 
-    OpenAI reports these numbers. Anthropic excludes cache tokens from the prompt and Gemini excludes thoughts from
-    the reply; agentkit adds them.
+    OpenAI counts tokens in this way. Anthropic excludes cache tokens from the prompt, and Gemini excludes thinking
+    tokens from the reply. agentkit adds them. A number that the provider does not report is 0.
 
     Attributes:
-        input_tokens: Tokens of the prompt, including tokens read from and written to a cache.
-        output_tokens: Tokens of the reply, including tokens of its reasoning.
-        cache_read_tokens: Tokens of the prompt that were read from a cache.
-        cache_write_tokens: Tokens of the prompt that were written to a cache.
-        reasoning_tokens: Tokens of the reasoning in the reply.
+        input_tokens: Number of prompt tokens, including tokens read from a cache and tokens written to a cache.
+        output_tokens: Number of reply tokens, including reasoning tokens.
+        cache_read_tokens: Number of prompt tokens that were read from a cache.
+        cache_write_tokens: Number of prompt tokens that were written to a cache.
+        reasoning_tokens: Number of reply tokens that the model used for reasoning.
 
     """
 
@@ -60,19 +61,19 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of the prompt and the reply together."""
+        """Number of prompt tokens and reply tokens together."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Usage)))
 
     def to_dict(self) -> dict[str, int]:
-        """Returns the five numbers as a JSON object."""
+        """Converts the usage to a dict of its five numbers."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: object) -> Usage | None:
-        """Parses usage from JSON. Returns None if the value is not an object."""
+        """Loads usage from a dict that `to_dict` returned. Returns None if the value is not a dict."""
         if not isinstance(data, dict):
             return None
         counts = cast("dict[str, Any]", data)
@@ -80,7 +81,10 @@ class Usage:
 
 
 def as_token_count(value: object) -> int:
-    """Returns a token count that a provider reports. Returns 0 for null, negative numbers and other values."""
+    """Converts a token count from a provider's reply to an integer.
+
+    Returns 0 for null, negative numbers, and values that are not numbers.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(value) if 0 <= value < 1e15 else 0

@@ -1,7 +1,8 @@
-"""Base of messages, blocks, sources and tools: immutable pydantic dataclasses whose errors name the place.
+"""Base class of messages, blocks, sources and tools, which are immutable pydantic dataclasses.
 
-pydantic validates and copies the arguments of each constructor. `ValidatedType` turns its errors into
-`MessageError`. Text must be encodable in UTF-8, and JSON values must be writable as JSON text.
+pydantic validates and copies the arguments of each constructor. `ValidatedType` converts pydantic's errors to
+`MessageError`, which has the path of the invalid value. UTF-8 must be able to encode all text, and JSON values
+must be writable as JSON text.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 
 _Class = TypeVar("_Class", bound=type[Any])
 
-# pydantic builds a schema on the first use of its class: importing agentkit and using few classes stays cheap.
+# With `defer_build`, pydantic builds a schema when its class is first used, so that importing agentkit is fast.
 _CONFIG: Final = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
@@ -44,7 +45,7 @@ _CONFIG: Final = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=Tru
 
 
 def _check_encodable(text: str) -> str:
-    """Raises ValueError for lone surrogates: no API accepts them, and SDKs fail late with an encoding error."""
+    """Raises ValueError if a text has a lone surrogate, because no API accepts such a text."""
     if not text.isascii():
         try:
             text.encode()
@@ -58,12 +59,12 @@ Text = Annotated[str, Strict(), AfterValidator(_check_encodable)]
 
 
 def is_text(value: object) -> bool:
-    """Returns True if a value is a valid `Text`, and its class is `str` itself."""
+    """Returns True if a value is a `str`, not an instance of a subclass, and UTF-8 can encode it."""
     return type(value) is str and (value.isascii() or is_encodable(value))
 
 
 def _check_writable(value: Any) -> Any:
-    """Raises ValueError if a string at any depth has a lone surrogate."""
+    """Raises ValueError if a value cannot be written as JSON, because a string in it has a lone surrogate."""
     try:
         to_json(value)
     except ValueError as error:
@@ -71,7 +72,7 @@ def _check_writable(value: Any) -> Any:
     return value
 
 
-# Validation copies the containers of a JSON value: no value shares a container with its caller.
+# pydantic copies the lists and dicts in a JSON value, so that later changes by the caller have no effect.
 if TYPE_CHECKING:
     Json: TypeAlias = Any
     JsonObject: TypeAlias = dict[str, Any]
@@ -82,15 +83,16 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object whose class checks the strings itself."""
+    """A JSON object whose strings are not checked here, because the class with the field checks them."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------
 
 ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
-"""Fast constructors by class. A fast constructor validates arguments of ordinary types without pydantic.
+"""Functions by class that create an instance without pydantic, which is faster.
 
-For any other arguments it returns None or raises TypeError. pydantic then validates them.
+A function returns None or raises TypeError if an argument is invalid or has an unusual type. pydantic then
+validates the arguments.
 """
 
 if TYPE_CHECKING:
@@ -98,23 +100,23 @@ if TYPE_CHECKING:
 else:
 
     class ValidatedType(type):
-        """Metaclass of validated classes: errors of pydantic become MessageError.
+        """Metaclass of validated classes, which converts pydantic's errors to `MessageError`.
 
-        A wrapper of `__init__` would not survive: pydantic replaces the method when it builds the schema.
+        A wrapper around `__init__` would not work, because pydantic replaces the method when it builds the schema.
         """
 
         @property
         def __signature__(cls) -> Signature:
-            """Signature of the constructor, with the types that callers may pass."""
+            """Signature of the constructor. Its parameters have the types that callers may pass."""
             declared = getattr(cls, "_declared_init", None)
             return _field_signature(cls) if declared is None else _declared_signature(declared)
 
         @__signature__.setter
         def __signature__(cls, value: Signature) -> None:
-            """Ignores the signature that pydantic generates."""
+            """Ignores the signature that pydantic assigns, because it would hide the computed signature."""
 
         def __setattr__(cls, name: str, value: Any) -> None:
-            """Sets the signature of the class on the `__init__` of pydantic, for documentation tools."""
+            """Copies the signature of the class to pydantic's `__init__`, where documentation tools read it."""
             if name == "__init__" and not hasattr(value, "__signature__"):
                 this = Parameter("self", Parameter.POSITIONAL_ONLY)
                 value.__signature__ = Signature([this, *signature(cls).parameters.values()])
@@ -139,14 +141,14 @@ else:
 class Validated(metaclass=ValidatedType):
     """Base class of validated dataclasses.
 
-    A subclass may have slots that are not fields, for results computed from its fields. Such slots are never part
-    of equality, `repr`, JSON, copies, pickles or `dataclasses.asdict`.
+    A subclass may have slots that are not fields, for results computed from its fields. Equality, `repr`, JSON,
+    copies, pickles and `dataclasses.asdict` ignore these slots.
     """
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copies and pickles the fields alone."""
+        """Returns the state of copies and pickles, which have the fields but no computed results."""
         values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.init}
         return (_rebuild, (type(self), values))
 
@@ -157,9 +159,9 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def validated_dataclass(cls: _Class) -> _Class:
-    """Makes a subclass of `Validated` a frozen, slotted pydantic dataclass whose repr is bounded.
+    """Converts a subclass of `Validated` to a frozen pydantic dataclass with slots and a repr of limited length.
 
-    A class whose constructor accepts other types than those of the fields declares `__init__` without a body.
+    A class may declare `__init__` without a body if its constructor accepts more types than its fields have.
     pydantic replaces the method, but `inspect.signature` and `help` show the declared parameters.
     """
     declared: Callable[..., None] | None = cls.__dict__.get("__init__")
@@ -170,19 +172,24 @@ def validated_dataclass(cls: _Class) -> _Class:
 
 
 def slot_setter(cls: type[Any], name: str) -> Callable[[Any, Any], None]:
-    """Returns a function that sets a slot of a frozen instance. `cls` is the class that defines the slot."""
+    """Returns a function that sets a slot of a frozen instance.
+
+    Args:
+        cls: Class that defines the slot.
+        name: Name of the slot.
+
+    """
     setter: Callable[[Any, Any], None] = cls.__dict__[name].__set__
     return setter
 
 
 def _declared_signature(declared: Callable[..., None]) -> Signature:
-    """Returns the signature of a declared `__init__`, without `self`."""
     _, *parameters = signature(declared).parameters.values()
     return Signature(parameters)
 
 
 def _field_signature(cls: type[Any]) -> Signature:
-    """Returns the signature of the generated constructor: positional fields, then keyword-only fields."""
+    """Returns the signature of a generated constructor, with the keyword-only fields at the end."""
     declared: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
     initial = [field for field in declared.values() if field.init]
     return Signature([_parameter(field) for field in sorted(initial, key=lambda field: field.kw_only is True)])
@@ -203,12 +210,17 @@ _ALIASES: Final = {
     "JsonObject": "dict[str, object]",
     "UncheckedJsonObject": "dict[str, object]",
 }
-"""Types that callers may pass, by the name of a field type."""
+"""Type names that signatures show in place of the internal names of field types."""
 _ALIAS: Final = re.compile(rf"\b({'|'.join(_ALIASES)})\b")
 
 
 def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns a value if its class converts the arguments that pydantic refused. Raises MessageError otherwise."""
+    """Creates an instance from arguments that pydantic refused, if the class can convert the arguments.
+
+    Raises:
+        MessageError: If the class cannot convert the arguments.
+
+    """
     positional = [field.name for field in fields(cls) if field.init and not field.kw_only]
     convert = getattr(cls, "_convert_refused", None)
     values = convert and convert({**dict(zip(positional, args, strict=False)), **kwargs})
@@ -221,7 +233,7 @@ def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], k
 
 
 def same_json(first: Any, second: Any) -> bool:
-    """Returns True if two JSON values are equal, with keys in any order. `1`, `1.0` and `true` differ."""
+    """Returns True if two JSON values are equal in any order of keys. `1`, `1.0` and `true` are not equal."""
     if isinstance(first, dict):
         pairs = cast("dict[str, Any]", first).items()
         if not isinstance(second, dict) or first.keys() != cast("dict[str, Any]", second).keys():

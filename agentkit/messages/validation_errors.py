@@ -1,4 +1,4 @@
-"""Errors of pydantic as `MessageError`, with the place of the invalid value."""
+"""Conversion of pydantic's validation errors to `MessageError`, with the path of the invalid value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["to_message_error"]
 
 
 def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
-    """Converts an error of pydantic.
+    """Converts a pydantic `ValidationError` to a `MessageError`.
 
     Args:
-        name: First part of the place, such as `Msg` in `Msg.content[1].text`.
-        error: Error of pydantic.
-        positional: Names of the positional parameters: pydantic names these by index.
+        name: First part of the path in the error, such as `Msg` in `Msg.content[1].text`.
+        error: Error that pydantic raised.
+        positional: Names of the positional parameters, because pydantic reports these parameters by index.
 
     """
-    # A union reports the errors of each branch. The caller meant the branch in which validation got furthest.
+    # pydantic reports errors for each type in a union. The deepest error belongs to the type the caller meant.
     details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
     place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
     cause = details.get("ctx", {}).get("error")
@@ -33,7 +33,7 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
 
 
 _ADVICE: Final = "Pass a valid value."
-_MAX_PLACE: Final = 200  # characters: keys of the caller's data may be long
+_MAX_PLACE: Final = 200  # characters; the limit exists because keys in the caller's data may be long
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60
 
@@ -45,14 +45,14 @@ def _reason(details: ErrorDetails) -> str:
     value = details["input"]
     try:
         text = repr(value)
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+    except (RecursionError, ValueError):  # the value is nested too deeply, or is an integer with too many digits
         text = "too large to show"
     text = text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."
     return f"{message} (got {type(value).__name__} {text})"
 
 
 def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
-    """Yields the steps of a location without the names of union branches, which pydantic inserts."""
+    """Yields the parts of a path, such as `.content` and `[1]`, without the union types that pydantic inserts."""
     previous: int | str = ""
     for depth, step in enumerate(location):
         if isinstance(step, int):
@@ -64,7 +64,7 @@ def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[s
 
 
 def _is_branch(previous: int | str, step: str) -> bool:
-    """Returns True if a step is the tag of a union (after an item or a source) or the type of a branch."""
+    """Returns True if a part of a path names a type in a union, and not a field."""
     is_tagged = isinstance(previous, int) or previous == "source"
     return step in _BRANCH_TYPES or (is_tagged and step in _TAGS)
 

@@ -308,7 +308,9 @@ def test_media_blocks_are_created_from_bytes_a_path_or_a_url(kind: type[Any], tm
     assert kind.from_url("https://a/b", "image/png") == kind(URLSource("https://a/b", "image/png"))
 
 
-@pytest.mark.parametrize(("name", "reason"), [("missing.png", "cannot be read"), ("plain", "a known media type")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("missing.png", "cannot be read"), ("plain", "media type is unknown")]
+)
 def test_an_unreadable_path_is_an_error(name: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"in a format that nobody knows")
     with pytest.raises(MessageError, match=reason) as caught:

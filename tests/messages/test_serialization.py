@@ -160,7 +160,7 @@ def test_msg_objects_load_unchanged() -> None:
         ({"agentkit": "1", "messages": []}, "agentkit", "'1'"),
         ({"agentkit": True, "messages": []}, "agentkit", "True"),
         ({"agentkit": -1, "messages": []}, "agentkit", "-1"),
-        ([5], "messages[0]", "expected an object, got int"),
+        ([5], "messages[0]", "expected a message dict, got int"),
         (
             [{"name": "a", "content": "x", "role": "user"}, {"content": "x", "role": "user"}],
             "messages[1].name",
