@@ -86,12 +86,12 @@ ROW = OpenAICompatible(
 
 
 class DeepSeekChatFormatter(OpenAIChatFormatter):
-    """Formatter for `chat.completions.create(model=…, **request)`, with `base_url="https://api.deepseek.com"`.
+    """Formatter that writes requests to DeepSeek, for `chat.completions.create(model=…, **request)`.
 
-    The API has a thinking mode, which is on by default. In this mode, each assistant message of a conversation
-    with tools must have the key `reasoning_content`, even with an empty text. Without tools, the API ignores the
-    key, so the formatter writes the key in all assistant messages. Reasoning from models of other vendors is
-    omitted.
+    The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
+    by default. In this mode, each assistant message of a conversation with tools must have the key
+    `reasoning_content`, even with an empty text. Without tools, the API ignores the key, so the formatter writes
+    the key in all assistant messages. Reasoning from models of other vendors is omitted.
     """
 
     vendor = ROW

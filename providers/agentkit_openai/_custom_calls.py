@@ -14,7 +14,7 @@ __all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
 CUSTOM_CALL: dict[str, Any] = {"type": "custom"}
 """Fields of the opaque state that mark a call of a custom tool.
 
-Targets without custom tools write a function call instead.
+Requests to targets without custom tools contain a function call instead.
 """
 
 

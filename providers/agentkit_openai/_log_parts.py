@@ -194,9 +194,8 @@ def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
     """Creates the block for a content part. Returns None if the type is unknown or a media part has no data.
 
-    Sources: ChatCompletionContentPartParam and ResponseInputContentParam of openai-python, and vLLM's docs for
-        media
-    by URL.
+    The types come from openai-python (ChatCompletionContentPartParam, ResponseInputContentParam). vLLM's docs
+    describe media by URL.
 
     Raises:
         MessageError: The part has invalid values.

@@ -12,9 +12,9 @@ _SCHEMA_NAMES = NameRule(limit=64)
 
 
 def write_chat_options(task: RequestSpec) -> dict[str, Any]:
-    """Writes tools and output schema as `tools`, `tool_choice` and `response_format` of Chat Completions.
+    """Writes the tools and the output schema of a Chat Completions request.
 
-    A key is omitted if the task needs no value for it.
+    The keys are `tools`, `tool_choice` and `response_format`. A key is omitted if the task needs no value for it.
     """
     options = task.write_tools(_chat_tool, write_tool_choice)
     if task.output and task.capabilities.output == "object":
@@ -41,9 +41,9 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def write_responses_options(task: RequestSpec) -> dict[str, Any]:
-    """Writes tools and output schema as `tools`, `tool_choice` and `text` of Responses.
+    """Writes the tools and the output schema of a Responses request.
 
-    A key is omitted if the task needs no value for it.
+    The keys are `tools`, `tool_choice` and `text`. A key is omitted if the task needs no value for it.
     """
     options = task.write_tools(_responses_tool, _responses_tool_choice)
     if task.output:

@@ -12,7 +12,7 @@ __all__ = ["get_role", "mark_as_developer"]
 _DEVELOPER: dict[str, Any] = {"role": "developer"}
 """Fields of the opaque state that mark the first text of a developer message.
 
-Targets without the role `developer` write a system message instead.
+Requests to targets without the role `developer` contain a system message instead.
 """
 
 

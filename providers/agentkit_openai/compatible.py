@@ -222,4 +222,4 @@ OPENAI = OpenAICompatible(
     developer_role=True,
     custom_tools=True,
 )
-"""Description of OpenAI itself."""
+"""Description of OpenAI's own Chat Completions API."""

@@ -48,7 +48,7 @@ _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
 
 
 class OpenAIChatFormatter(FormatterBase):
-    """Formatter for `AsyncOpenAI().chat.completions.create(model=…, **request)`.
+    """Formatter that writes requests for `AsyncOpenAI().chat.completions.create(model=…, **request)`.
 
     The formatter for an OpenAI-compatible vendor is a subclass whose attribute `vendor` describes the vendor.
 
@@ -234,7 +234,7 @@ class OpenAIChatFormatter(FormatterBase):
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
-    """`OpenAIChatFormatter` for conversations of many agents."""
+    """Formatter for conversations of many agents, which writes requests like `OpenAIChatFormatter`."""
 
     default_history = MultiAgentHistory
 

@@ -69,11 +69,12 @@ ROW = OpenAICompatible(
 
 
 class VLLMChatFormatter(OpenAIChatFormatter):
-    """Formatter for `chat.completions.create(model=…, **request)`, with the server's `base_url`.
+    """Formatter that writes requests to vLLM, for `chat.completions.create(model=…, **request)`.
 
-    Requests satisfy the strictest common chat templates. A request has one system message, then a user turn, and
-    then alternating turns. Tool call ids have nine letters or digits. The filler text `RESULT_TURN` separates a
-    tool result from a user turn. If a model's chat template has further restrictions, pass `model_rules`.
+    The `AsyncOpenAI` client needs the `base_url` of the server. Requests satisfy the strictest common chat
+    templates. A request has one system message, then a user turn, and then alternating turns. Tool call ids have
+    nine letters or digits. The filler text `RESULT_TURN` separates a tool result from a user turn. If a model's
+    chat template has further restrictions, pass `model_rules`.
     """
 
     vendor = ROW

@@ -39,10 +39,10 @@ __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
 
 class OpenAIResponsesFormatter(FormatterBase):
-    """Formatter for `AsyncOpenAI().responses.create(model=…, **request)`, with or without `store`.
+    """Formatter that writes requests for `AsyncOpenAI().responses.create(model=…, **request)`.
 
-    Pass `include=["reasoning.encrypted_content"]` with each request, so that the reasoning in the reply can be
-    sent back.
+    The requests are valid for each value of `store`. Pass `include=["reasoning.encrypted_content"]` with each
+    request, so that the reasoning in the reply can be sent back.
 
     Reasoning is sent with its `encrypted_content`, directly before the item that the model produced after the
     reasoning. The reasoning, this item and the items after it are sent with their ids, because OpenAI connects
@@ -92,7 +92,7 @@ class OpenAIResponsesFormatter(FormatterBase):
 
 
 class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
-    """`OpenAIResponsesFormatter` for conversations of many agents."""
+    """Formatter for conversations of many agents, which writes requests like `OpenAIResponsesFormatter`."""
 
     default_history = MultiAgentHistory
 
