@@ -1,4 +1,4 @@
-"""Checks that an IP address is public or local.
+"""Functions that check if an IP address is public or local.
 
 By default, URLs in messages are fetched from public addresses only, so that no message can reach an internal
 service.

@@ -1,4 +1,4 @@
-"""`MediaCache`: downloaded media that several requests can use."""
+"""`MediaCache`: a cache of downloaded media for several requests."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Encoding(NamedTuple):
 
 
 BASE: Final = "o200k_base"
-"""Encoding that replaces an unknown or unavailable encoding."""
+"""Encoding that counts for a model whose own encoding is unknown or unavailable."""
 
 # Each pattern matches the start of a normalized model name. The first match decides.
 _MODELS: Final = tuple(

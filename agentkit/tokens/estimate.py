@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["TextCounts", "estimate_text"]
 
-# Maps each ASCII character to a letter for its kind, because `bytes.count` is much faster than a loop in Python.
+# Maps each ASCII character to a letter for its kind, so that `bytes.count` can count the characters of each kind.
 _KIND: Final = (
     bytes(
         ord("a" if char.islower() else "A" if char.isupper() else "0" if char.isdigit() else _space or ".")

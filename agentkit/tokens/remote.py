@@ -37,7 +37,7 @@ class RemoteTokenCounter(TokenCounterBase):
     layout: ClassVar[WireLayout] = WireLayout()
     """Keys of the requests that the endpoint counts."""
     media_tokens: ClassVar[int] = 1_600
-    """Tokens of a media item that the endpoint does not count."""
+    """Assumed tokens of each media item that the endpoint does not count."""
 
     def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
         """Creates the counter.

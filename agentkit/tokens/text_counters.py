@@ -173,4 +173,4 @@ def _estimate_sealed(sealed: str) -> int:
 
 
 ESTIMATE: Final = CharacterTokenCounter()
-"""Default for the local counter of a `TokenCounterBase`."""
+"""Default local counter of a `TokenCounterBase`, unless a subclass defines another one."""

@@ -23,10 +23,10 @@ __all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
 _log = get_logger("tools")
 
 MAX_ERROR_CHARACTERS = 4_000
-"""Maximum length of an error text that is sent to the model."""
+"""Maximum length of an error text that is sent to the model, in characters."""
 
 MAX_TRACEBACK_CHARACTERS = 20_000
-"""Maximum length of a traceback in a result's metadata."""
+"""Maximum length of a traceback in the metadata of a tool result, in characters."""
 
 
 def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
