@@ -20,7 +20,7 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""Name of the other path for the URL of each path."""
+"""Names of the model paths, each by the URL of the other path."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:

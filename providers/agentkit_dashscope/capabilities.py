@@ -79,7 +79,7 @@ MULTIMODAL = Capabilities(
         # API error: 'one of the strings that should be ["none", "auto"]' (model-studio). Newer models think by
         # default, and thinking models refuse the choice of a named tool.
         choices=frozenset({"auto", "none"}),
-        needs_declarations=True,  # "Tools must be sent again with the results" (model-studio)
+        needs_declarations=True,  # API reference: "Tools must be sent again with the results" (model-studio)
     ),
     media=MediaCapabilities(
         image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),

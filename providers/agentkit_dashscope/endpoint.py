@@ -68,7 +68,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # API path that accepted each model
+        self._learned_paths: dict[str, ModelPath] = {}  # other path per model, after a report of the wrong path
         self._stream_only_models: set[str] = set()
 
     @classmethod

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _REASONS = {
-    # SDK: FinishReason
+    # Source: google-genai, FinishReason.
     "STOP": FinishReason.STOP,
     "MAX_TOKENS": FinishReason.LENGTH,
     "CONTINUATION": FinishReason.PAUSE,

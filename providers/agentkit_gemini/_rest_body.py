@@ -30,7 +30,7 @@ _FREE = frozenset(
 _SCHEMAS = frozenset({"parameters", "response_schema"})
 """Keys whose values are of the API's type Schema. Its keys are converted, but not the names of properties."""
 
-_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # SDK: Schema
+_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # objects of schemas by name
 
 
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:

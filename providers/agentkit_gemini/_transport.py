@@ -91,9 +91,9 @@ class Sender:
         """Closes the stored response, if there is one."""
         response, self._response = self._response, None
         if hasattr(response, "aclose"):
-            await response.aclose()  # the client is httpx2
+            await response.aclose()  # a response of httpx2
         elif response is not None:
-            response.close()  # the client is aiohttp
+            response.close()  # a response of aiohttp
 
 
 _USED_METHODS = ("_build_request", "_async_request")

@@ -44,7 +44,7 @@ from agentkit_gemini.capabilities import LAYOUT
 __all__ = ["GeminiStreamParser"]
 
 _NOTE_KEYS = (
-    # SDK: Candidate
+    # Source: google-genai, Candidate.
     "finish_message",
     "safety_ratings",
     "citation_metadata",
