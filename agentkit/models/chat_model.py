@@ -43,7 +43,7 @@ __all__ = ["ChatModel"]
 _log = get_logger("models")
 
 _SHORTENED_SHARE = 0.75
-"""Share of a too long prompt that the next plan may have if the error text names no token limit."""
+"""Share of a prompt's tokens that the next plan may have if the provider's error names no token limit."""
 _SAFE_SHARE = 0.97
 """Share of the provider's limit that the next plan may use.
 

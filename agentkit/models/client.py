@@ -111,7 +111,7 @@ class ModelClient:
             self._abandoned, self._endpoint = self._endpoint, None
 
     async def _close_abandoned(self) -> None:
-        """Closes a client whose event loop has ended. Ignores errors, because the loop's connections are dead."""
+        """Closes a client whose event loop has ended. Ignores errors, because its connections have ended."""
         abandoned, self._abandoned = self._abandoned, None
         if abandoned is not None:
             with suppress(Exception):
