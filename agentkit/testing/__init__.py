@@ -1,19 +1,20 @@
 """Tools for tests: a loopback server for real SDK clients, a scripted model, and conformance checks for providers.
 
     LoopbackServer(replies, agent=, validate=, port=)    context manager: .url(provider), .requests, .play(…)
-    Reply(content, usage=, finish_reason=, delay=, …)    reply with its pace and the faults of its stream
+    Reply(content, usage=, finish_reason=, delay=, …)    reply with delays and simulated connection faults
     LoopbackError(status, message, code=, retry_after=)  error in the provider's wire format
     RecordedRequest                                      request that the server received
     ScriptedModel(replies, provider=)                    ChatModel that plays replies: .calls, .play(…)
     check_provider(provider, samples=, model=)           checks a provider; raises ConformanceError
     demo_reply(body)                                     rule-based model, for agents
 
-A reply is a `Msg` or its text, a native dict or bytes, a `Reply`, a `LoopbackError`, or a function of the decoded
-request that returns one of them. `python -m agentkit.testing` serves `demo_reply` on a port.
+A reply is a `Msg` or a text, a native reply as a dict or bytes, a `Reply`, or a `LoopbackError`. It may also be a
+function that takes the decoded request and returns one of these. `python -m agentkit.testing` serves `demo_reply`
+on a local port.
 
-A provider adds its API to the server by a module `testing`: classes derived from `FakeService`, listed with their
-paths in `ROUTES`, a tuple of `Route`. `Provider.testing` is the name of that module. Start reading at
-`agentkit.testing.service`.
+A provider adds its API to the server with a module that has subclasses of `FakeService`. The constant `ROUTES` of
+the module assigns paths to the subclasses as a tuple of `Route`. `Provider.testing` is the name of the module.
+Read `agentkit.testing.service` first.
 """
 
 from __future__ import annotations

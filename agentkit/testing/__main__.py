@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the base URL of each provider, and serves until the process is interrupted.
 
     Args:
-        arguments: Arguments of the command line. None means those of the process.
+        arguments: Command-line arguments. None means `sys.argv[1:]`.
     """
     parser = argparse.ArgumentParser(prog="python -m agentkit.testing", description=__doc__)
     parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 for any free port")

@@ -1,4 +1,4 @@
-"""Conversations for the provider checks. Each text has a unique mark, by which the checks find it in a request."""
+"""Conversations for the provider checks. Each text has a unique word by which the checks find it in a request."""
 
 from __future__ import annotations
 
@@ -126,4 +126,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markLast", "assistant"),
     ],
 }
-"""Conversations by their special feature, with `mark…` in texts, `call…` in arguments, `result…` in results."""
+"""Conversations by their special feature.
+
+A unique word marks each text (`mark…`), each argument of a tool call (`call…`) and each tool result (`result…`).
+"""

@@ -1,7 +1,8 @@
-"""`demo_reply`: a rule-based model for examples and tests of agents, without key or network.
+"""`demo_reply`: a rule-based model for examples and tests of agents. It needs no API key and no network.
 
 If the request has tools and does not end with a tool result, the model calls the first tool that the tool choice
-allows. Otherwise it answers with text, and quotes the result. So a tool loop ends after one call.
+allows. Otherwise the model answers with a text that quotes the tool result or the last turn. A tool loop therefore
+ends after one call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Object: TypeAlias = Mapping[str, Any]
 
 
 def demo_reply(body: Mapping[str, Any]) -> Msg:
-    """Returns the model's reply to the request of any provider."""
+    """Returns the reply of the rule-based model to a request in any provider's wire format."""
     turns = _turns(body)
     last: _Object = turns[-1] if turns else {}
     result = _result(last)
@@ -44,7 +45,7 @@ def _call(tool: _Object, text: str, turn_count: int) -> Msg:
 
 
 def _required_parameters(schema: _Object) -> Iterator[tuple[str, Any]]:
-    """Yields the required parameters with their schemas; without any, the first parameter."""
+    """Yields the name and schema of each required parameter. If none is required, yields the first parameter."""
     properties = _object(schema.get("properties"))
     required = schema.get("required")
     names = [str(name) for name in cast("list[object]", required)] if isinstance(required, list) else []
@@ -52,7 +53,7 @@ def _required_parameters(schema: _Object) -> Iterator[tuple[str, Any]]:
 
 
 def _value(schema: _Object, text: str) -> Any:
-    """Returns a value that a schema accepts. A string is the text of the last turn."""
+    """Returns a value that a schema accepts. For a string schema, returns the text of the last turn."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return cast("list[Any]", choices)[0]
@@ -97,7 +98,7 @@ def _tools(body: _Object) -> list[_Object]:
 
 
 def _allowed_names(body: _Object) -> list[object]:
-    """Returns the names that the tool choice is limited to; an empty list if it is not limited."""
+    """Returns the names of the tools that the tool choice allows. An empty list means that all are allowed."""
     choice = _object(body.get("tool_choice") or _object(body.get("parameters")).get("tool_choice"))
     limited = read_allowed_tools(choice)
     if limited is not None:
@@ -123,7 +124,7 @@ def _is_forbidden(body: _Object) -> bool:
 
 
 def _result(turn: _Object) -> str | None:
-    """Returns the text of a tool result; None if the turn has none."""
+    """Returns the text of the tool result in a turn, or None if the turn has no tool result."""
     if turn.get("role") == "tool":
         return _text(turn)
     if str(turn.get("type")).endswith("_call_output"):
@@ -143,7 +144,7 @@ def _text(turn: _Object) -> str:
 
 
 def _content_text(content: object) -> str:
-    """Returns the text of a content: a string, the texts of parts, or any other value as JSON."""
+    """Returns the content of a turn as text. Joins the texts of parts, and serializes any other value as JSON."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -1,4 +1,4 @@
-"""Checks of an endpoint: it sends the request unchanged, and classifies any error."""
+"""Checks that a provider's endpoint sends requests unchanged, and classifies errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOKENS: Final = 7321
 
 
 def endpoint_faults(provider: Provider) -> Iterator[str]:
-    """Yields the faults of a provider's endpoint, as sentences."""
+    """Yields a sentence for each fault of a provider's endpoint."""
     endpoint_class = provider.endpoint
     if endpoint_class is None:
         return
@@ -39,7 +39,7 @@ def _request(provider: Provider) -> dict[str, Any]:
 
 
 def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
-    """Checks that the body has the request, the model and the options, and that the call has its stream flag."""
+    """Checks that `build_request` returns a body with the request, the model and the options."""
     endpoint, request = endpoint_class(_Recorder()), _request(provider)
     before = json_text(request)
     options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
@@ -51,10 +51,10 @@ def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[
     if json_text(request) != before:
         yield "`build_request` changes the request"
     if endpoint.build_request(_MODEL, request, options, stream=True) != outgoing[True]:
-        yield "`build_request` builds another call from the same request the second time"
+        yield "`build_request` returns a different call for the same request the second time"
     for stream, call in outgoing.items():
         if not isinstance(call, OutgoingRequest):
-            yield f"`build_request` returns a {type(call).__name__}, and not an OutgoingRequest"
+            yield f"`build_request` returns {type(call).__name__!r} instead of an OutgoingRequest"
             return
         yield from _check_body(call, request, options)
         if call.stream is not stream:
@@ -83,7 +83,7 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
 
 
 class _Recorder:
-    """Client that has every method, and records the arguments of each call."""
+    """Fake SDK client that accepts any method call and records the arguments."""
 
     def __init__(self, calls: list[str] | None = None) -> None:
         self.recorded: list[str] = [] if calls is None else calls
@@ -132,7 +132,7 @@ def _flatten_text(value: Any) -> str:
 
 
 def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
-    """Checks that the endpoint passes the request to the client, whole or as a stream."""
+    """Checks that `send` and `stream` pass the complete request to the SDK client."""
     request = _request(provider)
     for stream in (False, True):
         client = _Recorder()
@@ -147,7 +147,7 @@ def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator
 
 
 def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
-    """Sends a call to a recorder. Exceptions are ignored, because a recorder has no useful answer."""
+    """Sends a call to a fake client. Ignores exceptions, because the fake client returns no valid reply."""
 
     async def call() -> None:
         with anyio.move_on_after(_TIMEOUT_SECONDS):
@@ -162,7 +162,7 @@ def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
         with suppress(BaseException):
             anyio.run(call)
 
-    thread = threading.Thread(target=run, daemon=True)  # an event loop may run in this thread
+    thread = threading.Thread(target=run, daemon=True)  # the current thread may already run an event loop
     thread.start()
     thread.join(2 * _TIMEOUT_SECONDS)
 
@@ -174,7 +174,7 @@ _TIMEOUT_SECONDS: Final = 5.0
 
 
 class _OddError(Exception):
-    """Error with the attributes of SDK errors, in unexpected types."""
+    """Error that has the attributes of SDK errors, but with values of unexpected types."""
 
     status_code = status = code = "?"
     response = request = headers = body = message = details = None
@@ -202,7 +202,7 @@ _REPLIES: Final[tuple[object, ...]] = (
 
 
 def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
-    """Checks that the endpoint returns a Failure or None for any error and any reply."""
+    """Checks that the endpoint classifies any error and any reply as a `Failure` or None."""
     endpoint = endpoint_class(_Recorder())
     for make in _ERRORS:
         error = make()
@@ -212,7 +212,7 @@ def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterato
     for reply in _REPLIES:
         yield from _check_classification("failure_from_reply", endpoint.failure_from_reply, reply, repr(reply))
     if endpoint.failure_from_exception(ZeroDivisionError("x")) is not None:
-        yield "`failure_from_exception` classifies an error of the caller's program as the provider's"
+        yield "`failure_from_exception` classifies an error in the application as an error of the provider"
 
 
 def _check_classification(
@@ -224,4 +224,4 @@ def _check_classification(
         yield f"`{name}` raises {describe_error(error)} for {label}"
         return
     if failure is not None and not isinstance(failure, Failure):
-        yield f"`{name}` returns a {type(failure).__name__} for {label}, and not a Failure"
+        yield f"`{name}` returns {type(failure).__name__!r} for {label} instead of a Failure or None"

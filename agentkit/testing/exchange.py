@@ -1,4 +1,4 @@
-"""Answers of the loopback server: from a request and the reply to play to the bytes of the response."""
+"""Conversion of prepared replies to the HTTP responses of the loopback server."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Answer", "AnswerContext", "answer_error", "answer_request"]
 
 
 class AnswerContext(Protocol):
-    """Request that an answer depends on.
+    """Details of a received request that determine the response.
 
     Attributes:
         model: Requested model.
         streamed: True if the request asks for a stream.
-        refused: Error message for a request that the service refuses. Set by `answer_request`.
+        refused: Error message if the service refuses the request, else None. `answer_request` sets this attribute.
         body: Decoded body.
     """
 
@@ -33,16 +33,16 @@ class AnswerContext(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """HTTP response: a whole `body`, or the `frames` of a stream.
+    """HTTP response with a complete body, or with the pieces of a stream.
 
     Attributes:
         status: HTTP status.
-        headers: Headers besides content type and length.
-        body: Body of a whole response.
-        frames: Pieces of a streamed body. None means a whole response.
-        delay: Seconds before each frame, or before the body.
-        cut_after: Frames after which the connection breaks.
-        cut_after_bytes: Bytes after which the connection breaks.
+        headers: Headers other than content type and content length.
+        body: Body of a response that is not streamed.
+        frames: Pieces of a streamed body. None means that the response is not streamed.
+        delay: Seconds to wait before the body, or before each piece of a stream.
+        cut_after: Number of pieces after which the server breaks the connection. None means never.
+        cut_after_bytes: Number of bytes after which the server breaks the connection. None means never.
     """
 
     status: int = 200
@@ -55,7 +55,7 @@ class Answer:
 
 
 def answer_error(service: FakeService, error: LoopbackError) -> Answer:
-    """Returns an error as the whole answer."""
+    """Returns an error response that is not streamed."""
     headers = {**service.build_headers("loopback"), **service.build_error_headers(error)}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
@@ -65,17 +65,17 @@ def answer_error(service: FakeService, error: LoopbackError) -> Answer:
 def answer_request(
     route: RouteMatch, request: AnswerContext, next_reply: Callable[[], PlayableReply], *, validate: bool
 ) -> Answer:
-    """Returns the answer to a request.
+    """Returns the response to a request.
 
     Args:
         route: Route of the request.
-        request: Request to answer; its `refused` is set.
-        next_reply: Returns the reply to play. Called only if the request needs one.
-        validate: True if unpaired calls and results are answered with status 400.
+        request: Request to answer. If the service refuses the request, `request.refused` is set.
+        next_reply: Function that returns the next prepared reply. It is called only if the request needs a reply.
+        validate: True if requests with unpaired tool calls and results are refused with status 400.
 
     Raises:
-        OptionError: The wire format cannot express the reply, or the reply is a stream and the request asks for a
-            whole reply, or the other way round.
+        OptionError: The wire format cannot represent the reply, or only one of the request and the reply is
+            streamed.
     """
     body = request.body
     if not isinstance(body, dict):
@@ -118,7 +118,7 @@ def _answer_whole(service: FakeService, call: ReceivedCall, reply: Reply) -> Ans
         return Answer(body=content)
     if isinstance(content, Mapping):
         return Answer(body=encode_json(content))
-    reason = "got a list of events, but the request asks for a whole reply"
+    reason = "got a list of events, but the request asks for a complete reply"
     raise OptionError("replies", reason, "Pass a dict or a Msg.")
 
 
@@ -133,7 +133,7 @@ def _answer_stream(service: FakeService, call: ReceivedCall, reply: Reply) -> An
     elif isinstance(content, list | tuple):
         events = cast("list[Mapping[str, Any] | bytes]", content)
     else:
-        reason = "got a whole reply, but the request asks for a stream"
+        reason = "got a complete native reply, but the request asks for a stream"
         raise OptionError("replies", reason, "Pass a list of events or a Msg.")
     headers = {
         "content-type": service.media_type,

@@ -1,4 +1,4 @@
-"""Findings of the provider checks: exceptions as findings, and searches of a request by content."""
+"""Helpers of the provider checks: collect findings, search requests for texts, and record I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
-    """Yields findings with their place. What the checked code raises is a finding too."""
+    """Yields each finding with its place. An exception from the checked code is also reported as a finding."""
     try:
         for finding in findings:
             yield f"{place}: {finding}"
@@ -34,7 +34,7 @@ def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
 
 
 def describe_error(error: BaseException) -> str:
-    """Returns the class and the text of an error."""
+    """Returns the class name and the text of an exception."""
     try:
         sentence = str(error)
     except Exception:
@@ -43,12 +43,12 @@ def describe_error(error: BaseException) -> str:
 
 
 def json_text(request: object) -> str:
-    """Returns a request as JSON text. Raises TypeError or ValueError for values that JSON does not have."""
+    """Serializes a request as JSON text. Raises `TypeError` or `ValueError` if a value is not valid JSON."""
     return json.dumps(request, ensure_ascii=False, allow_nan=False)
 
 
 def clear_containers(value: object) -> None:
-    """Empties every container, the innermost first."""
+    """Empties every dict and list in a value, beginning with the innermost."""
     if isinstance(value, dict | list):
         container = cast("Any", value)
         for inner in [*(container.values() if isinstance(value, dict) else container)]:
@@ -57,7 +57,14 @@ def clear_containers(value: object) -> None:
 
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
-    """Returns the marks of a kind in a text, with their positions."""
+    """Finds the marks with a prefix in a text, and returns the positions of each.
+
+    A mark is a unique word such as `callOne`, by which the checks find a block in a request.
+
+    Args:
+        kind: Prefix of the marks, such as `call`.
+        text: Text to search.
+    """
     positions: dict[str, list[int]] = {}
     for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
         positions.setdefault(match[0], []).append(match.start())
@@ -65,7 +72,7 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
-    """Yields the scalars in JSON values, each with its key."""
+    """Yields each scalar in a JSON value, together with the key under which it is stored."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[Any, Any]", value).items():
             yield from iterate_scalars(inner, name)
@@ -77,9 +84,10 @@ def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns by mark the largest part of a request with this mark and no other, as keys and scalars.
+    """Finds the largest part of a request around each mark that contains no other mark.
 
-    A mark that shares its string with another mark has no such part.
+    Returns the keys and scalars of each part, by mark. If a string contains several marks, they have no such part
+    and are not in the result.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)
@@ -108,7 +116,7 @@ _hooks: list[object] = []
 
 @contextmanager
 def record_io() -> Generator[list[str]]:
-    """Records the audit events of files, sockets and processes that this thread causes in the `with` block."""
+    """Records the names of audit events for file, socket and process access by this thread in the `with` block."""
     if not _hooks:  # an audit hook cannot be removed
         sys.addaudithook(_note_event)
         _hooks.append(_note_event)

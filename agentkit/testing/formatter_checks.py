@@ -1,4 +1,4 @@
-"""Checks of the options of a request: tools, the tool choice and the response format."""
+"""Checks that a formatter adds tools, tool choice and response format to its requests."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MSGS: Final = [Msg("system", "Be brief.", "system"), Msg("Ann", "Where is it?",
 
 
 def make_tools() -> list[Tool]:
-    """Creates two tools."""
+    """Creates two tools whose names and descriptions can be found in a request."""
     look = Tool("look", "toolLook at a place", copy.deepcopy(_PARAMETERS))
     return [look, Tool("count", "toolCount to a number", {"type": "object", "properties": {}})]
 
 
 def option_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """Yields the faults of one formatter's request options, as sentences."""
+    """Yields a sentence for each fault in the way a formatter handles request options."""
     for probe in _PROBES:
         place = f"{formatter_class.__name__}, {probe.__name__.strip('_')}"
         yield from collect_findings(place, probe(formatter_class(model)))
@@ -81,7 +81,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that each tool choice that the target accepts gives a different request."""
+    """Checks that any two tool choices that the target accepts lead to different requests."""
     modes = formatter.capabilities().tools.choices
     choices: dict[str, str | None] = {"no choice": None}
     choices |= {mode: mode for mode in ("none", "required") if mode in modes}
@@ -90,12 +90,12 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
     for label, choice in choices.items():
         text = json_text(_request(formatter, tools=make_tools(), tool_choice=choice))
         if text in labels:
-            yield f"the tool choice {label} makes the same request as {labels[text]}"
+            yield f"the tool choice {label} gives the same request as {labels[text]}"
         labels.setdefault(text, label)
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request has the response format, as strictly as the target can express it."""
+    """Checks that the request has the response format, and makes the model answer in JSON if the API can."""
     request = _request(formatter, response_format=_ANSWER)
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     for wanted in ("verdictText", "outputVerdict"):
@@ -108,7 +108,7 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a request shares nothing with the tools and the schema, and does not change them."""
+    """Checks that building a request does not change the tools and the schema, and that it copies them."""
     tools, output = make_tools(), OutputSchema(copy.deepcopy(_ANSWER), "verdict")
 
     def request() -> dict[str, Any]:
@@ -118,19 +118,19 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     text = json_text(first)
     changed = _find_change(tools, output)
     if changed:
-        yield f"making a request changes {changed} of its caller"
+        yield f"building a request changes {changed} of the caller"
     if json_text(request()) != text:
-        yield "the same tools and schema give another request the second time"
+        yield "the same tools and schema give a different request the second time"
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:
-        yield f"a request shares {shared} with its caller: changing one changes the other"
+        yield f"a request shares {shared} with the caller, so that changing one changes the other"
     elif json_text(request()) != text:
-        yield "a request shares the containers of tools or schema with the next"
+        yield "two requests share containers of the tools or the schema"
 
 
 def _find_change(tools: list[Tool], output: OutputSchema) -> str:
-    """Returns the name of the changed option; an empty string if neither has changed."""
+    """Returns the name of the option that has changed, or an empty string if both are unchanged."""
     parameters: list[Mapping[str, Any]] = [tool.parameters for tool in tools]
     if parameters != [tool.parameters for tool in make_tools()]:
         return "the parameters of a tool"

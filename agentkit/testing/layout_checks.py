@@ -1,4 +1,4 @@
-"""Checks of a wire layout: its keys match the requests of the provider's own formatter."""
+"""Checks that a provider's `WireLayout` matches the requests that the provider's formatter builds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CALL: Final = ToolUseBlock("call_1a2b", "look", {"placeName": "callPlace"})
 
 
 def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
-    """Yields the faults of a provider's layout, as sentences. Each sentence names the field of `WireLayout`."""
+    """Yields a sentence for each fault of a provider's `WireLayout`. The sentence names the faulty field."""
     layout = provider.layout
     if provider.parser is not None and provider.parser.layout is not layout:
         formatter = provider.chat_formatter.__name__
@@ -34,7 +34,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # without turns, the other checks of the layout would fail for the same reason
+        return  # the other checks need the turns, and would fail for the same reason
     for check in (_check_prompt, _check_tools, _check_places, _check_digest, _check_media):
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
@@ -54,7 +54,7 @@ def _plan(provider: Provider, model: str | None, *, system: str = _SYSTEM, quest
 
 
 def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the list of turns holds the conversation, and that replies and results are recognized."""
+    """Checks that the turns contain the conversation, and that the layout recognizes replies and results."""
     request = _plan(provider, model).request
     turns: list[dict[str, Any]] = layout.read_turns(request)
     if not turns:
@@ -76,7 +76,7 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
 
 
 def _find_owners(value: Any, text: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects that hold a text, the outermost first."""
+    """Yields the objects that contain a text. An outer object comes before the objects inside it."""
     if text not in json_text(value):
         return
     if isinstance(value, dict):
@@ -90,7 +90,7 @@ def _find_owners(value: Any, text: str) -> Iterator[dict[str, Any]]:
 
 
 def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the system prompt is a turn or the value of `prompt`."""
+    """Checks that the system prompt is in a turn, or under the key that the layout declares as `prompt`."""
     request = _plan(provider, model).request
     items = dict(layout.read_items(request))
     if _SYSTEM not in json_text([layout.read_turns(request), items.get(layout.prompt)]):
@@ -99,7 +99,7 @@ def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the tools are the value of `tools`."""
+    """Checks that the tools are under the key that the layout declares as `tools`."""
     request = _plan(provider, model).request
     items = dict(layout.read_items(request))
     if "toolLook" not in json_text(items.get(layout.tools)):
@@ -108,7 +108,7 @@ def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> I
 
 
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that an error message with a path in the request leads to the message."""
+    """Checks that an error with a path in the request is located at the message that caused this part."""
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():
@@ -120,7 +120,7 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _find_paths(value: Any, text: str, path: str = "") -> Iterator[str]:
-    """Yields the paths of the strings that are a text, and of the objects that hold these strings."""
+    """Yields the path of each string that equals a text, and of each object that directly contains the string."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if text in fields.values():
@@ -135,7 +135,7 @@ def _find_paths(value: Any, text: str, path: str = "") -> Iterator[str]:
 
 
 def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the digest of the prefix depends on the system prompt and on the turns."""
+    """Checks that the digest of a request changes with the system prompt and with the turns."""
     digest = prefix_digest(_plan(provider, model).request, layout)
     if prefix_digest(_plan(provider, model, system="Another prompt").request, layout) == digest:
         yield "the prefix digest does not depend on the system prompt. Check prompt and turns"
@@ -144,7 +144,7 @@ def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the data of an image is not counted as text."""
+    """Checks that the token count of a request does not count the base64 data of an image as text."""
     image = ImageBlock(Base64Source("image/png", _IMAGE_DATA))
     request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), image], "user")]).request
     if _IMAGE_DATA not in json_text(request):

@@ -1,4 +1,4 @@
-"""Checks of a provider's parser: streams equal whole replies, nothing is lost, broken replies raise no errors."""
+"""Checks that a parser loses no content, treats streams and complete replies alike, and never crashes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["ExpectedSample", "Sample", "reply_faults"]
 Events: TypeAlias = "Sequence[Mapping[str, Any]] | bytes"
 
 Sample: TypeAlias = "tuple[object, Events]"
-"""Native reply, whole and as a stream: events as dicts, or raw bytes."""
+"""Native reply as a tuple of the complete reply and its stream. The stream is a list of events or raw bytes."""
 
 ExpectedSample: TypeAlias = "tuple[object, Events, Reply]"
-"""Sample with the expected message, usage and finish reason."""
+"""Sample of a native reply, followed by a `Reply` with the expected message, usage and finish reason."""
 
 _UNKNOWN_EVENTS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {"type": "an.event.of.tomorrow", "delta": None},
     {"choices": None, "candidates": [None], "message": 7, "output": [], "usage": {"input_tokens": -1}},
 )
-"""Events of no API, which a parser must ignore or refuse with a MessageError."""
+"""Events that no API sends. A parser must ignore them or raise `MessageError`."""
 
 
 def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
-    """Yields the faults of a provider's parser, as sentences."""
+    """Yields a sentence for each fault of a provider's parser."""
     parser, samples = provider.parser, copy.deepcopy(samples)
     if parser is None:
         if samples:
@@ -97,7 +97,7 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
 
 
 def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply | None = None) -> Iterator[str]:
-    """Checks that the message has the texts, the arguments and the usage of the reply."""
+    """Checks that the parsed message has all texts and arguments and the usage of a complete native reply."""
     reply = parser.parse_response(whole)
     if expected is not None:
         yield from _check_expected(reply, expected)
@@ -123,7 +123,7 @@ def _is_among(text: str, reply: Msg) -> bool:
     try:
         value = json.loads(text)
     except ValueError:
-        return True  # the text is not JSON, and so not arguments of a call
+        return True  # text that is not JSON cannot be the arguments of a call
     return any(use.input == value for use in reply.tool_uses) or text in json_text(reply.to_dict())
 
 
@@ -157,7 +157,7 @@ _PROOF_FIELDS: Final = ("signature", "redacted_data", "encrypted_content", "thou
 
 
 def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
-    """Checks that the message can be sent back to its provider without loss."""
+    """Checks that a parsed message can be sent back to its provider without loss."""
     reply = cast("type[StreamParserBase]", provider.parser).parse_response(whole)
     plan = provider.chat_formatter().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
     for place, reason in plan.ledger.losses:
@@ -167,11 +167,11 @@ def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
         yield "the text of the message is not sent back to its provider"
 
 
-# -- what goes wrong ----------------------------------------------------------------------------------------------
+# -- incomplete replies -------------------------------------------------------------------------------------------
 
 
 def _check_broken(parser: type[StreamParserBase], whole: object, events: Events) -> Iterator[str]:
-    """Checks that an incomplete reply and an incomplete stream raise no exception but an AgentkitError."""
+    """Checks that parsing an incomplete reply or stream raises no exception except `AgentkitError`."""
     for label, part in _remove_parts(whole):
         try:
             parser.parse_response(part)
@@ -191,7 +191,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields copies of a reply without each of its keys, and with other values for each key."""
+    """Yields incomplete copies of a reply: for each key, one copy without it, and copies with other values."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -207,7 +207,7 @@ def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
 
 
 def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
-    """Checks that a reply gives the same message regardless of earlier replies."""
+    """Checks that parsing the same reply again gives the same message, even after other replies."""
     first = [parser.parse_response(whole) for whole, *_ in samples]
     again = [parser.parse_response(whole) for whole, *_ in reversed(samples)][::-1]
     for number, (reply, other) in enumerate(zip(first, again, strict=True)):
@@ -228,7 +228,7 @@ def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> M
 
 
 def _find_difference(msg: Msg, other: Msg) -> str:
-    """Returns the first field in which two messages differ."""
+    """Describes the first field in which two messages differ."""
     fields, other_fields = msg.to_dict(), other.to_dict()
     for key, value in fields.items():
         if value != other_fields.get(key):

@@ -1,4 +1,4 @@
-"""Probes of a formatter, one conversation each: roles, names, failed results, arguments, thinking, model facts."""
+"""Checks of a formatter that each need a special conversation, such as one with a failed tool result."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agentkit.testing.findings import find_surroundings, iterate_scalars, json_t
 __all__ = ["PROBES", "SENT"]
 
 SENT: Final = frozenset({"carried", "merged", "moved", "repaired"})
-"""Dispositions of blocks with their content in the request."""
+"""Dispositions in the ledger which mean that the content of a block is in the request."""
 
 _USER_WORDS: Final = frozenset({"user", "human"})
 _ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
 
 
 def _roles(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that turns of the model and of the user differ, and that usual role names are used correctly."""
+    """Checks that a request distinguishes turns of the assistant and of the user, with the correct roles."""
     if not isinstance(formatter.history, ChatHistory):
         return
     texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
@@ -34,17 +34,17 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
     parts = find_surroundings(request, [*texts])
     shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
     if len(shapes) < len(texts):
-        yield "several turns share one string"
+        yield "several turns are joined in one string"
     elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
-        yield "a turn of the assistant equals a turn of the user"
+        yield "turns of the assistant and of the user have the same format"
     for mark, shape in shapes.items():
         wrong = _ASSISTANT_WORDS if texts[mark] == "user" else _USER_WORDS
         if words := wrong & {text.lower() for _, text in shape}:
-            yield f"a turn of the {texts[mark]} is sent as one of the {min(words)}"
+            yield f"a turn of the {texts[mark]} is sent with the role {min(words)!r}"
 
 
 def _names(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request has the speakers' names, in a field or in the text of the history frame."""
+    """Checks that the request has the names of all speakers, in a field or in a text."""
     if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().turns.speaker_names:
         return
     request = formatter.lower(CONVERSATIONS["many speakers"]).request
@@ -55,18 +55,18 @@ def _names(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _error_flag(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a failed result differs from a successful one."""
+    """Checks that a request distinguishes failed tool results from successful tool results."""
 
     def request(is_error: bool) -> str:
         result = ToolResultBlock("c1", "look", "resultOne", is_error=is_error)
         return json_text(formatter.lower([*_call({"place": "callOne"}), Msg("tools", [result], "user")]).request)
 
     if request(False) == request(True):
-        yield "a failed tool result equals a successful one"
+        yield "a failed tool result is sent in the same way as a successful tool result"
 
 
 def _arguments(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the arguments of a call are unchanged, as an object or as JSON text."""
+    """Checks that the request has the unchanged arguments of a tool call, as an object or as JSON text."""
     arguments: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
     msgs = [*_call(arguments), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
     if not any(value == arguments for value in _values(formatter.lower(msgs).request)):
@@ -78,7 +78,7 @@ def _call(arguments: dict[str, Any]) -> list[Msg]:
 
 
 def _values(value: Any) -> Iterator[Any]:
-    """Yields every value in a request, and the values of strings that are JSON."""
+    """Yields every nested value in a request. Also yields the values in strings that are JSON text."""
     yield value
     if isinstance(value, str) and value.startswith("{"):
         try:
@@ -92,7 +92,7 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that thinking with the disposition carried is in the request, with its signature."""
+    """Checks that thinking, with its signature, is in the request if the ledger reports it as carried."""
     target = formatter.capabilities()
     if target.issuer is None or target.thinking.mode == "never":
         return
@@ -109,7 +109,7 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that thinking of another issuer, and its signature, are not in the request."""
+    """Checks that a request contains neither the text nor the signature of thinking from another provider."""
     plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
@@ -118,7 +118,7 @@ def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _facts(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the facts of a model change its capabilities."""
+    """Checks that the formatter applies each `ModelFact` of the provider to the capabilities of the model."""
     formatter_class = type(formatter)
     for fact in formatter_class.facts:
         model = re.sub(r"\W", "", fact.pattern)

@@ -1,4 +1,4 @@
-"""`check_provider`: conformance checks of a provider, for the provider's own tests."""
+"""`check_provider`: conformance checks that the authors of a provider run in their tests."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["ConformanceError", "check_provider"]
 
 
 class ConformanceError(AssertionError):
-    """A provider fails checks that every provider must pass.
+    """Error for a provider that fails checks that every provider must pass.
 
     Attributes:
         provider: Name of the provider.
-        faults: Sentences, each with the place of the fault.
+        faults: Sentences that describe the faults. Each sentence begins with the place of the fault.
     """
 
     def __init__(self, provider: str, faults: Sequence[str]) -> None:
@@ -41,27 +41,30 @@ class ConformanceError(AssertionError):
 def check_provider(
     provider: Provider | str, *, samples: Sequence[Sample | ExpectedSample] = (), model: str | None = None
 ) -> None:
-    """Checks a provider's formatters, and its parser, endpoint and `load_native` where it has them.
+    """Checks the formatters of a provider. Also checks its parser, endpoint and `load_native` if it has them.
 
-    - Requests of valid and broken conversations are pure: inputs do not change, the same input gives the same
-      JSON, nothing is shared, and there is no I/O. They pair calls with results. They contain all that the ledger
-      reports: texts, media, thinking, names, roles, arguments, tools, the tool choice and the response format.
-    - The wire layout matches these requests: turns, system prompt, tools, replies, results, and media. Errors with
-      a path are located.
-    - An endpoint sends the request, the model and the parameters, and classifies any error.
-    - `load_native` returns messages that give the same request again. Any other value is loaded, or refused with
-      an AgentkitError.
-    - The parser returns the same message for a whole reply and for its stream, in any chunking, with all texts,
-      arguments, usage and the finish reason.
+    - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
+      same JSON, and no two requests share containers. This includes invalid conversations.
+    - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
+    media,
+      thinking, names, roles and arguments. It also contains the tools, the tool choice and the response format.
+    - The wire layout matches the requests: turns, system prompt, tools, replies, results and media. An error that
+      names a path in the request can be located in the conversation.
+    - The endpoint sends the request, the model and the parameters, and classifies any error.
+    - `load_native` returns messages that give the same request again. If its input is invalid, it raises no error
+      except `AgentkitError`.
+    - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
+      message has all texts, arguments, the usage and the finish reason.
 
     Args:
         provider: Provider or its name.
-        samples: Native replies: the whole reply and its events (dicts, or the raw bytes of the stream), optionally
-            with a `Reply` that has the expected message.
-        model: Model to build requests for.
+        samples: Native replies for the check of the parser. Each sample is a tuple of the complete reply and its
+            stream, which is a list of events or raw bytes. A third item may be a `Reply` with the expected
+            message.
+        model: Model to build requests for. None means no model.
 
     Raises:
-        ConformanceError: A check fails. The error lists all faults; an exception from the provider is a fault too.
+        ConformanceError: A check fails. The error lists all faults, including exceptions from the provider's code.
         ProviderError: No provider has this name.
     """
     check_option("provider", provider, str | Provider)
@@ -90,7 +93,7 @@ def _find_faults(
 
 
 def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """Checks that a formatter needs no option but the model."""
+    """Checks that a formatter can be created with the model as its only option."""
     if formatter_class(model).model != model:
         yield f"the formatter for the model {model!r} has another model"
 
@@ -100,7 +103,7 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        # every API accepts such names
+        # names of letters and digits, because every API accepts these and sends them unchanged
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:
@@ -109,11 +112,11 @@ def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
         except AgentkitError:
             continue
         except Exception as error:
-            yield f"{value!r} raises {describe_error(error)}, and no AgentkitError"
+            yield f"{value!r} raises {describe_error(error)} instead of an AgentkitError"
             continue
         if not isinstance(loaded, list) or not all(isinstance(msg, Msg) for msg in cast("list[object]", loaded)):
             loaded_type = type(cast("object", loaded)).__name__
-            yield f"{value!r} is loaded as a {loaded_type}, and not as a list of Msg"
+            yield f"{value!r} is loaded as {loaded_type!r} instead of a list of Msg"
 
 
 def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterator[str]:

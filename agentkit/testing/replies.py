@@ -1,4 +1,4 @@
-"""Replies for the loopback server to play, with the faults of a stream, and the errors to answer with."""
+"""Replies and errors that the loopback server can send, with simulated delays and connection faults."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ __all__ = [
 
 
 class LoopbackError(Exception):
-    """Error that the server answers with, in the provider's wire format.
+    """Error response for the loopback server to send, in the provider's wire format.
 
     Attributes:
-        status: HTTP status. Inside a stream, the status that the error event names, if its wire format has one.
+        status: HTTP status. For an error inside a stream, the status in the error event, if the wire format has
+            one.
         message: Error message.
-        code: Provider's error code or type. None means the usual code of the status.
-        retry_after: Seconds, sent as the `retry-after` header.
+        code: Error code or type as the provider spells it. None means the usual code for the status.
+        retry_after: Value of the `retry-after` header in seconds. None means no header.
     """
 
     def __init__(
@@ -53,19 +54,22 @@ class LoopbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply of the loopback server, with its usage, its pace and its faults.
+    """Reply for the loopback server to send, with its usage, delays and connection faults.
 
     Attributes:
-        content: Message or its text, native reply as a dict or bytes, or its events as a list of them.
-        usage: Tokens to report. None means a token for every four characters.
-        finish_reason: Finish reason, or the provider's own value. None means the one that fits the message.
-        piece_size: Characters of text or of arguments in one event.
-        delay: Seconds before each event, and before a whole reply.
-        error: Error inside the stream, after `error_after` events. A whole reply is the error itself.
-        error_after: Events before the error.
-        cut_after: Events after which the connection breaks. None means that it does not.
-        cut_after_bytes: Bytes of the body after which the connection breaks.
-        headers: Further headers.
+        content: Message, text, native reply as a dict or bytes, or a list of native stream events.
+        usage: Token counts to report. None means one token for every four characters.
+        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it. None means the reason that
+            fits the message.
+        piece_size: Number of characters of text or arguments in each stream event.
+        delay: Seconds to wait before each stream event, or before a reply that is not streamed.
+        error: Error to send inside the stream, after `error_after` events. If the reply is not streamed, only the
+            error is sent. None means no error.
+        error_after: Number of events to send before the error.
+        cut_after: Number of events after which the server breaks the connection. None means never.
+        cut_after_bytes: Number of bytes of the body after which the server breaks the connection. None means
+            never.
+        headers: Additional headers of the response.
     """
 
     content: Msg | str | Mapping[str, Any] | bytes | Sequence[Mapping[str, Any] | bytes]
@@ -85,14 +89,15 @@ class Reply:
 PlayableReply: TypeAlias = (
     "Msg | str | Mapping[str, Any] | bytes | Reply | LoopbackError | Callable[[dict[str, Any]], PlayableReply]"
 )
-"""Reply to play: a message or its text, a native reply, a `Reply`, a `LoopbackError`, or a function of the decoded
-request that returns one of them.
+"""Prepared reply of the loopback server: a message, a text, a native reply, a `Reply` or a `LoopbackError`.
+
+It may also be a function that takes the decoded request and returns one of these.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCall:
-    """Model call, as the fake service receives it.
+    """Model call that a fake service has received.
 
     Attributes:
         model: Requested model.
@@ -112,13 +117,13 @@ _COMMON_TYPES: Final = frozenset({"text", "thinking", "tool_use"})
 
 @dataclass(frozen=True)
 class NormalizedReply:
-    """Reply with its defaults filled in, for a fake service to write in its wire format.
+    """Reply without missing values, for a fake service to write in the wire format of its API.
 
     Attributes:
         msg: Message of the reply.
-        usage: Tokens to report.
-        finish_reason: Finish reason, or the provider's own value.
-        piece_size: Characters of text or of arguments in one event.
+        usage: Token counts to report.
+        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it.
+        piece_size: Number of characters of text or arguments in each stream event.
     """
 
     msg: Msg
@@ -130,12 +135,12 @@ class NormalizedReply:
 
     @classmethod
     def normalize(cls, msg: Msg, reply: Reply, prompt: object) -> NormalizedReply:
-        """Returns the message with the options of the reply, or with the defaults of those that are None.
+        """Creates a normalized reply. Options that are None in `reply` get their default values.
 
         Args:
             msg: Message of the reply.
-            reply: Options of the reply.
-            prompt: JSON value to count the input tokens of.
+            reply: Usage, finish reason and piece size of the reply.
+            prompt: Prompt of the request as a JSON value. Its tokens are reported as input tokens.
         """
         usage = reply.usage or msg.usage or _estimate_usage(msg, prompt)
         reason = reply.finish_reason or msg.finish_reason or _guess_finish_reason(msg)
@@ -143,35 +148,38 @@ class NormalizedReply:
 
     @cached_property
     def id(self) -> str:
-        """Id of the reply, without the API's prefix. A whole reply and a streamed one have the same id."""
+        """Id of the reply, without the prefix that the API adds. The id is the same if the reply is streamed."""
         return hash_text(json.dumps([self.msg.to_dict()["content"], str(self.finish_reason)]), 24)
 
     @property
     def text(self) -> str:
-        """Text of all text blocks."""
+        """Joined text of all text blocks."""
         return "".join(block.text for block in self.msg.blocks if isinstance(block, TextBlock))
 
     @property
     def thinking(self) -> str:
-        """Text of all thinking blocks."""
+        """Joined text of all thinking blocks."""
         return "".join(block.thinking for block in self.msg.blocks if isinstance(block, ThinkingBlock))
 
     def split(self, text: str, size: int | None = None) -> list[str]:
-        """Returns the pieces of a text, of `size` or else `piece_size` characters. An empty text has none."""
+        """Splits a text into pieces of `size` characters. Returns an empty list for an empty text.
+
+        If `size` is None, the pieces have `piece_size` characters.
+        """
         size = max(size or self.piece_size, 1)
         return [text[start : start + size] for start in range(0, len(text), size)]
 
     def map_reason(self, reasons: Mapping[str, str]) -> str:
-        """Returns the API's value of the finish reason; a reason that the table lacks is returned unchanged."""
+        """Returns the finish reason as the API spells it. A reason without a spelling is returned unchanged."""
         return reasons.get(self.finish_reason, str(self.finish_reason))
 
     def check_blocks(
         self, api: str, types: AbstractSet[str] = frozenset({"text", "thinking", "tool_use"})
     ) -> None:
-        """Checks that the API's replies can contain every block.
+        """Checks that replies of the API can contain all blocks of the message.
 
         Raises:
-            OptionError: The message has a block of another type.
+            OptionError: The message has a block of a type that replies of the API cannot contain.
         """
         for block in self.msg.blocks:
             if block.type not in types:
@@ -179,28 +187,28 @@ class NormalizedReply:
 
 
 def unsupported_block(api: str, block_type: str) -> OptionError:
-    """Returns the error for a reply with a block that the API's replies cannot contain."""
+    """Returns the error for a prepared reply with a block that replies of the API cannot contain."""
     reason = f"a reply of {api} cannot contain {block_type}"
     return OptionError("replies", reason, "Remove the block, or pass the native reply.")
 
 
 def hash_text(text: str, length: int) -> str:
-    """Returns a short hash of a text, the same in every process."""
+    """Returns a short hash of a text. Unlike `hash`, the result is the same in every process."""
     return sha256(text.encode()).hexdigest()[:length]
 
 
 def count_tokens(text: str) -> int:
-    """Returns the tokens that the server reports for a text: a quarter of its characters, rounded up."""
+    """Returns the number of tokens that the server reports for a text, which is one for every four characters."""
     return -(-len(text) // 4)
 
 
 def is_refusal(block: object) -> bool:
-    """Returns True if a block is the text of a refusal."""
+    """Returns True if a block is a text block that contains a refusal of the model."""
     return isinstance(block, TextBlock) and (block.metadata or {}).get("refusal") is True
 
 
 def get_citations(block: TextBlock) -> list[Any]:
-    """Returns the citations of a text, in the provider's wire format, from the block's metadata."""
+    """Returns the citations in the metadata of a text block, in the provider's wire format."""
     return list(as_list((block.metadata or {}).get("citations")))
 
 

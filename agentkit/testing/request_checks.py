@@ -1,4 +1,4 @@
-"""Checks of a formatter's requests: purity, pairing, conservation of blocks, and order."""
+"""Checks that a formatter builds requests without side effects, lost blocks, unpaired calls or a wrong order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Check: TypeAlias = Callable[[FormatterBase, list[Msg]], Iterator[str]]
 
 
 def request_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """Yields the faults of one formatter's requests, as sentences."""
+    """Yields a sentence for each fault in the requests of a formatter."""
     for name, msgs in CONVERSATIONS.items():
         for check in _CHECKS:
             place = f"{formatter_class.__name__}, {name}, {check.__name__.strip('_')}"
@@ -57,7 +57,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     before = [msg.to_dict() for msg in msgs]
     first: object = formatter.lower(msgs).request
     if not isinstance(first, dict):
-        yield f"the request is a {type(first).__name__}, and not a dict"
+        yield f"expected the request as a dict, got {type(first).__name__!r}"
         return
     try:
         text = json_text(cast("object", first))
@@ -65,18 +65,18 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         yield f"the request is not JSON: {error}"
         return
     if json_text(formatter.lower(msgs).request) != text:
-        yield "the same conversation gives another request the second time"
+        yield "the same conversation gives a different request the second time"
     with record_io() as events:
         formatter.lower(msgs)
     if events:
         yield f"building a request causes I/O: {', '.join(dict.fromkeys(events))}"
     clear_containers(cast("object", first))
     if json_text(formatter.lower(msgs).request) != text:
-        yield "a request shares its containers with the next: changing one changes the other"
+        yield "two requests share containers, so that changing one request changes the other"
     if [msg.to_dict() for msg in msgs] != before:
         yield "the messages were changed, or a request shares its containers with them"
     if json_text(type(formatter)(formatter.model).lower(msgs).request) != text:
-        yield "a fresh formatter gives another request"
+        yield "a new formatter builds a different request from the same conversation"
 
 
 def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _check_pair(
 
 
 def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """Checks that a result has the id of its call, if the API has ids, and a call the name of its tool."""
+    """Checks that each call has its tool name. If the API has call ids, results must have the id of the call."""
     plan = formatter.lower(msgs)
     uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
     sent_names = {original: sent for sent, original in {**plan.call_ids, **plan.tool_names}.items()}
@@ -154,13 +154,13 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
                 yield f"{mark!r} of {place} is sent {count} times"
             if not count and dispositions.get(place) != "dropped":
                 yield f"{mark!r} of {place} is not sent, and the ledger does not list it as dropped"
-        is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents the further lines of a text
+        is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents all lines after the first
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
             yield f"the text of {place} is not sent as it was written"
 
 
 def _iterate_blocks(msgs: Sequence[Msg]) -> Iterator[tuple[str, Block]]:
-    """Yields every block, and every item of a result, with its place."""
+    """Yields every block of a conversation with its place, including the blocks inside tool results."""
     for index, msg in enumerate(msgs):
         for number, block in enumerate(msg.blocks):
             place = f"msgs[{index}].content[{number}]"
@@ -192,21 +192,21 @@ def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Itera
         strict.lower(msgs)
     except LossError:
         if not plan.ledger.losses:
-            yield 'on_loss="raise" raises, and the ledger has no loss'
+            yield 'on_loss="raise" raises an error although the ledger has no loss'
     else:
         if plan.ledger.losses:
             yield f'on_loss="raise" does not raise for a loss: {plan.ledger.losses[0]}'
 
 
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """Checks that texts are in the order of the conversation, system messages aside."""
+    """Checks that the request has all texts except system messages in the order of the conversation."""
     text = json_text(formatter.lower(msgs).request)
     sent = {mark: places[0] for mark, places in find_marks("mark", text).items()}
     marks = [mark for msg in msgs if msg.role != "system" for mark in find_marks("mark", msg.text)]
     marks = [mark for mark in marks if mark in sent]
     sent_order = sorted(marks, key=sent.__getitem__)
     if marks != sent_order:
-        yield f"the order {sent_order} is not that of the conversation"
+        yield f"the texts are sent in the wrong order: {sent_order}"
 
 
 _CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)

@@ -1,4 +1,4 @@
-"""Routes of the fake services: which path belongs to which provider, from each provider's `testing` module."""
+"""Routes that assign URL paths to the fake services of the providers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Route", "RouteMatch", "find_route", "load_routes"]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Path of a fake service.
+    """Assignment of a URL path to a fake service.
 
     Attributes:
-        provider: Name for `LoopbackServer.url`.
-        path: Regular expression of the whole path. Its optional groups are `model`, the model's name, and `verb`,
-            the part of the path that selects the operation.
-        service: Fake service that answers.
+        provider: Name that users pass to `LoopbackServer.url`.
+        path: Regular expression that matches the complete path. The optional group `model` matches the name of the
+            model. The optional group `verb` matches the part of the path that names the operation.
+        service: Fake service that answers requests to the path.
         base: Path of the base URL for the provider's SDK client.
     """
 
@@ -38,13 +38,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """Result of matching a path with a route.
+    """Route that matches the path of a request.
 
     Attributes:
         provider: Provider of the route.
         service: Fake service of the route.
-        model: Model named by the path; an empty string if the body names it.
-        verb: Operation named by the path; an empty string if the path names none.
+        model: Model name in the path. Empty if the path has no model name.
+        verb: Name of the operation in the path. Empty if the path has none.
     """
 
     provider: str
@@ -60,10 +60,11 @@ class RouteMatch:
 def load_routes() -> tuple[Route, ...]:
     """Returns the routes of all installed providers.
 
-    Imports the `testing` module of each provider that names one, and reads its `ROUTES`.
+    The routes are the constant `ROUTES` of the module that `Provider.testing` names. Providers without such a
+    module are skipped.
 
     Raises:
-        OptionError: A provider's `ROUTES` are not Route objects.
+        OptionError: The `ROUTES` of a provider is not a tuple of `Route` objects.
     """
     modules = dict.fromkeys(provider.testing for provider in iter_providers() if provider.testing)
     return tuple(route for name in modules for route in _load_module_routes(name))
@@ -78,11 +79,11 @@ def _load_module_routes(name: str) -> tuple[Route, ...]:
 
 
 def find_route(path: str, routes: Iterable[Route] | None = None) -> RouteMatch | None:
-    """Returns the match of a path, without its query; None if no route has it.
+    """Finds the first route that matches a path. Returns None if no route matches.
 
     Args:
-        path: Path of a request.
-        routes: Routes to search, in order. None means those of all installed providers.
+        path: Path of a request. Its query is ignored.
+        routes: Routes to search, in order. None means the routes of all installed providers.
     """
     for route in load_routes() if routes is None else routes:
         if match := re.fullmatch(route.path, path):

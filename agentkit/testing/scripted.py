@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a ChatModel that plays prepared replies, for tests of code that calls models."""
+"""`ScriptedModel`: a `ChatModel` that returns prepared replies, for tests of code that calls models."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 
 ScriptedReply: TypeAlias = Msg | str | Exception
-"""Reply to play: a message, its text, or an error that the call raises."""
+"""Prepared reply of a `ScriptedModel`: a message, a text, or an exception that the model call raises."""
 
 _PIECE_SIZE = 8  # number of characters in each delta
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """Model call that a ScriptedModel has answered.
+    """Model call that a `ScriptedModel` has received.
 
     Attributes:
-        request: Request of the call, as `Plan.request` has it.
-        parameters: Further parameters of the call.
+        request: Request of the call, equal to `Plan.request`.
+        parameters: Provider parameters of the call.
         streamed: True if the reply was streamed.
     """
 
@@ -49,17 +49,18 @@ class ScriptedCall:
 
 
 class ScriptedModel(ChatModel):
-    """ChatModel that plays prepared replies in order, whole or as a stream of real events.
+    """`ChatModel` that returns prepared replies in order, complete or as a stream of events.
 
-    It builds real requests with the formatter of `provider`. A message is returned unchanged, except for its
-    finish reason. An error is raised by the call, or answered by a shorter plan if it is a ContextLengthError, as
-    with any ChatModel. A call after the last reply raises an OptionError.
+    The requests are built by the formatter of `provider`. A prepared message is returned unchanged, except for its
+    finish reason. A prepared exception is raised by the model call. As with any `ChatModel`, a
+    `ContextLengthError` may lead to another call with a shorter request. A call after the last reply raises an
+    `OptionError`.
 
     Args:
-        replies: Replies to play, in order.
-        provider: Provider, or its name, for the requests.
-        model: Model for the requests.
-        options: Options of ChatModel.
+        replies: Prepared replies, in order.
+        provider: Provider whose formatter builds the requests, or its name.
+        model: Name of the model for the requests.
+        options: Options of `ChatModel`.
 
     Raises:
         OptionError: `replies` is not a list of replies.
@@ -91,7 +92,7 @@ class ScriptedModel(ChatModel):
 
     @property
     def calls(self) -> list[ScriptedCall]:
-        """Answered calls, in order."""
+        """Model calls that the model has received, in order."""
         return self._script.calls
 
     @property
@@ -100,7 +101,7 @@ class ScriptedModel(ChatModel):
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Adds replies after those that wait."""
+        """Adds replies after the remaining replies."""
         self._script.replies.extend(_check_replies(replies))
 
 
@@ -115,16 +116,14 @@ def _check_replies(replies: Iterable[ScriptedReply]) -> list[ScriptedReply]:
 
 
 class _Script:
-    """Remaining replies and answered calls."""
-
     def __init__(self, replies: Iterable[ScriptedReply]) -> None:
         self.replies: deque[ScriptedReply] = deque(replies)
         self.calls: list[ScriptedCall] = []
 
     def next(self) -> Msg | str:
         if not self.replies:
-            reason = f"the script ended before call {len(self.calls)}"
-            raise OptionError("replies", reason, "Pass ScriptedModel a reply for every call.")
+            reason = f"no prepared reply remains for call number {len(self.calls)}"
+            raise OptionError("replies", reason, "Pass a reply for each model call to ScriptedModel.")
         reply = self.replies.popleft()
         if isinstance(reply, Exception):
             raise reply
@@ -132,13 +131,13 @@ class _Script:
 
 
 class _ScriptEndpoint(EndpointBase):
-    """Endpoint that answers from the script."""
+    """Endpoint that answers model calls with the prepared replies."""
 
     extra: ClassVar[str] = "dev"
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Raises OptionError: ScriptedModel passes its script as the client."""
+        """Raises `OptionError`, because only a `ScriptedModel` can create this endpoint."""
         raise OptionError("client", "a scripted endpoint opens no client", "Use ScriptedModel.")
 
     def build_request(
@@ -178,7 +177,6 @@ async def _stream_chunks(reply: Msg | str) -> AsyncIterator[dict[str, Any]]:
 
 
 def _chunks(reply: Msg | str) -> Iterator[dict[str, Any]]:
-    """Yields a reply as events of the script's wire format."""
     for index, block in enumerate((TextBlock(reply),) if isinstance(reply, str) else reply.blocks):
         if isinstance(block, TextBlock | ThinkingBlock):
             text = block.text if isinstance(block, TextBlock) else block.thinking
@@ -191,15 +189,13 @@ def _chunks(reply: Msg | str) -> Iterator[dict[str, Any]]:
 
 
 class _ScriptParser(StreamParserBase):
-    """Parser of the script's wire format."""
-
     provider: ClassVar[str] = "scripted"
     issuer: ClassVar[str] = "scripted"
     raw_arguments: ClassVar[bool] = True
     _played: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads a piece of a block, the end of a block, or the complete reply at the end."""
+        """Handles an event, which has a piece of a block, the end of a block, or finally the complete reply."""
         if "reply" in event:
             self._end(event["reply"])
         elif "block" not in event:
@@ -208,7 +204,7 @@ class _ScriptParser(StreamParserBase):
             self._add_piece((event["index"],), event["block"], event["piece"])
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a whole reply as its events."""
+        """Parses a complete reply by converting it to events."""
         for chunk in _chunks(reply["reply"]):
             self.read_event(chunk)
 
@@ -230,7 +226,7 @@ class _ScriptParser(StreamParserBase):
         )
 
     def finish(self) -> Msg:
-        """Returns the message of the script after its end; before, the blocks so far."""
+        """Returns the prepared message. If the stream broke off, returns the blocks that have arrived."""
         msg = super().finish()
         if self._played is None or self._played.finish_reason is not None:
             return self._played or msg

@@ -1,6 +1,7 @@
-"""`LoopbackServer`: a local server of every provider's API, for tests through the real SDK clients.
+"""`LoopbackServer`: a local HTTP server that imitates every provider's API, for tests with real SDK clients.
 
-It uses the standard library alone, and threads: it works with any event loop and any HTTP client.
+The server runs in threads and needs only the standard library, so it works with any event loop and any HTTP
+client.
 """
 
 from __future__ import annotations
@@ -40,20 +41,21 @@ class RecordedRequest:
     """Request that the server received.
 
     Attributes:
-        provider: Provider of the path.
-        path: Path with its query.
+        provider: Name of the provider whose API has the path.
+        path: URL path with the query.
         headers: Headers with lower-case names.
         body: Decoded JSON; None if the body is not JSON.
         raw: Bytes of the body.
         model: Requested model.
         streamed: True if the request asks for a stream.
-        refused: Error message of the server for unpaired calls and results. None means that it took the request.
+        refused: Error message that the server sent because of unpaired tool calls and results. None if the server
+            accepted the request.
         disconnected: True if the client disconnected before the end of the reply.
     """
 
     provider: str
     path: str
-    headers: dict[str, str] = field(repr=False)  # the request may contain an API key
+    headers: dict[str, str] = field(repr=False)  # headers may contain an API key
     body: Any
     raw: bytes
     model: str = ""
@@ -65,13 +67,16 @@ class RecordedRequest:
     __repr__ = bounded_repr
 
     def wait(self, seconds: float = 10.0) -> Self:
-        """Waits until the request is answered, and returns it.
+        """Waits until the server has answered the request. Returns the request.
+
+        Args:
+            seconds: Maximum waiting time in seconds.
 
         Raises:
-            TimeoutError: It is not answered after that many seconds.
+            TimeoutError: The request is not answered in time.
         """
         if not self._finished.wait(seconds):
-            raise TimeoutError(f"{self.path} is still being answered after {seconds} s")
+            raise TimeoutError(f"request to {self.path!r} is still not answered after {seconds} s")
         return self
 
     def finish(self) -> None:
@@ -82,19 +87,21 @@ class RecordedRequest:
 class LoopbackServer:
     """Server on a free port of 127.0.0.1 with the APIs of all installed providers.
 
-    A call after the last reply is answered with an error. A fault of the server is answered with an error too, and
-    raised at the end of the context: a reply that the wire format cannot express, a function that raises.
+    A model call after the last reply is answered with an error. If a prepared reply cannot be sent, the call is
+    also answered with an error, and the end of the `with` block raises this error. Examples are a reply that the
+    wire format cannot represent, and a reply function that raises an exception.
 
     Args:
-        replies: One reply for every call, or a list of replies to play in order; see `PlayableReply`.
-        agent: True to answer by the rule of `demo_reply`.
-        validate: True to answer unpaired calls and results with status 400 and the provider's message.
-        port: Port to listen on; 0 for any free port.
+        replies: One reply for all calls, or a list of replies to send in order. `PlayableReply` lists the types.
+        agent: True to answer each call with `demo_reply`.
+        validate: True to refuse requests with unpaired tool calls and results, with status 400 and the provider's
+            error message.
+        port: Port to listen on. 0 means any free port.
 
     Attributes:
         requests: Received requests, in order.
-        strays: Requested paths that belong to no service.
-        faults: Faults of the server.
+        strays: Requested paths that belong to no provider's API.
+        faults: Exceptions that occurred in the server.
 
     Example:
         >>> from agentkit import Msg
@@ -138,16 +145,16 @@ class LoopbackServer:
 
     @property
     def providers(self) -> list[str]:
-        """Names for `url`, sorted."""
+        """Sorted names that `url` accepts."""
         return sorted({route.provider for route in self._routes})
 
     def url(self, provider: str | None = None) -> str:
         """Returns the base URL for a provider's SDK client.
 
         Args:
-            provider: Name of a provider, or a name of its `testing` module: `azure` is an `azure_endpoint`,
-                `anthropic-vertex` and `bedrock` are for Anthropic's clients of those clouds. None means the
-                server's root.
+            provider: Name of a provider or of another service. `azure` gives an `azure_endpoint`.
+                `anthropic-vertex` and `bedrock` are for Anthropic's clients of these clouds. None means the root
+                URL of the server.
 
         Raises:
             OptionError: No fake service has this name.
@@ -156,9 +163,9 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self.port}{base}"
 
     def client_options(self, provider: str) -> dict[str, Any]:
-        """Returns options that make a ChatModel call this server: `ChatModel("openai:any", client_options=…)`.
+        """Returns options that make a `ChatModel` call this server.
 
-        Retries are off.
+        Pass them as in `ChatModel("openai:any", client_options=…)`. The options disable retries.
 
         Raises:
             OptionError: No fake service has this name.
@@ -173,7 +180,7 @@ class LoopbackServer:
         return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Adds replies after those that wait. They are played before the reply for every call."""
+        """Adds replies after the remaining replies. A reply for all calls is sent after all of them."""
         with self._lock:
             self._queue.extend(replies)
 
@@ -191,24 +198,24 @@ class LoopbackServer:
             raise self.faults[0]
 
     def serve_forever(self) -> None:
-        """Serves in this thread until it is interrupted."""
+        """Serves requests in the current thread until the thread is interrupted."""
         try:
             self._server.serve_forever()
         finally:
             self._close()
 
     def _close(self) -> None:
-        """Ends the open connections, and waits for their threads."""
+        """Closes the open connections, and waits until the threads of the connections end."""
         for connection in [*self._connections]:
             _break(connection)
         self._server.server_close()
 
     def find_route(self, path: str) -> RouteMatch | None:
-        """Returns the match of a path; None if no service has it."""
+        """Finds the route for a path. Returns None if no service has the path."""
         return find_route(path, self._routes)
 
     def answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
-        """Returns the answer to a request, and consumes the next reply."""
+        """Returns the response to a request. Removes the next prepared reply if the request needs one."""
         try:
             return answer_request(route, request, self._next_reply, validate=self._validate)
         except Exception as fault:
@@ -236,12 +243,12 @@ class _Server(ThreadingHTTPServer):
         self.faults: list[BaseException] = []
 
     def server_bind(self) -> None:
-        """Binds without a lookup of the host name, which can take seconds."""
+        """Binds the socket without looking up the host name, because the lookup can take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Records an error, unless it is a client that disconnected."""
+        """Records the current exception, unless the client disconnected."""
         import sys
 
         error = sys.exc_info()[1]
@@ -277,7 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Writes nothing to standard error."""
+        """Suppresses the log lines that the base class writes to standard error."""
 
     def do_GET(self) -> None:
         self.owner.strays.append(self.path)
@@ -351,7 +358,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:
-        """Waits that long, or until the client disconnects."""
+        """Waits for some seconds. Raises `BrokenPipeError` as soon as the client disconnects."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):
             raise BrokenPipeError(f"the client of {request.path} disconnected")

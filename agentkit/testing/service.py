@@ -1,4 +1,4 @@
-"""`FakeService`: the base class of the fake HTTP APIs that the loopback server serves."""
+"""`FakeService`: base class of the fake HTTP APIs that `LoopbackServer` serves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ __all__ = ["FakeService", "encode_json", "encode_named_event"]
 
 
 class FakeService(ABC):
-    """Fake of one HTTP API: writes replies, stream events and errors in its wire format.
+    """Fake HTTP API that writes replies, stream events and errors in the wire format of a real API.
 
-    A provider's `testing` module derives one class for each of its APIs, and lists their paths in `ROUTES`.
+    The `testing` module of a provider has one subclass for each API of the provider. Its constant `ROUTES` assigns
+    paths to them.
 
     Attributes:
-        media_type: Content type of a stream.
-        stream_end: Bytes after the last event of a complete stream.
-        prompt_keys: Keys of a request that make up the prompt. Tokens are counted from their JSON text.
+        media_type: Value of the `content-type` header of a stream.
+        stream_end: Bytes to send after the last event of a complete stream.
+        prompt_keys: Keys of a request whose values form the prompt. Prompt tokens are counted from their JSON
+            text.
         client_defaults: Further options of a client, such as the option of an SDK that turns retries off.
     """
 
@@ -31,7 +33,7 @@ class FakeService(ABC):
 
     @abstractmethod
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
-        """Returns the body of a whole reply."""
+        """Returns the JSON body of a complete reply."""
 
     @abstractmethod
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
@@ -42,15 +44,18 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        """Returns the event of an error inside a stream. The default is the error's body."""
+        """Returns the event that reports an error inside a stream. The default is the body of `build_error`."""
         return self.build_error(error)
 
     def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
-        """Returns the bytes of an event in the stream; `number` counts from 1."""
+        """Returns the bytes of an event in the stream. `number` is the position of the event, counted from 1."""
         return b"data: " + encode_json(event) + b"\n\n"
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message for a request that the API refuses: unpaired calls, missing keys."""
+        """Returns an error message if the real API would refuse the request, else None.
+
+        Typical reasons are tool calls without results and missing keys.
+        """
         return None
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
@@ -64,7 +69,7 @@ class FakeService(ABC):
         return body.get("stream") is True
 
     def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Returns the body of a token count. None means that the request calls the model.
+        """Returns the response body if the request asks for a token count. Returns None for a model call.
 
         Args:
             verb: Last part of the path, if the route names one, else an empty string.
@@ -73,36 +78,36 @@ class FakeService(ABC):
         return None
 
     def get_prompt(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the part of a request that is counted as its prompt."""
+        """Returns the keys and values of a request that count as its prompt."""
         return {key: body[key] for key in self.prompt_keys if key in body}
 
     def count_prompt(self, body: Mapping[str, Any]) -> int:
-        """Returns the tokens of a request's prompt."""
+        """Returns the number of tokens that the service reports for the prompt of a request."""
         return count_tokens(json.dumps(self.get_prompt(body), ensure_ascii=False))
 
     def build_headers(self, reply_id: str) -> dict[str, str]:
-        """Returns the API's headers of a response."""
+        """Returns the headers that the API adds to a response, such as the request id."""
         return {"x-request-id": f"req_{reply_id}"}
 
     def build_error_headers(self, error: LoopbackError) -> dict[str, str]:
-        """Returns further headers of an error response."""
+        """Returns additional headers for an error response."""
         return {}
 
     def client_options(self, url: str) -> dict[str, Any]:
-        """Returns the options of a client for this base URL, with a fake key."""
+        """Returns SDK client options that connect to a base URL, with a fake API key."""
         return {"api_key": "loopback", "base_url": url, **self.client_defaults}
 
     def encode_events(self, events: Iterable[Mapping[str, Any] | bytes]) -> Iterator[bytes]:
-        """Yields the bytes of each event. An event that is bytes already is sent unchanged."""
+        """Yields the bytes of each event. Events that are already bytes are yielded unchanged."""
         for number, event in enumerate(events, 1):
             yield event if isinstance(event, bytes) else self.encode_event(event, number)
 
 
 def encode_json(value: object) -> bytes:
-    """Returns a value as compact JSON."""
+    """Serializes a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def encode_named_event(event: Mapping[str, Any]) -> bytes:
-    """Returns a server-sent event with the event's type as its name."""
+    """Serializes a server-sent event whose event name is the value of its key `type`."""
     return b"event: " + str(event.get("type", "message")).encode() + b"\ndata: " + encode_json(event) + b"\n\n"

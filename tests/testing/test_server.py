@@ -145,7 +145,7 @@ async def test_a_wait_for_the_end_of_an_exchange_ends_too() -> None:
             httpx2.AsyncClient() as client,
             client.stream("POST", server.url("openai") + "/chat/completions", json=CHAT | {"stream": True}),
         ):
-            with pytest.raises(TimeoutError, match="still being answered"):
+            with pytest.raises(TimeoutError, match="still not answered"):
                 server.requests[0].wait(0.01)
         assert server.requests[0].wait().disconnected
 
@@ -269,7 +269,7 @@ async def test_a_reply_that_the_wire_format_cannot_express_raises_at_the_end() -
 
 async def test_a_native_reply_must_match_the_requested_kind_of_reply() -> None:
     async def both(server: LoopbackServer) -> None:
-        assert "whole reply" in (await post(server, CHAT | {"stream": True})).text
+        assert "complete native reply" in (await post(server, CHAT | {"stream": True})).text
         assert "events" in (await post(server, CHAT)).text
 
     server = LoopbackServer([{"odd": 1}, Reply([{"odd": 1}])])
