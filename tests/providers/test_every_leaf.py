@@ -26,7 +26,7 @@ _NAMED_AS: Final = {
     "displayName": "display_name",
     "filename": "title",
     "annotations": "citations",
-    "thoughtSignature": "state",
+    "thoughtSignature": "signature",
 }
 
 
