@@ -32,7 +32,7 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Capabilities:
-    """Content that a target accepts, in which turns, under which rules. Two values are equal only if identical.
+    """Rules for the content and the turns that a target accepts. Values are equal only if they are identical.
 
     The defaults describe an API that accepts texts and tools and has no further rule.
 
@@ -40,9 +40,10 @@ class Capabilities:
         name: Name of the target in errors and descriptions.
         issuer: System that issues the target's opaque state and accepts it back. None: no state is sent back.
         wire: Wire format whose opaque blocks the target accepts. None: it accepts none.
-        output: How the API takes a response format: as a "schema", as any JSON "object", or in the "prompt" alone.
+        output: Response formats that the API enforces: "schema" for a JSON schema, "object" for any JSON object,
+            or "prompt" if only a text in the prompt can ask for a format.
         cache_breakpoints: True if content parts may carry a marker for the prompt cache.
-        layout: Keys of the requests.
+        layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
         tools: Rules for tool declarations, calls and results.
         media: Rules for images, audio, video and documents.
@@ -88,7 +89,7 @@ class Capabilities:
         return replace(self, **values)
 
     def find_pair(self, block: Block) -> tuple[str, str]:
-        """Returns the pair key of an opaque block (`OpaqueCapabilities.pair_key`); two empty texts without one."""
+        """Returns the pair key of an opaque block (`OpaqueCapabilities.pair_key`), or ("", "") if it has none."""
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
             return "", ""

@@ -26,22 +26,22 @@ class TurnCapabilities:
     """Rules for the turns of a request, their texts, and the system prompt.
 
     Attributes:
-        text_joining: How the texts of a turn reach the model: "apart" as parts of their own, "glued" by a line
-            break, or as one "string".
-        text_notes: Returns notes for the ledger that say how the API's text differs from the text of a block in a
-            message of the role. None if it never differs.
+        text_joining: How the API passes several texts of a turn to the model: "apart" as separate parts, "glued"
+            with a line break between them, or as one "string" without a separator.
+        text_notes: Function that takes the text and the role of a message. It returns ledger notes about changes
+            to the text in the request. None if the request never changes texts.
         merge: True if consecutive turns of one role are joined.
-        alternate: True if user and assistant turns must alternate, tool results not counted. An assistant turn
-            is then added between a tool result and a user turn. True implies `merge`, `first_user`, `one_system`
-            and `late_system="line"`.
-        first_user: True if the first turn must be the user's.
-        last_user: True if the last turn must be the user's.
-        needs_user: True if at least one turn must be the user's.
+        alternate: True if user and assistant turns must alternate. Tool results do not count as turns, but an
+            assistant turn is added between a tool result and a user turn. True implies `merge`, `first_user`,
+            `one_system` and `late_system="line"`.
+        first_user: True if the first turn must be a user turn.
+        last_user: True if the last turn must be a user turn.
+        needs_user: True if the request must have at least one user turn.
         resumable: True if the API continues an assistant turn that ends in an open request of a hosted tool
             (`OpaqueCapabilities.pair_key`). No user turn is then added after such a turn.
-        system_role: True if the API has a system role. False puts the system prompt into the first user turn.
-        late_system: How the API takes a system message after the first turn: "native", or as a "line" of a user
-            turn that names the speaker.
+        system_role: True if the API has a system role. If False, the system prompt begins the first user turn.
+        late_system: How system messages after the first turn are sent: "native" with the system role, or as a
+            "line" of a user turn that begins with the speaker name.
         one_system: True if the system prompt must be a single message.
         speaker_names: True if messages have a field for the name of the speaker. Always False if turns are joined,
             because one field cannot name several speakers.
@@ -81,18 +81,19 @@ class ToolCapabilities:
     """Rules for tool declarations, tool calls and tool results.
 
     Attributes:
-        role: True if the API has roles for tools. False sends calls and results as texts.
-        choices: Modes of `ToolChoice` that the API accepts. A text at the end asks for a forced choice that the
-            API refuses.
-        allowed: Modes of `ToolChoice`, of "auto" and "required", that the API can limit to some of the tools. In
-            any other mode the request declares these tools only.
+        role: True if the API has roles for tool calls and results. If False, they are sent as texts.
+        choices: Modes of `ToolChoice` that the API accepts. For another mode that requires a call, a text at the
+            end of the request asks for the call.
+        allowed: Modes ("auto" or "required") in which the API can limit the choice to some of the tools. In any
+            other mode, the request declares only these tools.
         strict: Rules for schemas under `strict: true`. None if the API has no such flag.
         needs_declarations: True if calls in the history require tool declarations in the request.
-        names: Tool names that the API accepts. None: any non-empty name.
-        call_ids: Call ids that the API accepts. None: any non-empty id.
-        parallel_calls: True if a turn may hold several calls. False puts each result right after its call.
-        results: Where results are sent: "each" in a message of its own, or "together" in one turn.
-        results_in_order: True if results must have the order of their calls.
+        names: Tool names that the API accepts. None means any non-empty name.
+        call_ids: Call ids that the API accepts. None means any non-empty id.
+        parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
+            by its result.
+        results: "each" if every result needs a separate message, "together" if the results share one turn.
+        results_in_order: True if results must have the same order as their calls.
 
     """
 
@@ -112,20 +113,20 @@ class ToolCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaCapabilities:
-    """Rules for images, audio, video and documents. Media that a turn must not hold move to a user turn.
+    """Rules for images, audio, video and documents. Media that a turn must not have move to a user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
         audio: Rule for audio in user turns. None if the API accepts no audio.
         video: Rule for video in user turns. None if the API accepts no video.
         document: Rule for documents in user turns. None if the API accepts no documents.
-        roles: Roles whose turns may hold media.
-        result_kinds: Kinds of media that a tool result may hold.
-        result_types: Media types that a tool result may hold. Empty: the types of the rule of the kind.
-        result_urls: Returns True for a URL that a tool result may hold. None: any URL that the rule of the kind
-            accepts.
-        error_results: True if a result that is marked as an error may hold media.
-        total: Limit of the base64 text of all media of a request, in characters; 0 if no limit is known.
+        roles: Roles whose turns may have media.
+        result_kinds: Kinds of media that a tool result may have.
+        result_types: Media types that a tool result may have. If empty, the types in the rule for the media kind.
+        result_urls: Function that returns True for a URL that a tool result may have. None means any URL that the
+            rule for the media kind accepts.
+        error_results: True if a result that is marked as an error may have media.
+        total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
         audio_by_id: True if audio that the target's own model generated is sent back by its id
             (`OpaqueState.fields`).
         generated_by_id: True if other media that the target's own model generated are sent back by the id of their
@@ -164,11 +165,13 @@ class ThinkingCapabilities:
     """Rules for the thinking of earlier replies.
 
     Attributes:
-        mode: "never" sent back; "signed": sent back to its issuer with a required proof; "text": sent back as
-            plain text if the target issued it or no issuer is known.
-        required_proof: Fields of `OpaqueState` of which signed thinking needs at least one. Empty if the issuer
-            suffices.
-        binds_prefix: True if thinking is sent back only after the same prefix that it was issued for.
+        mode: When earlier thinking is sent. "never" leaves thinking out. "signed" sends thinking with a signature
+            or other proof to the provider that issued it. "text" sends plain text if the target issued the
+            thinking or the issuer is unknown.
+        required_proof: Fields of `OpaqueState`. Signed thinking must have at least one of them. Empty if no proof
+            is required.
+        binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
+            the request that produced the thinking.
 
     """
 
@@ -184,20 +187,21 @@ class OpaqueCapabilities:
     """Rules for opaque blocks of the target's wire format and for opaque state of other blocks.
 
     Attributes:
-        is_reply_data: Returns True if the data of an opaque block belong to replies. Such a block is omitted from
-            any other turn without loss. None: no data do.
-        places: Returns the places that the data of an opaque block may have: "assistant", "user", "system"
-            (turns) and "result". In any other place the block is a loss. None: any place.
-        pair_key: Returns ("request", id) if a later block must answer the data of an opaque block, ("response",
-            id) if the data answer an earlier block. Half a pair is not sent. None: no block has a counterpart.
-        needs_thinking: Returns True if the API refuses the data of an opaque block without the thinking before it
-            in its reply. Without that thinking the block is not sent, and media with such data are sent like any
-            other media. None: no data need it.
-        passthrough_keys: By block type, the further keys that the wire format has a place for: `title` of a
-            document (`title of a URL`: also of one that is sent by URL), or keys of `OpaqueState.fields`. `*`
+        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Other
+            turns omit such a block, and this is not a loss. None if there are no such blocks.
+        places: Function that returns where the data of an opaque block may be sent: in "assistant", "user" or
+            "system" turns, or in a tool "result". Elsewhere, the block is lost. None means everywhere.
+        pair_key: Function that returns ("request", id) for data that a later block must answer, and ("response",
+            id) for the answer. A block without its counterpart is not sent. None if no block has a counterpart.
+        needs_thinking: Function that returns True if the API refuses the data of an opaque block without the
+            preceding thinking in the same reply. The block is then left out together with the thinking. None if
+            no data need thinking.
+        passthrough_keys: Additional keys that the wire format has a field for, by block type: `title` of a
+            document, `title of a URL` for documents that are sent by URL, or keys of `OpaqueState.fields`. `*`
             matches any key, `message.*` any key with that prefix, and `-key` excludes a key.
-        signed_parts: True if texts and calls carry a signature of their own.
-        placeholder_signature: Signature (base64) of a call that comes without one. None if the API needs none.
+        signed_parts: True if each text and each tool call may have a separate signature.
+        placeholder_signature: Signature (base64) that is sent with a call that has none. None if the API needs
+            no signature.
 
     """
 

@@ -25,12 +25,12 @@ def media_types(family: str, subtypes: str) -> frozenset[str]:
 
 
 class Box(NamedTuple):
-    """Limits of one image. A limit of 0 is unknown.
+    """Size limits for one image. 0 means that no limit is known.
 
     Attributes:
-        side: Limit of the longer side, in pixels.
-        pixels: Limit of the area, in pixels.
-        data: Limit of the base64 text, in characters.
+        side: Maximum length of the longer side, in pixels.
+        pixels: Maximum number of pixels (width times height).
+        data: Maximum length of the base64 text, in characters.
 
     """
 
@@ -42,7 +42,7 @@ class Box(NamedTuple):
         """Returns True if an image is within the limits.
 
         Args:
-            size: Width and height in pixels. None if unknown: no limit of pixels then applies.
+            size: Width and height in pixels. None if unknown. The function then checks only `data`.
             data: Length of the base64 text, in characters.
 
         """
@@ -56,15 +56,16 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaLimits:
-    """Limits of a target for one kind of media in one request. A limit of 0 is unknown.
+    """Limits for all media of one kind in one request. 0 means that no limit is known.
 
     Attributes:
-        count: Limit of media items.
-        side: Limit of the longer side of an image, in pixels.
-        crowd: Pair (count, side): with more than `count` images, the limit of the longer side of each.
-        pixels: Limit of the area of an image, in pixels.
-        data: Limit of the base64 text of one item, in characters.
-        total: Limit of the base64 text of all items, in characters.
+        count: Maximum number of media items.
+        side: Maximum length of the longer side of an image, in pixels.
+        crowd: Pair (count, side). In a request with more than `count` images, `side` is the maximum length of the
+            longer side of each image, in pixels.
+        pixels: Maximum number of pixels of an image (width times height).
+        data: Maximum length of the base64 text of one item, in characters.
+        total: Maximum length of the base64 text of all items, in characters.
 
     """
 
@@ -112,7 +113,7 @@ class MediaRule:
         return self.embed and _matches(self.types, kind, media_type)
 
     def fetches(self, kind: str, media_type: str | None) -> bool:
-        """Returns True if the target accepts a URL of a media type. None, an unknown type, is accepted."""
+        """Returns True if the target accepts a URL of a media type. An unknown type (None) is accepted."""
         return media_type is None or _matches(self.url_types or self.types, kind, media_type)
 
 

@@ -66,7 +66,7 @@ class ModelRules:
             raise OptionError("model_rules.call_ids", reason, "Pass a NameRule for any other rule.")
 
     def apply(self, capabilities: Capabilities) -> Capabilities:
-        """Returns the capabilities restricted by these rules: the same object for equal arguments."""
+        """Returns the capabilities restricted by these rules. Equal arguments give the same object."""
         return _apply(self, capabilities)
 
 

@@ -73,9 +73,9 @@ class NameRule:
 
     Attributes:
         pattern: Regular expression for the complete identifier.
-        limit: Limit of characters.
-        prefix: Start of an identifier that `fit` changes.
-        reserved: Identifiers that match the pattern, but are refused.
+        limit: Maximum number of characters.
+        prefix: Text that `fit` puts at the start of each changed identifier.
+        reserved: Identifiers that the API refuses although they match the pattern.
 
     """
 
@@ -93,7 +93,7 @@ class NameRule:
 
     @lru_cache(4096)  # noqa: B019 - rules live as long as the program
     def fit(self, name: str) -> str:
-        """Returns a legal identifier: `name` itself, or a name with a hash that no other name has.
+        """Returns `name` if the rule allows the name. Otherwise returns a name with a hash of `name`.
 
         The result is the same in every process and every request.
         """

@@ -23,10 +23,10 @@ class OptionLayout:
         function_types: Types of tools that the application runs. The provider runs tools of any other type.
         tool_type: Key of the type of a tool. A tool without a type is a function if it has a name.
         functions: Keys of lists of plain function declarations, beside the list of tools.
-        choices: Paths of the tool choice. The first that is present counts.
+        choices: Paths of the tool choice. The first path that is present counts.
         read_choice: Converts the value under such a path to a format that `tool_choice=` accepts. None if the
             formats are the same.
-        outputs: Paths of the output schema. The first that is a schema of an object counts.
+        outputs: Paths of the output schema. The first path that leads to a schema of an object counts.
         read_schemas: Functions that convert a schema in another language, such as OpenAPI's, to a JSON schema; by
             the key of the schema.
 

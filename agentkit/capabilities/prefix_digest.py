@@ -1,4 +1,4 @@
-"""Digests of the prefix of a request: of its system prompt, its tools and its turns.
+"""Digests of the start of a request: its system prompt, its tools and its turns up to a reply.
 
 A model may accept its thinking back only after the prefix that the model issued the thinking for. A digest of that
 prefix travels with the thinking, so that a later request can be compared with it. The digest grows turn by turn.
@@ -60,7 +60,7 @@ class PrefixDigest:
 
     @property
     def value(self) -> str:
-        """The digest of everything so far, as 32 hexadecimal digits."""
+        """The digest of the system prompt, the tools and all turns added so far, as 32 hexadecimal digits."""
         return self._sum.hexdigest()[:32]
 
     def add_turn(self, turn: Any) -> None:
@@ -90,5 +90,5 @@ def _shorten(value: Any, markers: frozenset[str]) -> Any:
 
 @lru_cache(64)
 def _digest(text: str) -> str:
-    """Returns the digest of a long text. Successive requests share their long texts, so each is read once."""
+    """Returns the digest of a long text. Cached, because successive requests repeat their long texts."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -16,9 +16,9 @@ class StrictRules:
     Attributes:
         keywords: JSON Schema keywords that the target accepts. Other keywords that only annotate are omitted.
         formats: Values of `format` that the target accepts.
-        can_omit_properties: True if `required` need not list all properties.
+        can_omit_properties: True if a schema may have optional properties, which `required` does not list.
         can_recurse: True if a definition may refer to itself.
-        max_depth: Limit of nested objects and arrays; 0 if no limit is known.
+        max_depth: Maximum number of levels of nested objects and arrays. 0 if no limit is known.
         has_output_flag: True if the schema of a response format has the flag too.
 
     """

@@ -36,22 +36,22 @@ class WireLayout:
         turns: Key of the list of turns.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
-        tool_lists: Keys of a tool that hold a list of further declarations.
-        tool_wrapper: Key of a tool that holds its declaration. Empty if the tool is the declaration.
-        tool_schemas: Keys of the JSON schema of the parameters in a declaration, the first that is an object.
-        containers: Keys of objects in the request that hold some of these keys, such as a `config`.
-        parts: Keys of a turn that hold a list of parts.
+        tool_lists: Keys of a tool whose values are lists of further declarations.
+        tool_wrapper: Key of a tool under which its declaration is nested. Empty if the tool is the declaration.
+        tool_schemas: Keys of the parameters' JSON schema in a declaration. The first one with an object counts.
+        containers: Keys of objects in which a request nests other keys, such as `config`.
+        parts: Keys of a turn whose values are lists of parts.
         role: Key of the role of a turn.
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
         labels: Keys of roles, types and media types: words of the API, not of a speaker.
         silent: Keys whose texts cost no tokens of their own, such as ids and signatures.
         texts: Keys whose strings are always text. Naming the most frequent keys makes counting faster.
-        json: Keys of JSON of the caller, such as tool arguments.
+        json: Keys whose values are JSON from the application or the model, such as tool arguments.
         media: Kind of media by key: "image", "audio", "video" or "document".
-        media_data: Keys of the data or URL in an object under such a key, the first that is present.
-        media_types: Keys of the media type in such an object.
-        media_details: Keys of the level of detail, beside or in such an object.
-        media_texts: By type of such an object, the key of the text that the object holds instead of media.
+        media_data: Keys of the data or URL in a media object. The first key that is present counts.
+        media_types: Keys of the media type in a media object.
+        media_details: Keys of the level of detail, in a media object or beside it.
+        media_texts: Key of the text in a media object that has a text instead of media, by the object's type.
         sealed: Keys of encrypted text in base64.
         sealed_types: Types of parts that hold nothing but encrypted text.
         proofs: By type of a part or turn, the key of the proof of thinking.
@@ -62,7 +62,7 @@ class WireLayout:
         result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
         error_paths: Names of the list of turns in error messages, beside the key itself.
         options: Keys of tool choice and output schema, for the loaders of request options.
-        cache_markers: Keys of markers for a prompt cache. They are no part of the prompt.
+        cache_markers: Keys of markers for a prompt cache. The markers are not part of the prompt.
         digest_turn: Yields the parts of a turn that the prefix digest covers, in a form that does not depend on
             ids of stored items. None: the turn itself.
         digest_prompt: Returns the system prompt in the form that the digest covers. None: the prompt itself.
@@ -115,7 +115,7 @@ class WireLayout:
         object.__setattr__(self, "holders", frozenset({*self.json, *self.media}))
 
     def read_turns(self, request: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of turns of a request; an empty list if there is none."""
+        """Returns the list of turns of a request, or an empty list if the request has none."""
         turns = request.get(self.turns)
         return cast("list[Any]", turns) if isinstance(turns, list) else []
 
@@ -140,7 +140,7 @@ class WireLayout:
         )
 
     def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
-        """Returns the list of parts of a turn; an empty list if there is none."""
+        """Returns the list of parts of a turn, or an empty list if the turn has none."""
         values: Iterable[Any] = (turn.get(key) for key in self.parts)
         return next((cast("list[Any]", parts) for parts in values if isinstance(parts, list)), list[Any]())
 

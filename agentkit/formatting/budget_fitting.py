@@ -1,4 +1,4 @@
-"""Budget fitting: finds the smallest cut with which the request of a conversation fits a budget."""
+"""Budget fitting: finds the smallest cut after which the request of a conversation fits the budget."""
 
 from __future__ import annotations
 
@@ -24,38 +24,42 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 
-_SLACK = 64  # tokens that a longer conversation may lose: fillers, tags, joined turns
+_SLACK = 64  # tokens by which a request may shrink although messages are added, because fillers or tags vanish
 
 _NONE_TOO_LARGE = EditCount(-1)  # no position is known to be too large
 
 _MAX_LIMITS = 8  # limits that are tried for a BudgetError, before the size of the whole conversation is used
 
 _Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
-"""Requests by the number of edits, with their tokens."""
+"""Requests and their numbers of tokens, by the number of edits of the cut."""
 
 
 @dataclass(slots=True)
 class BudgetFitter:
-    """Search for the first position in the cut plan of one conversation at which the request fits.
+    """Search for the smallest cut after which the request of one conversation fits the budget.
 
-    Weights only say where to look. The requests themselves are measured, so weights do not change the result. A
-    request that is too large stays too large with more messages: the units remember such positions. If the
-    budget's counter needs I/O, a local counter searches first. Media are loaded only for messages that remain.
+    A cut plan lists the edits in order. A position in the plan is a number of edits at which a cut may end.
+    Weights are estimates that only guide the search. The decision comes from the size of complete requests.
+
+    A request that is too large stays too large when messages are added. So the units remember positions that were
+    too large. If the budget's counter needs I/O, a local counter searches first. Media are loaded only for
+    messages that remain after the cut.
 
     Attributes:
-        lowering: The way from conversations to requests.
+        lowering: Builder of requests from conversations.
         budget: The budget.
-        conversation: The conversation in normal form, before the cut.
-        ledger: The ledger of that conversation.
+        conversation: The repaired conversation before the cut.
+        ledger: The ledger of the conversation.
         units: The units of the conversation, with their weights.
         cuts: The cut plan.
-        local: The local counter.
-        summarize: The strategy that writes summaries; None: no summaries.
+        local: The token counter that needs no I/O.
+        summarize: The strategy that writes summaries. None if the budget has no such strategy.
         needs_loading: True if media must be read, fetched or resized.
-        counter_ratio: Tokens of the budget's counter for each token of the local counter. At least 1.
+        counter_ratio: Number of tokens that the budget's counter counts for each token of the local counter. At
+            least 1.
         sizes: The requests measured by the budget's counter.
         summarized: The conversations with summaries, by the number of edits.
-        local_sizes: The requests without I/O, measured by the local counter.
+        local_sizes: The requests as far as they are known without I/O, measured by the local counter.
 
     """
 
@@ -82,7 +86,7 @@ class BudgetFitter:
         conversation: TracedConversation,
         ledger: Ledger,
     ) -> BudgetFitter:
-        """Returns the fitter of a conversation in normal form."""
+        """Returns the fitter for a repaired conversation, with the weights of its units."""
         thinking = lowering.spec.capabilities.thinking.mode != "never"
         units = await weigher.weigh_units(conversation.msgs, thinking)
         if not lowering.history.shows_everything:
@@ -116,7 +120,7 @@ class BudgetFitter:
     # -- the position of the cut -----------------------------------------------------------------------------
 
     async def _find_cut(self) -> EditCount:
-        """Returns the first position that fits, or the end of the cut plan if no position fits."""
+        """Returns the first position at which the request fits, or the end of the cut plan if there is none."""
         if self.needs_loading:
             await self._measure_text_files()
         has_remote_counter = self.budget.counter is not self.local
@@ -134,18 +138,16 @@ class BudgetFitter:
         return count
 
     async def _measure_text_files(self) -> None:
-        """Measures text files before any file is loaded. Files that the cut drops are then never loaded.
-
-        Losses that are certain without I/O raise first.
-        """
+        """Measures text files before any file is loaded, so that files in dropped messages are never loaded."""
         await self._raise_on_certain_loss(self.cuts.end)
         if await self.lowering.measure_text_files(self.conversation, self.ledger):
             self.local_sizes.clear()
 
     async def _compare_counters(self) -> None:
-        """Sets `counter_ratio` from the request that every cut keeps.
+        """Sets `counter_ratio` from the smallest request.
 
-        Without it, media would be loaded that the budget's counter then drops.
+        Without the ratio, media would be loaded for messages that the cut then drops, because the local counter
+        may count fewer tokens than the budget's counter.
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:
@@ -160,7 +162,10 @@ class BudgetFitter:
         too_large: EditCount = _NONE_TOO_LARGE,
         guess: EditCount | None = None,
     ) -> EditCount:
-        """Returns the first position that fits by a counter, and remembers the position before it as too large."""
+        """Returns the first position at which the request fits by one counter.
+
+        The units remember that the position before it is too large.
+        """
         search = CutSearch(self.cuts, self._get_limit(EditCount(1)), fits, sizes)
         too_large = max(too_large, self._find_known_too_large(counter))
         if too_large >= 0:
@@ -173,14 +178,14 @@ class BudgetFitter:
         return count
 
     async def _find_fewest(self) -> EditCount:
-        """Returns the fewest edits with which the request fits, without a local counter: O(log n) counts."""
+        """Returns the fewest edits after which the request fits. Measures O(log n) requests."""
         end = self.cuts.end
         if await self._fits(NO_EDITS):
             return NO_EDITS
         return await search_cut(self._fits, 0, end) if await self._fits(end) else end
 
     async def _guess(self) -> EditCount:
-        """Returns an estimate from the weights of the units and the size of the smallest request."""
+        """Returns a position to start with, estimated from the weights of the units and the smallest request."""
         if self.units.sums[-1] <= self.budget.limit:
             return NO_EDITS
         end = self.cuts.end
@@ -190,18 +195,18 @@ class BudgetFitter:
         return self.cuts.position_from(self.cuts.count_for(self.cuts.weight(end) + free))
 
     def _find_known_too_large(self, counter: str) -> EditCount:
-        """Returns the last position that did not fit when the conversation was shorter."""
+        """Returns the last position at which the request of the shorter conversation did not fit, or -1."""
         conditions, length, count = self.units.known_too_large.get(counter, (None, 0, _NONE_TOO_LARGE))
         is_valid = length <= len(self.units.msgs) and conditions == self._conditions
         return count if is_valid else _NONE_TOO_LARGE
 
     @property
     def _conditions(self) -> object:
-        """The key of everything that affects sizes besides the conversation and the cut."""
+        """Everything besides the conversation and the cut that affects the size of a request, as a key."""
         return (self.lowering.spec, self.lowering.history, self.budget)
 
     def _remember(self, counter: str, count: EditCount, sizes: _Sizes) -> None:
-        """Remembers that a position is too large, if more messages can only make its request larger."""
+        """Remembers that the request at a position is too large, unless more messages could make it smaller."""
         is_deterministic = sizes is self.local_sizes or self.budget.counter.deterministic
         is_lasting = (
             is_deterministic
@@ -215,7 +220,7 @@ class BudgetFitter:
     # -- sizes ---------------------------------------------------------------------------------------------
 
     def _get_limit(self, count: EditCount) -> int:
-        """Returns the limit for a request after `count` edits, without the tokens reserved for summaries."""
+        """Returns the token limit for a request after `count` edits, less the tokens reserved for summaries."""
         return self.budget.limit - (self.summarize.max_tokens if self.summarize and count else 0)
 
     async def _fits_locally(self, count: EditCount) -> bool:
@@ -259,7 +264,7 @@ class BudgetFitter:
         return EditedConversation(self.conversation, self.units, self.cuts.changes(count) if count else ())
 
     async def _fits_with_summaries(self, summarize: Summarize, count: EditCount) -> bool:
-        """Puts summaries in the place of the units that `summarize` dropped. Returns True if the request fits."""
+        """Replaces the dropped units by summaries. Returns True if the request then fits."""
         numbers = self.cuts.dropped_by(count, summarize)
         if not numbers:
             return True
@@ -274,7 +279,7 @@ class BudgetFitter:
         return self.sizes[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
-        """Raises LossError for losses that are certain without I/O, before any I/O."""
+        """Raises LossError if content is already known to be lost before any file or URL is read."""
         if self.lowering.on_loss == "raise":
             ledger = (await self._measure_locally(count))[0].ledger.copy()
             self._edit(count).record(ledger)  # a cut is no loss
@@ -300,9 +305,9 @@ class BudgetFitter:
     # -- errors ----------------------------------------------------------------------------------------------
 
     async def _raise_budget_error(self) -> None:
-        """Raises BudgetError with a size at which the same call succeeds.
+        """Raises BudgetError with a limit under which the same call succeeds.
 
-        The default step of a strategy depends on the limit, so a larger limit may allow smaller cuts only.
+        The limit is found by repetition, because a larger limit may also change the steps of the cut.
         """
         fitter, needed = self, await self._measure_smallest()
         for _ in range(_MAX_LIMITS):
@@ -320,7 +325,7 @@ class BudgetFitter:
         raise BudgetError(self.budget.limit, needed, [format_place((index,)) for index in indexes])
 
     async def _measure_smallest(self) -> int:
-        """Returns the limit that allows the request after all edits, and summaries by the budget's counter."""
+        """Returns the tokens of the request after all edits, plus the tokens that summaries may need."""
         lowered, size = await self._measure(self.cuts.end)
         if self.summarize is None or not self.cuts.end:
             return size
@@ -329,7 +334,7 @@ class BudgetFitter:
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
-        """Returns the fitter for another limit."""
+        """Returns a new fitter for another limit, without measured sizes."""
         budget, cuts = replace(self.budget, max_tokens=limit + self.budget.reserve), self.cuts.with_limit(limit)
         return replace(self, budget=budget, cuts=cuts, sizes={}, summarized={}, local_sizes={})
 

@@ -1,4 +1,4 @@
-"""`CutSearch`: finds the first position of a cut at which the request fits."""
+"""`CutSearch`: finds the smallest number of edits after which the request fits the budget."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ __all__ = ["CutSearch"]
 class CutSearch:
     """Search for the first position of a cut plan at which the request fits.
 
-    The search starts at a guess and moves away from it in growing steps. It measures two positions if the guess is
-    right, one if the position before is known to be too large, and O(log n) positions at worst.
+    A position is a number of edits at which a cut may end. The search starts at a guess and moves away from the
+    guess in growing steps. If the guess is right, the search measures the guess and the position before it. At
+    worst, it measures O(log n) positions.
 
     Attributes:
         plan: The cut plan.
-        limit: Tokens that a cut request may have.
+        limit: Maximum number of tokens of a request after a cut.
         fits: Async predicate that returns True if the request fits after a number of edits.
-        sizes: The requests that `fits` measured, with their tokens.
+        sizes: The requests that `fits` measured and their numbers of tokens, by the number of edits.
 
     """
 
@@ -37,7 +38,7 @@ class CutSearch:
 
         Args:
             guess: The position to start with.
-            too_large: The last position that is known not to fit; -1 if none is known.
+            too_large: The last position at which the request is known not to fit. -1 if there is none.
 
         """
         too_large, fitting = await self._search_up(guess, too_large)
@@ -79,9 +80,9 @@ class CutSearch:
         return too_large, fitting
 
     def _estimate(self, count: EditCount) -> EditCount:
-        """Returns the position that fits if tokens grow with weights as between `count` and the end of the plan.
+        """Returns the position at which the request should fit, by linear interpolation of tokens over weights.
 
-        Returns `count` if one of the two is not measured.
+        The two points are `count` and the end of the plan. Returns `count` if one of them is not measured.
         """
         end = self.plan.end
         if count not in self.sizes or end not in self.sizes:
@@ -94,13 +95,13 @@ class CutSearch:
         return self.plan.position_from(self.plan.count_for(weight + free))
 
     def move_on(self, count: EditCount, steps: int = 1) -> EditCount:
-        """Returns the position that follows `count` after a number of positions."""
+        """Returns the position that is `steps` positions after `count`."""
         for _ in range(steps):
             count = self.plan.position_after(count)
         return count
 
     def _move_back(self, count: EditCount, steps: int) -> EditCount:
-        """Returns the position a number of positions before `count`; -1 before the first one."""
+        """Returns the position that is `steps` positions before `count`, or -1 if there is none."""
         while steps and count >= 0:
             count = self.plan.position_before(count)
             steps -= 1

@@ -1,4 +1,4 @@
-"""`FormatterBase`: base class of all formatters, with the way from messages to a request on one screen."""
+"""`FormatterBase`: base class of all formatters, with the steps from messages to a request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["FormatterBase", "FormatterOptions", "RequestOptions"]
 
 
 class RequestOptions(TypedDict, total=False):
-    """Options of a single request besides the conversation; see `FormatterBase.format`."""
+    """Options of a single request besides the conversation. `FormatterBase.format` describes them."""
 
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
@@ -53,7 +53,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 class FormatterOptions(TypedDict, total=False):
-    """Options of every formatter besides its model; see `FormatterBase`."""
+    """Options of every formatter besides the model name. `FormatterBase` describes them."""
 
     history: HistoryPolicy | None
     budget: Budget | None
@@ -66,17 +66,17 @@ class FormatterOptions(TypedDict, total=False):
 class FormatterBase(ABC):
     """Base class of formatters: turns a list of Msg into the request of one provider's API.
 
-    A provider's class defines `base`, `facts` and `convert`. Formatters call no provider and need no SDK.
+    A provider's subclass defines `base`, `facts` and `convert`. Formatters send no requests and need no SDK.
 
     Args:
         model: The model that requests are made for. `format` and `plan` may name another model.
-        history: How speakers become turns: `ChatHistory()`, `MultiAgentHistory(…)`, or another policy. None: the
-            formatter's default.
-        budget: The limit for the size of requests; None: no limit.
-        on_loss: Treatment of content that the target cannot carry: `describe` it in a short sentence in its place,
-            `drop` it, or `raise` LossError. The ledger names every case.
-        media_roots: The folders from which `file:` sources may be read; none by default.
-        fetch: How to download media whose URLs the target cannot open; None: no downloads.
+        history: Policy that decides how messages of several speakers become turns, such as `ChatHistory()` or
+            `MultiAgentHistory(…)`. None means the formatter's default.
+        budget: The limit for the size of requests. None means no limit.
+        on_loss: Treatment of content that the target does not accept: `describe` replaces the content by a short
+            sentence, `drop` leaves it out, and `raise` raises LossError. The ledger lists every case.
+        media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
+        fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
         model_rules: What the chat template of a local model does not accept, such as a system role or media.
 
     Raises:
@@ -119,20 +119,20 @@ class FormatterBase(ABC):
 
     @property
     def budget(self) -> Budget | None:
-        """The limit for the size of requests. It cannot be changed: create another formatter."""
+        """The limit for the size of requests. To use another limit, create another formatter."""
         return self._budget
 
     @property
     def layout(self) -> WireLayout:
-        """The keys of the requests."""
+        """The names and meaning of the keys in the requests."""
         return self.base.layout
 
     @abstractmethod
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns a legal conversation as the keyword arguments of the SDK's call."""
+        """Returns the keyword arguments of the SDK's call for a conversation that obeys the target's rules."""
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """Returns the rules of the target for a model; None: the formatter's model."""
+        """Returns the rules of the target for a model. None means the formatter's model."""
         capabilities = _find_capabilities(type(self), self.model if model is None else model)
         return capabilities if self.model_rules is None else self.model_rules.apply(capabilities)
 
@@ -141,12 +141,12 @@ class FormatterBase(ABC):
     ) -> Request:
         """Returns the request: keyword arguments for the SDK's call, as JSON values. The caller may change them.
 
-        Where an API does not accept the name of a tool or the id of a call, the request has another one. The
-        `Plan` has the originals.
+        If the API does not accept a tool name or a call id, the request has another one. `plan()` also returns
+        the originals.
 
         Args:
             msgs: The conversation.
-            model: Name of the model. None: the formatter's model.
+            model: Name of the model. None means the formatter's model.
             **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
                 `auto`, `none`, `required`, the name of a tool, or a list of names of which one must be called
                 (see `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply.
@@ -162,7 +162,7 @@ class FormatterBase(ABC):
     async def plan(
         self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
     ) -> Plan:
-        """Returns the request with its ledger, its size, its cut, and the history to continue with.
+        """Returns a `Plan`: the request, its ledger, its size, its cut, and the history to continue with.
 
         Takes the options of `format`, and raises the same errors.
         """
@@ -184,7 +184,7 @@ class FormatterBase(ABC):
         return log_plan(lowered.plan(tuple(checked)))
 
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
-        """Returns the plan that needs no I/O: the synchronous core of `plan`.
+        """Returns the plan as far as it needs no I/O. This is the synchronous part of `plan`.
 
         No file is read, no URL is fetched, no image is resized, and no budget is applied. Takes the options of
         `format`.

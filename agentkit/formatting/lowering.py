@@ -1,4 +1,4 @@
-"""`Lowering`: from a conversation in normal form to a request, with or without I/O.
+"""`Lowering`: builds the request of a repaired conversation, with or without I/O.
 
 Expensive results are computed once and cached on their messages: argument texts, base64 media, legal messages,
 lines of a frame, weights. Finished dicts are not cached, because the caller may change a request: copies of
@@ -43,14 +43,15 @@ _STALE = Note(
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Request with its ledger and the legal conversation that it was converted from.
+    """Request, its ledger, and the rewritten conversation from which the request was converted.
 
     Attributes:
         request: The request.
         ledger: The ledger of the request.
-        legal: The legal conversation.
-        frames: The texts of the history frames; see `Plan`.
-        stale: The paths of thinking that is omitted because its prefix changed, and of blocks that need it.
+        legal: The conversation that obeys the target's rules.
+        frames: The texts of the history frames, as in `Plan`.
+        stale: The paths of thinking that is left out because earlier parts of the request changed, and the paths
+            of blocks that the API refuses without this thinking.
 
     """
 
@@ -61,7 +62,7 @@ class Lowered:
     stale: frozenset[BlockPath] = frozenset()
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
-        """Returns the plan with this request."""
+        """Returns the `Plan` for this request, with the history to continue with and the cut."""
         legal = self.legal
         names = legal.call_ids, legal.tool_names
         return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames)
@@ -69,17 +70,17 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """Everything needed to turn conversations into requests for one target.
+    """Builder of requests for one target, with all options that affect a request.
 
     Attributes:
         spec: The target, tools, tool choice and output schema.
         history: The history policy.
-        on_loss: The treatment of content that the target cannot carry.
+        on_loss: The treatment of content that the target does not accept.
         media_roots: The folders from which `file:` sources may be read.
         convert: The converter of the provider.
-        fetch: How to download media; None: no downloads.
-        downloads: The results of downloads, by source: the data, or the reason of a failure.
-        text_sizes: Stand-ins for text files that are not read yet, by source.
+        fetch: The settings for downloads. None means no downloads.
+        downloads: The result of each download by source, which is the data or the reason for a failure.
+        text_sizes: Placeholders that have the sizes of text files which are not read yet, by source.
 
     """
 
@@ -95,13 +96,13 @@ class Lowering:
     def lower(
         self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia, changed: int | None = None
     ) -> Lowered:
-        """Returns the request of a conversation. This is the pure part.
+        """Returns the request of a conversation. Needs no I/O, because the media are already loaded.
 
         Args:
-            conversation: The conversation in normal form.
-            ledger: The ledger so far. The result has a continuation of it; use only that one afterwards.
+            conversation: The repaired conversation.
+            ledger: The ledger so far. Afterwards, use only the ledger in the result.
             media: The loaded media.
-            changed: The index of the first input message that a cut dropped or edited; None: no cut.
+            changed: The index of the first input message that a cut dropped or edited. None means no cut.
 
         """
         target = self.spec.capabilities

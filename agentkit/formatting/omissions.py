@@ -1,4 +1,4 @@
-"""Details of the ledger: keys, titles and speaker names for which a request has no field."""
+"""Ledger details about keys, titles and speaker names that a request has no field for."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NO_KEYS: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
-    """Function that computes the ledger's details of a block for a target. It runs when the ledger is read."""
+    """Function that returns the ledger details of a block. The ledger calls it when an entry is read."""
 
     target: Capabilities
     policy: HistoryPolicy
 
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Returns the reasons for the fields of a block, and its speaker name, that are not sent."""
+        """Returns one reason for each field of a block that is not sent, and one for an omitted speaker name."""
         if any(_is_omitted(note) for note in notes):
             return ()
         is_in_message = len(path) == 2
@@ -49,11 +49,11 @@ class OmittedDetails:
         return tuple(details)
 
     def _omits_name(self, msg: Msg, notes: Sequence[Note]) -> bool:
-        """Returns True if neither a field nor a line states the speaker's name."""
+        """Returns True if the request states the speaker's name neither in a field nor in a text."""
         if self.target.turns.speaker_names or not msg.name or msg.name == msg.role:
             return False
         if any(note.lost for note in notes):
-            return False  # a lost name has a note of its own
+            return False  # another note already reports the lost name
         is_viewer = msg.role == "assistant" and msg.name == getattr(self.policy, "viewer", None)
         return not is_viewer and FRAME_LINE not in notes and SYSTEM_LINE not in notes
 
@@ -82,19 +82,19 @@ class OmittedDetails:
 
 
 def _is_omitted(note: Note) -> bool:
-    """Returns True if a block with this note is not sent. Its fields then need no details."""
+    """Returns True if the note says that the block is not sent."""
     is_dropped = note.disposition is Disposition.DROPPED
     return is_dropped or (note.lost and note.disposition is Disposition.DESCRIBED)
 
 
 def _includes(passthrough: frozenset[str], key: str) -> bool:
-    """Returns True if the passthrough keys include a key, by its name, by its group or by `*`."""
+    """Returns True if the passthrough keys include a key by its name, by `group.*` or by `*`."""
     names = {key, f"{key.partition('.')[0]}.*"} if "." in key else {key}
     return bool(names & passthrough) or ("*" in passthrough and not {f"-{name}" for name in names} & passthrough)
 
 
 def format_name_reason(name: str) -> str:
-    """Returns the ledger's reason for a speaker name that no field and no text states."""
+    """Returns the ledger's reason for a speaker name that the request does not contain."""
     return f"speaker name '{sanitize(name)}' omitted: the API has no field for it"
 
 
@@ -108,7 +108,7 @@ _ROLE_FEATURES: Final = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
 _NO_CONTENT: Final = (
     Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.OTHER | Feature.SYSTEM | Feature.ASSISTANT
 )
-"""The features of messages without content that has a speaker."""
+"""The features of messages that have no content by a speaker, if they have no other feature."""
 
 _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
 """The metadata keys of messages that no speaker wrote."""
@@ -116,10 +116,11 @@ _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
 
 @dataclass(frozen=True, slots=True)
 class OmittedNames:
-    """Function that notes lost speaker names: several speakers have one role, and the API has no name field.
+    """Function that notes lost speaker names, which occur if several speakers share a role.
 
-    History frames and lines state the names of their speakers, and the role `assistant` stands for the viewer. The
-    notes are computed when the ledger is read, which most callers never do.
+    The target has no field for speaker names. Names in the texts of history frames and system lines are not lost.
+    The name of the agent that the request is built for is not lost either, because that agent has the role
+    `assistant`. The notes are computed when the ledger is read, because most callers never read the ledger.
     """
 
     conversation: TracedConversation
@@ -127,7 +128,7 @@ class OmittedNames:
     viewer: str | None
 
     def __call__(self) -> dict[BlockPath, Note]:
-        """Returns the note of each block whose speaker name is lost."""
+        """Returns a note for each block whose speaker name is lost, by the path of the block."""
         notes: dict[BlockPath, Note] = {}
         for role, speakers in self._find_speakers().items():
             viewers = {self.viewer} if role == "assistant" and self.viewer is not None else set[str]()
@@ -152,7 +153,7 @@ class OmittedNames:
         return speakers
 
     def _find_shared_roles(self) -> dict[int, str]:
-        """Returns the roles that may have several speakers, by their features. This is a fast first test."""
+        """Returns the roles that may have several speakers, by role features. This fast test comes first."""
         pairs = {(msg.features & _ROLE_FEATURES, msg.name) for msg in self.conversation.msgs}
         if self.viewer is not None:
             pairs.add((Feature.ASSISTANT, self.viewer))
@@ -172,6 +173,6 @@ class OmittedNames:
 
 
 def _has_no_speaker(msg: Msg, origin: MessageOrigin) -> bool:
-    """Returns True for history frames, tool results as text, summaries and other synthesized messages."""
+    """Returns True if no single speaker wrote the message, such as a history frame or a summary."""
     is_synthesized = isinstance(origin, tuple) and all(isinstance(source, str) for source in origin)
     return is_synthesized or isinstance(origin, FrameOrigins) or not _MARKS.isdisjoint(msg.metadata or ())

@@ -1,9 +1,9 @@
-"""The pipeline: the pure part of formatting, as one list of stages.
+"""The pipeline: builds a request without I/O, in a list of stages.
 
-Input: a conversation in normal form with its loaded media, and a `StageContext`. Output: the request. Each stage
-is a function `stage(conversation, context) -> conversation`. A conversation visits the stages of `STAGES` once, in
-this order. The context has the target, the history policy, the loaded media and the options. Stages note in its
-ledger what they change.
+The input is a repaired conversation and a `StageContext` with the loaded media. The output is the request. Each
+stage is a function `stage(conversation, context) -> conversation`. The stages run once, in the order of `STAGES`.
+The context has the target, the history policy, the loaded media and the options. Stages record their
+changes in the ledger of the context.
 
 An entry of `STAGES` is one rule: its function, and the features of the conversations that the function may change.
 The pipeline skips a stage if the conversation has none of its features. Most messages are text, and most targets
@@ -63,7 +63,7 @@ def run_pipeline(
     context: StageContext,
     convert: Callable[[LegalConversation, RequestSpec], Request],
 ) -> tuple[Request, LegalConversation]:
-    """Returns the request for a conversation in normal form, and the legal conversation that `convert` got.
+    """Returns the request for a repaired conversation, and the rewritten conversation that `convert` received.
 
     Raises:
         MessageError: Two tools would have the same name in the request.
@@ -91,7 +91,7 @@ def run_pipeline(
 
 
 def _find_features(conversation: Conversation, spec: RequestSpec) -> int:
-    """Returns the features of a request. `Feature.SYSTEM` is that of system messages after the system prompt."""
+    """Returns the features of a request. `Feature.SYSTEM` is set only for messages after the system prompt."""
     features = ANY
     if spec.tool_choice is not None:
         features |= TOOL_CHOICE
@@ -111,7 +111,7 @@ def _find_features(conversation: Conversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[Conversation, StageContext], Conversation], int], ...]:
-    """Returns the stages that exist for a target, with their features."""
+    """Returns the stages that a target needs, each with the features of the conversations to change."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 
@@ -120,7 +120,7 @@ def select_stages(
 
 
 def apply_history_policy(conversation: Conversation, context: StageContext) -> Conversation:
-    """Renders the conversation as the history policy defines."""
+    """Replaces the conversation by what the history policy shows to the model."""
     rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
     if type(rendered) is not TracedConversation:
         advice = "Return the conversation, or override `view` instead."
@@ -129,13 +129,13 @@ def apply_history_policy(conversation: Conversation, context: StageContext) -> C
 
 
 def repair_rendered(conversation: Conversation, context: StageContext) -> Conversation:
-    """Repairs exchanges of which the history policy omitted a part. This is not a loss."""
+    """Removes tool calls or results whose counterpart the history policy left out. This is not a loss."""
     repaired = repair_pairing(conversation.turns, context.ledger, "omit")
-    return LegalConversation(conversation.system, repaired)  # its features are known now
+    return LegalConversation(conversation.system, repaired)
 
 
 def note_omitted_names(conversation: Conversation, context: StageContext) -> Conversation:
-    """Notes the speaker names for which the API has no field."""
+    """Prepares ledger notes about speaker names that the API has no field for."""
     viewer = getattr(context.history, "viewer", None)
     context.ledger.late_notes = OmittedNames(conversation.turns, context.spec.capabilities, viewer)
     return conversation
@@ -145,19 +145,19 @@ def note_omitted_names(conversation: Conversation, context: StageContext) -> Con
 
 
 def omit_orphaned_parts(conversation: Conversation, context: StageContext) -> Conversation:
-    """Omits parts of replies that the target accepts only with thinking that is not sent."""
+    """Leaves out blocks of replies that the target refuses without thinking that is not sent."""
     turns = without_orphaned_parts(conversation.turns, context.ledger, context.spec.capabilities)
     return conversation.with_turns(turns)
 
 
 def omit_half_pairs(conversation: Conversation, context: StageContext) -> Conversation:
-    """Omits opaque blocks whose request or response is missing."""
+    """Leaves out requests and responses of provider-run tools if the counterpart is missing."""
     turns = drop_half_pairs(conversation.turns, context.ledger, context.spec.capabilities)
     return conversation.with_turns(turns)
 
 
 def rewrite_exchanges(conversation: Conversation, context: StageContext) -> Conversation:
-    """Writes exchanges as text, or with one call in each turn."""
+    """Writes tool calls and their results as text, or with one call in each turn."""
     target = context.spec.capabilities
     return conversation.with_turns(fit_exchanges(conversation.turns, context.ledger, target, context.on_loss))
 
@@ -171,24 +171,24 @@ def split_system_prompt(conversation: Conversation, context: StageContext) -> Co
 
 
 def legalize_content(conversation: Conversation, context: StageContext) -> Conversation:
-    """Rewrites each message to the rules for its blocks. Media that cannot stay move to a user turn."""
+    """Applies the target's rules for blocks to each message. Moves refused media to a separate user turn."""
     target = context.spec.capabilities
     return legalize_messages(conversation, context.ledger, target, context.on_loss, context.media)
 
 
 def make_call_ids_distinct(conversation: Conversation, context: StageContext) -> Conversation:
-    """Gives the calls of each turn distinct ids."""
+    """Replaces repeated call ids within a turn."""
     turns = distinguish_calls(conversation.turns, context.spec.capabilities, conversation.call_ids)
     return conversation.with_turns(turns)
 
 
 def write_late_system_lines(conversation: Conversation, context: StageContext) -> Conversation:
-    """Writes system messages after the system prompt as lines of user turns."""
+    """Replaces each system message after the system prompt by a user message."""
     return conversation.with_turns(write_system_lines(conversation.turns, context.ledger))
 
 
 def join_system_prompt(conversation: Conversation, context: StageContext) -> Conversation:
-    """Joins the messages of the system prompt."""
+    """Merges the messages of the system prompt into one message."""
     if len(conversation.system.msgs) > 1:
         conversation.system = join_messages(conversation.system, context.ledger)
     return conversation
@@ -210,13 +210,13 @@ def begin_with_system_prompt(conversation: Conversation, context: StageContext) 
 
 
 def apply_turn_rules(conversation: Conversation, context: StageContext) -> Conversation:
-    """Merges turns of one role, and adds filler turns."""
+    """Merges consecutive turns of one role, and adds turns that the target requires."""
     rules = TurnRules(conversation.turns, context.ledger, context.spec.capabilities)
     return conversation.with_turns(rules.run(bool(conversation.system.msgs)))
 
 
 def fit_speaker_names(conversation: Conversation, context: StageContext) -> Conversation:
-    """Finds the speaker names that the API's name field does not accept, and their replacements."""
+    """Replaces speaker names that the API does not accept in its field for names."""
     speakers = (msg.name for msg in chain(conversation.system.msgs, conversation.turns.msgs))
     refused = context.spec.capabilities.turns.speaker_refused
     conversation.speakers.update(legal_speaker_names(speakers, refused))

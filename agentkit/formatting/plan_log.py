@@ -1,4 +1,4 @@
-"""Log records of a plan: its cut, losses and repairs, each with its place and reason."""
+"""Log records about a plan: the cut, each loss, each repair and each added text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _losses: Final = get_logger("losses")
 _repairs: Final = get_logger("repairs")
 
 _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""", re.DOTALL)
-"""Quotations of the conversation in a reason: names, ids, URLs, parts of an invalid block."""
+"""Parts of a ledger reason that may quote the conversation, such as names, ids and URLs."""
 
 
 def log_plan(plan: Plan) -> Plan:

@@ -1,8 +1,8 @@
-"""Prompt caches: which blocks of a request the next request has too, and where cache markers are useful.
+"""Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
-A provider's cache stores the request up to a marked block. A later request finds it from a marker on that block or
-a limited number of blocks after it. Markers are placed from the conversation alone, without the previous request.
-So the markers of a longer history must reach the markers of a shorter one.
+A provider's cache stores the request up to a marked block. A later request finds the stored part if it has a
+marker on the same block, or on a block at most a fixed number of blocks later. Markers are placed without the
+previous request. So the markers for a longer history must reach the markers for each shorter history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CacheBreakpoints: TypeAlias = Literal["off", "auto"]
 """Option of formatters: `auto` adds markers for the provider's prompt cache."""
 
 _TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
-"""Syntheses that the next request has in another place or not at all."""
+"""Names of added texts that the next request has in another position or not at all."""
 
 
 def check_cache_breakpoints(value: str, *more: str) -> None:
@@ -33,10 +33,10 @@ def check_cache_breakpoints(value: str, *more: str) -> None:
 
 
 def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
-    """Yields each message, with True for each block that the request of a longer history has too.
+    """Yields each message with a tuple that has True for each block that the next request repeats.
 
-    False are the syntheses for this request alone: filler turns, the texts for a tool choice or an output schema,
-    the tags of a frame (a whole frame, if its texts are joined), and the result for an interrupted call.
+    The tuple has False for texts that only this request contains. Examples are added turns, texts about a tool
+    choice or an output schema, tags of a history frame, and the error result for an interrupted tool call.
     """
     for traced in conversation:
         origins = traced.block_origins
@@ -46,7 +46,7 @@ def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple
 def place_cache_breakpoints(
     candidates: Sequence[int], limit: int, *, reach: int, turn: int | None = None
 ) -> list[int]:
-    """Returns the positions of at most `limit` markers.
+    """Returns the positions for at most `limit` cache markers.
 
     The next request must find the marker on the last candidate. One of its markers reaches that position:
 
@@ -62,7 +62,7 @@ def place_cache_breakpoints(
             marker on one of them.
         limit: The maximum number of markers.
         reach: The number of positions that a cache looks back from a marker.
-        turn: The position of the start of the last assistant turn; None: there is none.
+        turn: The position at which the last assistant turn starts. None if there is no assistant turn.
 
     Example:
         >>> place_cache_breakpoints(range(50), 3, reach=20)

@@ -1,4 +1,4 @@
-"""`RequestSpec`: the target of a request, and the tools and output that it asks for."""
+"""`RequestSpec`: the target of a request, its tools, its tool choice and its output schema."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Request: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """Everything that a request states besides the conversation, as the target accepts it.
+    """Options of one request besides the conversation, converted to what the target accepts.
 
     Attributes:
         capabilities: The rules of the target.
-        model: The name of the model; None: the caller names it in the SDK's call.
+        model: The name of the model. None means that the caller passes the name to the SDK.
         tools: The tools to declare.
-        tool_choice: The tool choice; None: the provider's default.
-        output: The schema of a structured answer; None: free text.
-        syntheses: The changes to the caller's tools, tool choice and schema.
+        tool_choice: The tool choice. None means the provider's default.
+        output: The JSON schema of the reply. None means a reply in free text.
+        syntheses: Notes about changes to the tools, the tool choice and the output schema of the caller.
 
     """
 
@@ -47,7 +47,7 @@ class RequestSpec:
     def write_tools(
         self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
     ) -> Request:
-        """Returns the arguments `tools` and `tool_choice`, as far as the request has them.
+        """Returns the request's keys `tools` and `tool_choice`. Leaves out a key without a value.
 
         Args:
             write_tool: Function that writes the declaration of a tool.
@@ -63,7 +63,7 @@ class RequestSpec:
 def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:
     """Returns the spec with tool names that the API accepts, and the original name of each renamed tool.
 
-    Without `none` among the accepted tool choices, `tool_choice="none"` omits the tools.
+    If the target does not accept `tool_choice="none"`, the returned spec has no tools instead.
 
     Raises:
         MessageError: Two tools would have the same name.

@@ -1,4 +1,4 @@
-"""Stages that state tools, the tool choice or the output schema where an API has no field for them."""
+"""Stages that add a text for a tool choice or an output schema that the API has no field for."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = [
 CALL_A_TOOL = "(Answer by calling a tool.)"
 CALL_TOOL = "(Answer by calling the tool {}.)"
 CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
-"""Last user turn where the caller requires a tool call and the target does not accept that tool choice."""
+"""Texts of the user turn that asks for a tool call if the target does not accept the tool choice."""
 
 
 def add_tool_choice_text(conversation: Conversation, context: StageContext) -> Conversation:
-    """Adds a last user turn that asks for a tool call. At the end, it changes no prefix."""
+    """Adds a user turn that asks for a tool call. It comes last, so that prompt caches stay valid."""
     choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
@@ -51,7 +51,7 @@ def add_tool_choice_text(conversation: Conversation, context: StageContext) -> C
 
 
 def begin_with_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
-    """Adds the output schema to a system prompt that becomes the start of the first user turn."""
+    """Adds a text with the output schema after the system prompt, for targets without a system role."""
     turns = conversation.turns
     extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
     instruction = _create_instruction(context)
@@ -60,7 +60,7 @@ def begin_with_output_instruction(conversation: Conversation, context: StageCont
 
 
 def add_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
-    """Adds the output schema to the end of the system prompt."""
+    """Adds a text with the output schema at the end of the system prompt."""
     conversation.system.extend(_create_instruction(context))
     return conversation
 
@@ -79,7 +79,7 @@ def _describe_schema(output: OutputSchema) -> str:
 
 
 def declare_called_tools(conversation: Conversation, context: StageContext) -> Conversation:
-    """Declares the tools that the history calls, for APIs that require declarations of called tools."""
+    """Declares the tools of earlier calls if the API requires it and the request has no tools."""
     called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names and not context.spec.tools:

@@ -1,4 +1,4 @@
-"""`Stage`: a step of the pipeline, with the features of the conversations that it changes."""
+"""`Stage`: one step of the pipeline, and the context that all stages share."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ NO_TURNS: Final = 1 << 43
 """Feature of requests without turns after the system prompt."""
 
 UNCHECKED: Final = 1 << 44
-"""Feature of conversations of which it is not known that they are in normal form."""
+"""Feature of conversations that may still need repair."""
 
 ALL_CONTENT: Final = UNCHECKED | ANY - 1
-"""The features of an unchecked conversation, which may have any feature of messages."""
+"""All features that an unchecked conversation may have."""
 
 Conversation: TypeAlias = LegalConversation
-"""Conversation of the pipeline. Before `split_system_prompt`, its turns are all messages and `system` is empty."""
+"""Conversation in the pipeline. Until `split_system_prompt`, `turns` has all messages and `system` is empty."""
 
 
 @dataclass(slots=True)
 class StageContext:
-    """Everything besides the conversation that stages read, and the ledger that they write.
+    """Values besides the conversation that all stages use, and the ledger that stages write to.
 
     Attributes:
         spec: The target, tools, tool choice and output schema. Stages may replace it, except for the target.
         history: The history policy.
-        on_loss: The treatment of content that the target cannot carry.
+        on_loss: The treatment of content that the target does not accept.
         ledger: The ledger of the request.
         media: The loaded media.
 
@@ -74,13 +74,13 @@ def _any(target: Capabilities) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One rule of the pipeline. A new rule for content is one more entry in `STAGES`.
+    """One step of the pipeline. `STAGES` lists all steps.
 
     Attributes:
-        run: The function. It returns the same conversation if it changes nothing.
-        features: Function of the target. It returns the features of the conversations that `run` may change:
-            bits of `Feature`, or of this module. 0 means that the rule does not exist for the target. The pipeline
-            calls `run` only for conversations with one of these features.
+        run: Function that takes a conversation and the context. It returns the same object if nothing changes.
+        features: Function that takes the target and returns bits of `Feature`, or of the constants of this module.
+            The pipeline calls `run` only for conversations with one of these features. 0 means that the target
+            never needs the step.
 
     """
 
