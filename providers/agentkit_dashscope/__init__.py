@@ -53,7 +53,7 @@ PROVIDER = Provider(
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """Parses a complete reply of DashScope's native API or of its OpenAI-compatible mode.
 
-    The field `object` distinguishes both because only replies of the compatible mode have this field.
+    A reply with the field `object` is from the compatible mode. Replies of the native API do not have this field.
 
     Raises:
         MessageError: The value is not a reply of DashScope, or the reply is an error.

@@ -36,14 +36,14 @@ class ContentReader:
         self._media: set[str] = set()  # data and URLs of all media so far
 
     def read(self, content: object) -> None:
-        """Reads the content of an event, which is an increment or the whole content so far."""
+        """Reads the content of a stream event. An event contains only new content, or the whole content so far."""
         if isinstance(content, str):
             self._add_text(TEXT, content)
         else:
             self._read_parts(as_list(content))
 
     def add_media(self, key: BlockKey, block: MediaBlock) -> None:
-        """Adds a media item. Skips an item that a cumulative stream repeats."""
+        """Adds a media item. Skips earlier items, which some streams repeat in each event."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         is_repeated = source in self._media and self._increments.cumulative is not False
         if not is_repeated and not self._reply.has_block(key):
@@ -57,10 +57,10 @@ class ContentReader:
             self._reply.add_text(key, piece)
 
     def _read_parts(self, parts: list[Any]) -> None:
-        """Reads the parts of an event.
+        """Reads the parts of a stream event.
 
-        If the parts are an increment, they continue the last block. If the parts repeat the whole content so far,
-        reading starts again at the first block.
+        New parts continue the last block. If the parts repeat the whole content so far, reading starts again at
+        the first block.
         """
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
@@ -96,7 +96,8 @@ class ContentReader:
     def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
         """Returns True if the parts repeat the whole content so far.
 
-        While the stream may still be cumulative or incremental, the first text of the parts decides.
+        As long as it is unknown whether events repeat earlier content, the first text of the parts decides. The
+        parts are a repetition if this text begins with all text of the first block so far.
         """
         if self._increments.cumulative is not None:
             return self._increments.cumulative

@@ -20,8 +20,8 @@ __all__ = [
 def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
     """Returns True if a request asks for stream events that repeat the whole text so far.
 
-    The request asks with `incremental_output`, which is an argument of the SDK's method or a field of `parameters`
-    in the JSON body. Returns None if the request does not contain `incremental_output`.
+    The request states this in `incremental_output`, an argument of the SDK's method or a field of `parameters` in
+    the JSON body. Returns None if the request does not contain `incremental_output`.
     """
     if request is None:
         return None
@@ -44,8 +44,8 @@ def get_output(event: dict[str, Any]) -> dict[str, Any]:
 def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
     """Returns the first choice of an output. Returns None if the output has no choice.
 
-    With `result_format="text"`, the output has no list of choices. The function then builds a choice from its
-    fields.
+    With `result_format="text"`, the output has no list of choices. The function then builds a choice from the
+    fields of the output.
     """
     choices: list[dict[str, Any] | None] | None = output.get("choices")
     if isinstance(choices, list) and choices:
@@ -70,7 +70,7 @@ def has_content(content: object) -> bool:
 def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
     """Returns the message and the code of an error, or None if the event is not an error.
 
-    SDK objects without an error have a code too, which is an empty string.
+    An empty code does not count as an error, because SDK objects of successful replies have an empty code.
     """
     inner = as_object(event.get("error"))  # errors of the compatible mode have their fields in `error`
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")

@@ -1,4 +1,4 @@
-"""Text path and multimodal path of DashScope's native API, and conversion of messages between both."""
+"""Text path and multimodal path of DashScope's native API, and conversion of messages between the two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""Names of the model paths, each by the URL of the other path."""
+"""For the URL of each path, the name of the other path."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:

@@ -1,4 +1,4 @@
-"""Protection of texts that the DashScope SDK would mistake for paths of local files and upload."""
+"""Protection for texts that look like paths, because the DashScope SDK would upload the files at these paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["guard_text"]
 
 
 def guard_text(text: str) -> str:
-    """Returns the text. Adds a line break before a text that the SDK might mistake for the path of a file.
+    """Returns the text, with a line break before it if the SDK might mistake the text for the path of a file.
 
     The SDK uploads a local file if a text is the path of the file, or if a text begins with `file://`. Line breaks
     inside a text that begins with `file://` do not prevent the upload. The SDK ignores texts that begin with

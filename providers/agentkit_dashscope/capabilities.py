@@ -33,7 +33,7 @@ LIMITS = MediaLimits(data=10_485_000)
 """
 
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""Rule for tool names. The API refuses others: 'Tool names are not allowed to be [search]' (model-studio)."""
+"""Rule for tool names. An API error says: 'Tool names are not allowed to be [search]' (model-studio)."""
 
 
 def _note_guard(text: str, role: str) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ ROW = OpenAICompatible(
 
 
 class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
-    """Formatter for DashScope's OpenAI-compatible mode, which the openai SDK calls.
+    """Formatter for DashScope's OpenAI-compatible mode, for calls through the openai SDK.
 
     Send the request with `chat.completions.create(model=…, **request)`. The client needs the `base_url` of the
     compatible mode, `https://dashscope.aliyuncs.com/compatible-mode/v1`.
@@ -111,7 +111,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
 
 
 class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
-    """Formatter for DashScope's OpenAI-compatible mode that writes many speakers into one user turn."""
+    """Formatter for DashScope's compatible mode that writes texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -94,7 +94,7 @@ class DashScopeChatFormatter(FormatterBase):
         return "text" if self.capabilities(model).turns.text_joining == "string" else "multimodal"
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request: `messages`, `result_format`, and options for tools and output if there are any."""
+        """Returns the request with `messages`, `result_format`, and the options for tools and output, if any."""
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for traced in (*legal.system, *legal.turns):
@@ -114,7 +114,7 @@ class DashScopeChatFormatter(FormatterBase):
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
-    """Formatter for DashScope's native API that writes many speakers into one user turn."""
+    """Formatter for DashScope's native API that writes texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

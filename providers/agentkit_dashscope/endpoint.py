@@ -37,12 +37,12 @@ _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 """Error text if only the other API path accepts the model: 'url error, please check url！' (model-studio)."""
 
 _REQUEST_IDS: Final = ("x-request-id", "x-dashscope-request-id")
-"""Response headers that may contain the id of a request. Gateways send the first header."""
+"""Response headers that may contain the id of a request. Gateways send `x-request-id`."""
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
-"""Maximum number of bytes that are read to find the first event. A longer event is not an error."""
+"""Maximum number of bytes that are read to find an error in the first event. Longer events are not errors."""
 
 
 class DashScopeEndpoint(EndpointBase):
@@ -52,12 +52,13 @@ class DashScopeEndpoint(EndpointBase):
     classic classes, which return errors instead of raising them, and upload a local file if a text is the path of
     the file.
 
-    The transport retries failed calls on asyncio. It retries neither on trio nor when it opens a stream.
+    On asyncio, the transport retries failed calls, but never the opening of a stream. On trio, it does not retry.
 
-    A request whose content is a string goes to the text path first. If the API reports the wrong path, the
-    endpoint converts the request for the multimodal path, and uses that path for later requests to the model.
-    Requests with lists of parts change to the text path in the same way. The endpoint also remembers models that
-    accept only streamed requests.
+    A request whose content is a string goes to the text path first. If the API reports that this path is wrong for
+    the model, the endpoint converts the request for the multimodal path. Later requests to the model go to the
+    multimodal path at once. Requests with lists of parts change to the text path in the same way.
+
+    The endpoint also remembers models that accept only streamed requests.
 
     All parameters of a call go into the field `parameters`, except `extra_headers`, `extra_query` and `timeout`.
     """
@@ -68,7 +69,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # other path per model, after a report of the wrong path
+        self._learned_paths: dict[str, ModelPath] = {}  # by model, if the first path was wrong
         self._stream_only_models: set[str] = set()
 
     @classmethod

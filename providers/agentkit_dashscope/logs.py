@@ -38,15 +38,15 @@ __all__ = ["load_native"]
 _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
-"""Keys of requests whose earlier messages are stored by the service (model-studio: application calls)."""
+"""Keys of requests that continue messages stored by the service (model-studio: application calls)."""
 
 
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from messages or from a request.
 
-    A request is a dict with the arguments of a call, or its JSON body. The log may contain objects of the classic
-    SDK or of `dashscope.v2`. The loader removes the line break that the formatter adds before a text that may be a
-    path.
+    A request is a dict with the arguments of the SDK call, or the JSON body of the HTTP request. The log may
+    contain objects of the classic SDK or of `dashscope.v2`. The loader removes the line break that the formatter
+    adds before a text that may be a path.
 
     Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state, which
     is sent back with the part. Additional keys of a message become metadata. Cache markers are omitted. Videos
@@ -69,7 +69,7 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _dump_sdk_object(value: Any) -> Any:
-    """Returns an object of `dashscope.v2` as a dict of its set fields and its `type`. Keeps any other value."""
+    """Returns an object of `dashscope.v2` as a dict of set fields and `type`. Returns other values unchanged."""
     fields = get_set_fields(value, ["type"])
     return value if fields is None else {**fields, **as_object(getattr(value, "model_extra", None))}
 
@@ -157,8 +157,8 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
 def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> Block:
     """Returns an OpaqueBlock for a video that is a list of frames, which only DashScope accepts.
 
-    Source: `dashscope.v2`, `VideoPart.frames`. If a frame is not a URL, the result is an InvalidBlock, because the
-    SDK would upload the local file whose path is the frame.
+    Source: `dashscope.v2`, `VideoPart.frames`. If a frame is not a URL, the function returns an InvalidBlock,
+    because the SDK would treat the frame as the path of a local file and upload the file.
     """
     if not all(isinstance(frame, str) and _OPENABLE_URL.match(frame) for frame in frames):
         return InvalidBlock(part, "expected frames that are URLs (http, https, oss, data)", place)

@@ -44,9 +44,9 @@ Before the last event of a stream, the finish reason is the string "null".
 """
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""Error code for inappropriate input or output (model-studio, error codes). Streams may contain the error."""
+"""Error code for inappropriate input or output (model-studio, error codes). It may arrive in a stream."""
 
-# The blocks of a message are sorted by these keys. Text and media blocks have the number 1 (`ContentReader`).
+# The blocks of a message are sorted by these keys. Keys of text and media begin with 1 (`ContentReader`).
 _THINKING: Final = (0,)
 _CALLS: Final = 2
 _AUDIO: Final = (3,)
@@ -56,12 +56,12 @@ class DashScopeStreamParser(StreamParserBase):
     """Parser for replies and stream events of DashScope's native API.
 
     The parser accepts objects of the SDK (classic or `dashscope.v2`), their dicts, and raw bytes of an event
-    stream. Each event of a stream has an increment of the text, or the whole text so far. `incremental_output` of
-    the request tells the parser which of them to expect. Without a request, the parser detects the kind of events.
+    stream. Each event of a stream has only new text, or the whole text so far. If the parser has the request, the
+    parameter `incremental_output` states which of the two to expect. Otherwise the parser compares the texts.
 
-    An error may have HTTP status 200. `input_tokens` includes media tokens, and `output_tokens` includes reasoning
-    tokens (model-studio). The parser reads only the first of several choices. Search results become the
-    `citations` of the text.
+    A reply with HTTP status 200 may contain an error. `input_tokens` includes media tokens, and `output_tokens`
+    includes reasoning tokens (model-studio). The parser reads only the first of several choices. Search results
+    become the `citations` of the text.
     """
 
     provider: ClassVar[str] = "dashscope"
@@ -205,7 +205,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
-        """Replaces texts that were misread as whole texts if the events prove to be increments."""
+        """Corrects texts that were misread as whole texts, as soon as the events prove to be increments."""
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
@@ -227,7 +227,7 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:
-        """Sets the usage of the message to the latest usage in an event."""
+        """Sets the usage of the message to the usage that an event reported last."""
         if self._usage is not None:
             usage = parse_usage(as_object(self._usage))
             if usage is not None:

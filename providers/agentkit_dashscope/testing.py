@@ -1,4 +1,4 @@
-"""Fake DashScope services for `agentkit.testing.LoopbackServer`: native text, native multimodal, and compatible.
+"""Fakes of DashScope's native API and of its compatible mode, for `agentkit.testing.LoopbackServer`.
 
 The JSON has the fields of `dashscope.api_entities.dashscope_response`. Events of the native API also have the
 lines `id`, `event` and `:HTTP_STATUS`.
@@ -98,7 +98,7 @@ class FakeDashScope(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error message if tool calls and tool messages do not match.
 
-        The message is the error message of OpenAI's API after a prefix.
+        The message is a prefix of DashScope, followed by the error message of OpenAI's API.
         """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:

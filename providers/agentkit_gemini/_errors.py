@@ -37,13 +37,13 @@ ERROR_PATTERNS = ErrorPatterns(
 """Patterns for status names and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
 
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers that may contain the id of a request. Gateways send the first header."""
+"""Response headers that may contain the id of a request. Gateways send `x-request-id`."""
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
     """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors.
 
-    The SDK raises the errors of its HTTP client unchanged.
+    Errors of the HTTP client are included because the SDK raises them unchanged.
     """
     from google.auth import exceptions
     from google.genai import errors

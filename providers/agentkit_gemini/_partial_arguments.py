@@ -14,7 +14,7 @@ __all__ = ["PartialArguments"]
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _MAX_STEPS = 100
-"""Maximum number of keys and indices in a JSON path. No tool reads JSON that is nested more deeply."""
+"""Maximum number of keys and indices in a JSON path. A longer path counts as invalid."""
 _MAX_SKIPPED = 1_000
 """Maximum number of list items that the JSON paths of one call may skip.
 
@@ -31,7 +31,7 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
-        self._skipped = 0  # number of list items that no path has named
+        self._skipped = 0  # number of list items that paths have skipped
         self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # pieces of unfinished strings, by path
 
     @property

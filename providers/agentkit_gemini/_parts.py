@@ -1,4 +1,4 @@
-"""Readers for the parts of a Gemini content, which normalize keys and base64 data.
+"""Functions that read the parts of a Gemini `Content`, and normalize their keys and base64 data.
 
 The API sends camelCase keys, and data in the standard or URL-safe base64 alphabet. Dumped objects of the SDK have
 camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (SDK: types.Part and
@@ -121,7 +121,10 @@ def get_signature(part: Mapping[str, Any]) -> str | None:
 
 
 def normalize_value(value: Any) -> Any:
-    """Returns a JSON value without nulls, with snake_case keys and standard base64 text at any depth."""
+    """Returns a JSON value without nulls, at any depth.
+
+    Keys are converted to snake_case, and base64 data is converted to the standard alphabet.
+    """
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         named = ((_to_snake_case(key), item) for key, item in pairs if item is not None)
@@ -140,9 +143,9 @@ def _normalize_field(name: str, item: Any) -> Any:
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a part besides its content and signature, which are sent back with the part.
+    """Returns the additional fields of a part, which belong neither to its content nor to its signature.
 
-    The part must have snake_case keys.
+    A later request sends these fields back with the part. The part must have snake_case keys.
     """
     return {
         key: part[key] if key in _FREE_KEYS else normalize_value(part[key]) for key in _EXTRA_KEYS if part.get(key)
@@ -162,8 +165,8 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Returns a key that pairs a call of a server tool with its result. Returns None for any other part.
 
-    The key starts with "request" for code and tool calls, and with "response" for their results. Its second item
-    is equal for both parts of a pair, and contains their id if they have an id.
+    The first item of the key is "request" for code and tool calls, and "response" for their results. The second
+    item is equal for both parts of a pair. It contains the id of the call, if there is an id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -174,7 +177,7 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 
 
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns the roles of messages that accept a part, and "result" if tool results accept the part.
+    """Returns the roles of messages that may contain a part, plus "result" if tool results may contain it.
 
     Sources: SDK, Part; ai.google.dev, function-calling.
 

@@ -68,7 +68,7 @@ FINISH_REASONS = (
     *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
     *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
-"""Names of finish reasons by number, because some gateways send numbers.
+"""Names of finish reasons, indexed by number. Some gateways send numbers instead of names.
 
 Source: google.cloud.aiplatform_v1, Candidate.FinishReason.
 """
@@ -77,7 +77,7 @@ BLOCK_REASONS = (
     *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
     *("IMAGE_SAFETY", "JAILBREAK"),
 )
-"""Names of block reasons by number, because some gateways send numbers.
+"""Names of block reasons, indexed by number. Some gateways send numbers instead of names.
 
 Source: google.cloud.aiplatform_v1, GenerateContentResponse.PromptFeedback.BlockedReason.
 """
@@ -93,7 +93,7 @@ def get_enum_name(value: object, names: Sequence[str]) -> str:
 
 
 def map_finish_reason(native: str) -> FinishReason:
-    """Returns the FinishReason for Gemini's finish reason."""
+    """Converts Gemini's name of a finish reason to a FinishReason."""
     return _REASONS.get(native, FinishReason.OTHER)
 
 

@@ -29,7 +29,7 @@ _KEYWORDS = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-"""JSON Schema keywords by the field names of the SDK's schemas (google-genai: Schema)."""
+"""JSON Schema keywords for the fields of the SDK's `Schema` that have other names (google-genai)."""
 
 
 def _as_json_schema(schema: dict[str, Any]) -> Any:
@@ -38,7 +38,7 @@ def _as_json_schema(schema: dict[str, Any]) -> Any:
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts one level of a `Schema`, which has types in capitals and a separate field `nullable`."""
+    """Converts one level of a `Schema`. Its types are in capitals, and `nullable` is a separate field."""
     converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
     for key in ("default", "example"):
         if converted.get(key, 0) is None:  # the SDK dumps a missing value as null

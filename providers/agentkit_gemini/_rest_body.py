@@ -19,7 +19,7 @@ Source: ai.google.dev/api/generate-content, GenerateContentRequest.
 _SDK_ONLY = frozenset(
     {"automatic_function_calling", "automatic_continuation", "http_options", "should_return_http_response"}
 )
-_TEXT_KEYS = {"text"}  # keys of most parts, which are equal in snake_case and camelCase
+_TEXT_KEYS = {"text"}  # most parts have only this key, which is equal in both spellings
 _CONVERTED_KEYS = frozenset({"system_instruction", "tools", "tool_config"})
 
 _FREE = frozenset(
@@ -28,9 +28,9 @@ _FREE = frozenset(
 """Keys whose values are objects of the application or of a tool. The keys inside these objects do not change."""
 
 _SCHEMAS = frozenset({"parameters", "response_schema"})
-"""Keys whose values are of the API's type Schema. Its keys are converted, but not the names of properties."""
+"""Keys whose values are a `Schema` of the API. The names of properties in a `Schema` are not converted."""
 
-_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # objects of schemas by name
+_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # objects that map names to schemas
 
 
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:

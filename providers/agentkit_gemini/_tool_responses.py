@@ -16,7 +16,7 @@ _RESULT_KEYS = frozenset({"id", "name", "parts"})
 
 
 def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock, bool]:
-    """Returns the text of a function response as a block, and True if the response is an error.
+    """Returns the text of a function response as a TextBlock, and a bool that is True if the response is an error.
 
     The text of `{"output": text}` and `{"error": text}` is `text` (SDK: FunctionResponse.response). Any other
     object becomes JSON text, and the state of the text block stores the object. The state also stores other fields
@@ -57,7 +57,7 @@ def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
 
 
 def _parse_text(response: Mapping[str, Any]) -> tuple[str, bool]:
-    """Returns the text of a response object, and True if the object reports an error."""
+    """Returns the text of a response object, and a bool that is True if the object reports an error."""
     key = next(iter(response)) if len(response) == 1 else None
     value = response[key] if key in ("output", "error") else response
     return (value if isinstance(value, str) else to_json(value).decode()), key == "error"

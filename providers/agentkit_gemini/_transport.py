@@ -14,7 +14,7 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Replacement for the SDK's API client during one call, which sends a finished request body.
+    """Substitute for the SDK's API client in one model call. It sends a request body that is already complete.
 
     `AsyncModels` of the SDK chooses the URL path and calls its API client, which is a `Sender`. The `Sender` calls
     the real client, but with the finished body. The real client builds, signs, sends and retries the request. The
@@ -72,7 +72,7 @@ class Sender:
     def _build_body(self, options: Any) -> dict[str, Any]:
         """Returns the request body. If there is an `extra_body`, returns a deep copy.
 
-        The SDK would otherwise write the `extra_body` into objects that the body shares.
+        The SDK would otherwise write the `extra_body` into objects that the body shares with the caller's request.
         """
         body = dict(self._outgoing.body)
         http_options = (options, getattr(self._client, "_http_options", None))
@@ -123,7 +123,7 @@ async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]
                 yield b"".join(bare)
                 bare, size = [], 0
         elif match := _BARE_JSON.search(last_byte + piece):
-            start = match.end() - 2  # the position without `last_byte`, which is one byte long
+            start = match.end() - 2  # position of the bracket in `piece`, which follows `last_byte`
             yield piece[:start]
             bare, size = [piece[start:]], len(piece) - start
         else:

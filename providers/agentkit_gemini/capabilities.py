@@ -27,7 +27,7 @@ __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 _URLS = frozenset({"http", "https", "gs"})
 
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
-"""Placeholder signature that Gemini accepts for a call of another model (ai.google.dev thought-signatures)."""
+"""Placeholder signature that Gemini accepts for tool calls of other models (ai.google.dev thought-signatures)."""
 
 LAYOUT = WireLayout(
     turns="contents",

@@ -71,7 +71,7 @@ class GeminiChatFormatter(FormatterBase):
 
 
 class GeminiMultiAgentFormatter(GeminiChatFormatter):
-    """Formatter for Gemini's `generateContent` API that writes many speakers into one user turn."""
+    """Formatter for Gemini's `generateContent` API that writes texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 
@@ -166,7 +166,7 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _declaration(tool: Tool) -> dict[str, Any]:
-    """Writes a tool as a function declaration. A tool without parameters has no schema (FunctionDeclaration)."""
+    """Writes a tool as a FunctionDeclaration of the SDK. A tool without parameters has no schema."""
     return declare_tool(tool, "parameters_json_schema" if tool.takes_arguments else None)
 
 

@@ -63,7 +63,7 @@ class GeminiEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates an endpoint with `genai.Client(**options)`. `base_url` becomes one of its `http_options`.
+        """Creates an endpoint with `genai.Client(**options)`. `base_url` is added to `http_options`.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -83,7 +83,7 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            # The API never redirects. The target of a redirect would get the API key from a header.
+            # The API never redirects. A redirect could send the API key to another server.
             http = httpx2.AsyncClient(follow_redirects=False, timeout=None)
             http_options.httpx_async_client = http
         try:

@@ -56,7 +56,7 @@ _PLACEHOLDER_SIGNATURES = frozenset(
 )
 
 _STORED_KEYS = ("cached_content", "cachedContent")
-"""Keys of requests whose earlier contents are stored by the service.
+"""Keys of requests that continue contents stored by the service.
 
 Source: google-genai, GenerateContentConfig.cached_content.
 """
@@ -67,11 +67,13 @@ _PART_KEYS = frozenset({"text", "inline_data", "file_data", "function_call", "fu
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from contents or from a request.
 
-    A request is a dict with the arguments of `generate_content`, or its JSON body. The log may contain SDK
-    objects, and keys in snake_case or camelCase. The system instruction becomes the first message. Function
-    responses become separate messages with the names and ids of their calls. Files of the Files API become
-    OpaqueBlocks, and so do parts about tools that the server ran. Unreadable parts become InvalidBlocks.
-    Documented placeholder signatures are omitted.
+    A request is a dict with the arguments of `generate_content`, or the JSON body of the HTTP request. The log may
+    contain SDK objects, and keys in snake_case or camelCase.
+
+    The system instruction becomes the first message. Function responses become separate messages with the names
+    and ids of their calls. Files of the Files API become OpaqueBlocks. Calls and results of tools that the server
+    ran become OpaqueBlocks too. Unreadable parts become InvalidBlocks. Documented placeholder signatures are
+    omitted.
 
     Raises:
         MessageError: The value is not a conversation in Gemini's format.
@@ -138,7 +140,7 @@ def _collect_ids(contents: list[dict[str, Any]]) -> frozenset[str]:
 
 
 class _Loader:
-    """Loader of one conversation.
+    """Loader for one conversation.
 
     Attributes:
         ids: Call ids in the log. Generated ids must differ from them.
@@ -241,7 +243,10 @@ class _Loader:
 
 
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
-    """Returns opaque state with the signature of a model's part, and other fields of any part."""
+    """Returns opaque state with the additional fields of a part, or None if there is nothing to store.
+
+    If the model wrote the part, the state also contains the signature of the part.
+    """
     signature = get_signature(part) if model else None
     fields = {**get_extra_fields(part), **get_display_name(part)}
     if signature in _PLACEHOLDER_SIGNATURES:

@@ -72,7 +72,7 @@ class GeminiStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._count = 0  # number of blocks so far
-        self._is_thinking: bool | None = None  # True if the open run of text is thinking; None if no run is open
+        self._is_thinking: bool | None = None  # for the open text block; None if no text block is open
         self._key = (0,)
         self._usage: dict[str, Any] = {}
         self._native_reason = ""
@@ -184,7 +184,7 @@ class GeminiStreamParser(StreamParserBase):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: object, *, is_thinking: bool) -> None:
-        """Appends text without a signature to the open block. Begins a new block if the kind of text changes."""
+        """Appends text without a signature to the open block. Begins a new block between text and thinking."""
         if type(text) is not str or not text:
             return
         if self._is_thinking is not is_thinking:
@@ -235,7 +235,8 @@ class GeminiStreamParser(StreamParserBase):
     def _end_call(self) -> None:
         """Ends an unfinished tool call.
 
-        The arguments so far become JSON text without the closing brace, which shows that they are incomplete.
+        The arguments so far become JSON text without the closing brace, because valid JSON would look
+        like complete arguments.
         """
         if self._partial is not None:
             text = to_json(make_json_safe(self._partial.arguments)).decode().removesuffix("}")

@@ -32,8 +32,8 @@ def unwrap_sdk_object(value: Any) -> Any:
 def parse_media(value: object) -> ImageBlock | AudioBlock | None:
     """Creates an image or audio block from base64 text or bytes. Returns None for other values.
 
-    The first bytes determine the media type because messages contain none. Audio is also in the field `images`
-    (ollama: server/prompt.go).
+    The first bytes determine the media type because messages do not state it. The field `images` of a message may
+    also contain audio (ollama: server/prompt.go).
     """
     if isinstance(value, bytes | bytearray):
         value = base64.b64encode(value).decode("ascii")

@@ -65,7 +65,7 @@ class OllamaChatFormatter(FormatterBase):
 
 
 class OllamaMultiAgentFormatter(OllamaChatFormatter):
-    """Formatter for Ollama's `/api/chat` that writes many speakers into one user turn."""
+    """Formatter for Ollama's `/api/chat` that writes texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -46,7 +46,7 @@ ERROR_PATTERNS = ErrorPatterns(
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
-"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest). All others go into `options`."""
+"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest). Others go into `options`."""
 
 
 class OllamaEndpoint(EndpointBase):
@@ -68,7 +68,7 @@ class OllamaEndpoint(EndpointBase):
     def check(cls, client: Any) -> None:
         """Raises OptionError if the client is not asynchronous.
 
-        Both clients of the SDK support `async with`, so the check uses the HTTP client inside them.
+        The check uses the HTTP client inside, because the SDK's synchronous client supports `async with` too.
         """
         super().check(client)
         if not hasattr(client._client, "aclose"):
@@ -125,13 +125,13 @@ class OllamaEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Sends a streamed request, and yields an iterator over the bytes: one JSON object per line."""
+        """Sends a streamed request, and yields an iterator over its bytes, which are lines of JSON."""
         async with self._answer(outgoing) as response:
             yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers))
 
     @asynccontextmanager
     async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
-        """Sends the request, and yields the HTTP response. Raises the SDK's errors (`_request_raw`)."""
+        """Sends the request, and yields the HTTP response. Raises the SDK's errors, like `_request_raw`."""
         import httpx
 
         http: httpx.AsyncClient = self.client._client
@@ -174,7 +174,7 @@ class OllamaEndpoint(EndpointBase):
 def _refusal(text: str, status: int) -> Exception:
     """Returns the SDK's exception for an error reply.
 
-    The constructor of the exception fails on JSON text that is not an object, so an object then wraps the text.
+    The constructor of the exception fails on JSON text that is not an object. Such text is put into an object.
     """
     from ollama import ResponseError
 

@@ -65,7 +65,7 @@ def load_native(log: object) -> list[Msg]:
 
 
 class _Loader:
-    """Loader of one conversation.
+    """Loader for one conversation.
 
     Attributes:
         open_calls: Tool calls that have no result so far.

@@ -46,8 +46,8 @@ class OllamaStreamParser(StreamParserBase):
     parser derives an id from `created_at` and the call. The API has no finish reason for tool calls, so the parser
     sets `tool_use` for a reply with tool calls.
 
-    `eval_count` includes thinking tokens. The server does not report the number of thinking tokens or of cached
-    tokens. `metadata["reply"]["durations"]` contains durations in nanoseconds.
+    `eval_count` includes thinking tokens. The server reports neither thinking tokens nor cached tokens
+    separately. `metadata["reply"]["durations"]` contains durations in nanoseconds.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -71,7 +71,7 @@ class OllamaStreamParser(StreamParserBase):
         return super().parse_response(_unwrap(reply), **options)
 
     def feed(self, chunk: object) -> list[StreamEvent]:
-        """Returns the events of one chunk: a `ChatResponse`, its dict, or raw bytes of the stream."""
+        """Reads a chunk (a `ChatResponse`, its dict, or raw bytes of the stream), and returns its events."""
         chunk_type = type(chunk)
         is_plain = chunk_type is bytes or chunk_type is dict
         return super().feed(chunk if is_plain else _unwrap(chunk))
