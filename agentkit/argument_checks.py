@@ -38,8 +38,8 @@ _AGENTSCOPE = {
 """Advice for options of AgentScope 1.x that agentkit does not have, by the name of the option."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# Minimum similarity at which a parameter counts as a misspelled option. Parameters of providers must stay below:
-# vLLM's `min_tokens` has 0.8.
+# Minimum similarity at which a parameter counts as a misspelled option. Real provider parameters must stay below
+# this value: vLLM's `min_tokens` reaches 0.8.
 _MISSPELLED = 0.85
 
 
@@ -93,7 +93,7 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
         name: Name of the option, for the error.
         value: Value of the option.
         expected_type: Class, or a union of classes.
-        advice: Last sentence of the error. If it is empty, the error has a general advice.
+        advice: Last sentence of the error. If empty, the error contains general advice.
 
     """
     if not isinstance(value, expected_type):

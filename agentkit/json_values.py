@@ -42,7 +42,7 @@ def native_to_json(value: object) -> Any:
         value: SDK object, dict, or JSON text.
 
     Raises:
-        MessageError: The value has another type, or the text is not JSON.
+        MessageError: The value is not an SDK object, a dict or a text, or the text is not JSON.
 
     """
     if type(value) is dict:
@@ -119,7 +119,7 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if text.count("\ufffd") > value.count("\ufffd"):  # else every surrogate belonged to a pair
+            if text.count("\ufffd") > value.count("\ufffd"):  # otherwise, all surrogates were in pairs
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
     return value
@@ -127,15 +127,15 @@ def as_text(value: object, place: str = "") -> str:
 
 _LOG = get_logger()
 _MAX_DEPTH = 200
-"""Maximum levels of nesting. The limit is below the about 250 levels that pydantic can read."""
+"""Maximum levels of nesting, which is less than the approximately 250 levels that pydantic can read."""
 
 
 def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
     """Converts any value to JSON values that can be serialized and parsed again.
 
-    SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, which is logged with
-    their path. NaN and infinity become null. A value that is nested too deeply becomes one text with all its
-    texts. Any other object becomes a short text with the name of its class.
+    SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, and each replacement is
+    logged with its path. NaN and infinity become null. A value that is nested too deeply becomes one string that
+    joins all texts in it. Any other object becomes a short text with the name of its class.
 
     Args:
         value: Any value.
@@ -297,10 +297,11 @@ def copy_json(item: Any) -> Any:
 
 
 def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
-    """Reads the arguments of a logged tool call. Returns them as a dict, together with their text or None.
+    """Reads the arguments of a logged tool call. Returns the arguments as a dict, and their text or None.
 
-    An object gives the object and None. The JSON text of an object gives the object and the text. Any other text
-    gives `{}` and the text. Any other value gives `{}` and its JSON text. None means no arguments.
+    For an object, returns the object and None. For the JSON text of an object, returns the object and the text.
+    For any other text, returns `{}` and the text. For any other value, returns `{}` and its JSON text. None means
+    no arguments.
     """
     if isinstance(value, dict):
         return cast("dict[str, Any]", value), None

@@ -6,7 +6,8 @@ Applications import `agentkit`.
 A provider consists of these parts, in the order in which a message passes through them:
 
 - `Provider`: the object to which an entry point of the group `agentkit.providers` refers.
-- `WireLayout`: the names of the keys of a request. Counters, prefix digests and the location of errors need them.
+- `WireLayout`: the names of the keys of a request. They are needed to count tokens, to compute prefix digests, and
+  to locate errors in a request.
 - `Capabilities`: the rules of the target, in groups: `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
   `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
 - `FormatterBase`: its method `convert` converts a `LegalConversation` and a `RequestSpec` to a `Request`.

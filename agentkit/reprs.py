@@ -41,7 +41,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def as_one_line(text: str) -> str:
-    """Joins the lines of a text to one line. Replaces characters that control a terminal by U+FFFD."""
+    """Joins the lines of a text into one line. Replaces characters that control a terminal by U+FFFD."""
     line = " ".join(text.split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
@@ -119,7 +119,7 @@ _BRACKETS: Final[dict[Any, Any]] = {
 
 
 def _item_reprs(container: Any, limit: int) -> Iterator[str]:
-    """Yields the shortened repr of each item of a container. The only item of a container may be longer."""
+    """Yields the shortened repr of each item of a container. If there is only one item, its repr may be longer."""
     is_mapping = hasattr(container, "items")
     pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:

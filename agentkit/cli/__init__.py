@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return print_error(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the process that reads the output closed the pipe, so that messages are useless
+        sys.stderr.close()  # the process that reads the output closed the pipe, and would not read an error
         return 0
 
 

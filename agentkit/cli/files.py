@@ -80,8 +80,8 @@ def _write_bytes(text: bytes) -> None:
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
     """Checks that messages have no invalid blocks.
 
-    With `keep_invalid`, invalid blocks are printed to stderr instead of raising an error. If a ledger is printed,
-    they are not printed again, because the ledger lists them.
+    With `keep_invalid`, the function raises no error, and prints the invalid blocks to stderr. If a ledger is
+    printed, the function prints nothing, because the ledger lists these blocks.
 
     Raises:
         MessageError: There are invalid blocks. The error names the place and the reason for each invalid block.

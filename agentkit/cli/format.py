@@ -138,7 +138,7 @@ _OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
     "tool_choice": ((str, dict, list), "a tool choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
     "response_format": ((dict,), "an object", "Pass a JSON schema."),
 }
-"""Request options that a conversation may have: accepted types, their name in errors, and the advice of errors."""
+"""Request options in a conversation, each with its accepted types, and a description and advice for errors."""
 
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:

@@ -20,7 +20,7 @@ _EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
 
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Writes the message of one reply.
+    """Parses one native reply, and writes it as a message.
 
     The input is a response, a list of stream events, or the raw text of a stream.
 
@@ -34,7 +34,7 @@ def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
 
 
 def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Writes the message for each line of the input.
+    """Parses the native reply in each line of the input, and writes one message per line.
 
     Each line is a JSON value: a response, a list of stream events, or a string with the raw text of a stream.
 

@@ -24,16 +24,15 @@ __all__ = ["load_agentscope"]
 def load_agentscope(log: object) -> list[Msg]:
     """Returns the messages of an AgentScope log.
 
-    A compressed summary comes first, as in AgentScope. If one message has tool calls and their results, they
-    become separate messages. In logs of AgentScope 2.x, a `tool_call` becomes a tool call, and a `hint` becomes a
-    user message. A `data` block becomes an image, audio, video or document block, depending on its media type.
-    Signatures and ids of thinking become opaque state. Other keys become metadata.
+    If the log has a summary of older messages, the summary comes first, as in AgentScope. If one message has tool
+    calls and their results, they become separate messages. In logs of AgentScope 2.x, a `tool_call` becomes a tool
+    call, and a `hint` becomes a user message. A `data` block becomes an image, audio, video or document block,
+    depending on its media type. Signatures and ids of thinking become opaque state. Other keys become metadata.
 
     Args:
-        log: List of message dicts or AgentScope objects, or a stored state that contains such a list. It may be
-            the state of an agent (`{"memory": …}`, in 2.x `{"context": […]}`) or of a memory (`{"content": […]}`).
-            The list in a memory may have pairs of a message and its marks. It may also be the state of a session
-            with one agent.
+        log: List of message dicts or AgentScope objects, or a stored state that contains such a list. The state
+            may belong to an agent (`{"memory": …}`, in 2.x `{"context": […]}`), to a memory (`{"content": […]}`),
+            or to a session with one agent. In a memory, each list item may be a pair of a message and its marks.
 
     Raises:
         MessageError: The log is not an AgentScope log, or several agents in the log have messages.
@@ -62,7 +61,7 @@ def _dump_object(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
-            return dump(mode="json", warnings=False)  # includes unset fields, because `type` is a default
+            return dump(mode="json", warnings=False)  # includes unset fields, because `type` is a default value
         except ValueError:  # the text has a lone surrogate
             return dump(warnings=False)
     dump = getattr(value, "to_dict", None) or getattr(value, "state_dict", None)
@@ -95,7 +94,7 @@ _MAX_DEPTH = 5
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Searches a state for the object that has the list of messages or is a message. Returns None if none does."""
+    """Finds the object in a state that is a message or has a list of messages. Returns None if there is none."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -113,7 +112,7 @@ def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any
 
 
 def _load_summary(summary: object) -> Iterator[Msg]:
-    """Yields a user message with the summary if the log has a summary. AgentScope sends the same message."""
+    """Yields the user message in which AgentScope sends a summary. Yields nothing if there is no summary."""
     content = (
         summary if isinstance(summary, str) else [_convert_block(as_object(item)) for item in as_list(summary)]
     )
@@ -216,7 +215,7 @@ def _load_run(stored: dict[str, Any], run_type: str, run: list[Any], number: int
 _FAILED_STATES = frozenset({"error", "interrupted", "denied"})
 _ITEM = "reasoning_item_raw"
 _GEMINI_PREFIX = "gemini_ts:"
-"""Prefix of the id of a Gemini tool call. AgentScope 2.x stores the signature of the call as its id."""
+"""Prefix of a tool call id in which AgentScope 2.x stores a Gemini signature instead of an id."""
 
 
 def _convert_block(block: Any) -> Any:
@@ -252,7 +251,7 @@ def _convert_thinking(block: dict[str, Any]) -> Any:
 
 
 def _load_reasoning(item: object) -> Any:
-    """Loads a reasoning item of OpenAI with the loader of the provider. Returns None without a loader."""
+    """Loads a reasoning item of OpenAI with the loader of the provider, or returns None if there is no loader."""
     load = load_provider("openai-responses").load_native
     return load([item])[0].blocks[0] if load is not None else None
 

@@ -40,15 +40,15 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
     loads the tools and the other options of a request.
 
     Args:
-        provider: Provider that the log was written for: its name or a `Provider`. Also `agentscope`, `langchain`
-            or `agentkit`.
-        log: List of messages, or a complete request: the arguments of the SDK call, or the request body. Also the
-            JSON text of either. The log may contain SDK objects.
+        provider: Provider whose log format is used, as a name or a `Provider`. Also accepts `agentscope`,
+            `langchain` or `agentkit`.
+        log: List of messages or complete request, as Python values or JSON text. A request is the arguments of the
+            SDK call or the request body. The log may contain SDK objects.
 
     Raises:
-        MessageError: The log has another format, or refers to messages that only the server stores. Examples are
-            OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's `cachedContent`, and DashScope's
-            `session_id` and `memory_id`.
+        MessageError: The log is not in this format, or refers to messages that only the server stores. Keys with
+            such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
+            `cachedContent`, and DashScope's `session_id` and `memory_id`.
         ProviderError: No provider has this name, or the provider has no loader.
     """
     if provider != "agentkit":

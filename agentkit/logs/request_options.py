@@ -38,15 +38,15 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
     omitted.
 
     Args:
-        provider: Provider of the request: its name, a `Provider`, a formatter or a layout. Also `agentkit`,
-            `agentscope` or `langchain`.
+        provider: Provider of the request, as a name, a `Provider`, a formatter or a layout. Also accepts
+            `agentkit`, `agentscope` or `langchain`.
         request: Arguments of the SDK call, the request body, or the JSON text of either. For a list of messages,
             the result is empty.
 
     Raises:
-        MessageError: A tool has no valid name or schema.
+        MessageError: The name or the schema of a tool is missing or invalid.
         ProviderError: No provider has this name.
-        OptionError: `provider` has none of the types above.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -73,9 +73,9 @@ def list_server_tools(provider: str | LayoutSource, request: object) -> list[tup
         request: Native request, as in `load_request_options`.
 
     Raises:
-        MessageError: The value of the tools is not a list.
+        MessageError: The tools of the request are neither a list nor an object.
         ProviderError: No provider has this name.
-        OptionError: `provider` has another type.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -95,7 +95,7 @@ def list_cache_markers(provider: str | LayoutSource, request: object) -> list[st
 
     Raises:
         ProviderError: No provider has this name.
-        OptionError: `provider` has another type.
+        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -164,9 +164,9 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
 
 
 def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
-    """Returns the types of a declared tool. The type of a function of the application is None.
+    """Returns the types of the tools in one declaration. A function of the application has the type None.
 
-    A tool with neither name nor type may declare several tools, whose types are its keys.
+    A declaration with neither name nor type may contain several tools. Its keys are their types.
     """
     tool_type = as_text(tool.get(layout.options.tool_type))
     if tool_type:

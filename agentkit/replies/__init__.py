@@ -1,4 +1,4 @@
-"""Parsing of replies: turns a provider's native events, or its complete native reply, into events and a `Msg`.
+"""Parsing of replies: converts a provider's stream or complete reply to agentkit's events and a `Msg`.
 
 The input is the raw bytes of a stream, native events, or a complete native reply. The output is the events of the
 module `events`, and at the end one message. A stream gives the same message as the complete reply, however the

@@ -149,9 +149,9 @@ def _parse_beginning(text: str) -> dict[str, Any]:
 
 
 def split_objects(text: str) -> list[tuple[dict[str, Any], str]]:
-    """Splits a sequence of JSON objects. Returns each object together with its JSON text.
+    """Splits a text of consecutive JSON objects. Returns each object together with its JSON text.
 
-    Returns an empty list if the text contains anything else than JSON objects and white space.
+    Returns an empty list if the text contains anything other than JSON objects and white space.
 
     Example:
         >>> [value for value, _ in split_objects('{"a": 1}{"a": 2}')]

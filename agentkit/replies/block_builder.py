@@ -59,13 +59,13 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # number of calls by name and arguments
+        self._calls_without_id: Counter[str] = Counter()  # number of equal calls so far
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.
 
-        Returns no block if the partial block is empty. Returns several tool calls if one argument text contains
-        the arguments of several calls.
+        Returns an empty list if the partial block is empty. Returns several tool calls if one argument text
+        contains the arguments of several calls.
         """
         if isinstance(partial, PartialToolCall):
             partial.blocks = partial.blocks or self.build_calls(partial, complete=False)
@@ -83,7 +83,8 @@ class BlockBuilder:
 
         Args:
             partial: Tool call with its argument text.
-            complete: True if the provider reported the end of the call. An empty text then means no arguments.
+            complete: True if the provider reported the end of the call. An empty argument text then means that the
+                call has no arguments.
 
         """
         if partial.input is not None:
@@ -103,7 +104,7 @@ class BlockBuilder:
     def _call(
         self, partial: PartialToolCall, index: int, arguments: dict[str, Any], raw: str | None
     ) -> ToolUseBlock:
-        """Returns one of the tool calls that share an argument text. Only the call at index 0 has id and state."""
+        """Returns one of the tool calls that share an argument text. Only the first gets the id and state."""
         id = partial.id if not index else ""
         id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
         state = self._state(partial.state) if partial.state and not index else None
@@ -116,9 +117,9 @@ class BlockBuilder:
     def _create_call_id(self, name: str, arguments: str) -> str:
         """Returns an id for a tool call to which the provider gave no id.
 
-        The id is the same whether the reply arrives complete or as a stream. An equal call in another turn gets
-        another id if the request or the reply identifies the turn. The id does not depend on the key of the block,
-        because a complete reply and its stream may number the calls differently.
+        The id is the same whether the reply arrives complete or as a stream. A call with the same name and
+        arguments in another turn gets another id if its request, reply id or creation time is different. The id
+        does not depend on the block's key, because a complete reply and its stream may differ in numbering.
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
         self._calls_without_id[identity] += 1

@@ -4,7 +4,7 @@ Idea
     The parser of a provider translates native events into a few method calls: add a piece, close a block, end the
     reply. Each piece names its block by a key, a tuple of integers. A block begins with its first piece. Events
     number the blocks in the order in which the blocks begin. The message sorts the blocks by key. So a provider
-    may send pieces of several blocks in any order. Parsers read a complete reply with the same methods.
+    may send pieces of several blocks in any order. Parsers call the same methods for a complete reply.
 
     The pieces of a text are joined once, at the end. Argument text is parsed at growing intervals, so that long
     arguments stay cheap: see the module `arguments`.
@@ -14,8 +14,8 @@ Invariants
       a piece ends with half of a surrogate pair, the builder keeps this half until the other half arrives.
     - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives later is
       never part of the message. The metadata of the message records this text under `behind_end`.
-    - Every block that begins ends exactly once. The exception is a tool call in which the stream broke off. Only a
-      `UsageEvent` may follow `MessageEnd`.
+    - Every block that begins ends exactly once. The exception is a tool call that is incomplete when the stream
+      breaks off. Only a `UsageEvent` may follow `MessageEnd`.
     - `message` returns a message even if the stream broke off. The finish reason of this message is `interrupted`
       or `error`.
     - If a provider repeats the id, the model or a tool name, the first value counts. If it repeats the usage or an
@@ -100,8 +100,8 @@ class ReplyBuilder:
         usage: Token counts that the provider has reported so far. None before the first report.
         finish_reason: Finish reason of the reply. None until the reply ends.
         native_reason: Finish reason as the provider spells it. None until the reply ends.
-        error: Error that the provider reported, with those of the keys `message`, `code`, `request_id`, `status`
-            and `retry_after` that have a value. None if there is no error.
+        error: Error that the provider reported. The keys are `message`, `code`, `request_id`, `status` and
+            `retry_after`; keys without a value are left out. None if there is no error.
         notes: Further metadata of the reply, by name, such as `safety_ratings`.
 
     """
@@ -165,7 +165,7 @@ class ReplyBuilder:
             self._events.append(MessageStart(self.id, self.model))
 
     def set_usage(self, usage: Usage) -> None:
-        """Replaces the token counts of the reply by the latest counts from the provider."""
+        """Replaces the token counts of the reply with the latest counts from the provider."""
         if usage != self.usage:
             self.usage = usage
             self._events.append(UsageEvent(usage))
@@ -259,9 +259,10 @@ class ReplyBuilder:
         self._events.append(ToolUseDelta(partial.index, piece, arguments, arguments.length))
 
     def replace_text(self, key: BlockKey, text: str) -> None:
-        """Replaces the text of an open text or thinking block by the complete text that the provider repeats.
+        """Replaces the text of an open text or thinking block with its complete text.
 
-        If the complete text only extends the earlier pieces, a delta event reports the additional end.
+        Some providers repeat the complete text after its pieces. If it begins with the earlier pieces, a delta
+        event reports only the rest.
         """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialText) or partial.closed:
@@ -294,7 +295,7 @@ class ReplyBuilder:
         return partial.arguments.text if isinstance(partial, PartialToolCall) else ""
 
     def has_complete_arguments(self, key: BlockKey) -> bool:
-        """Returns True if the arguments of a tool call that have arrived form one JSON object.
+        """Returns True if the arguments that have arrived for a tool call form one complete JSON object.
 
         An empty object counts only if it arrived as text, because some servers send `{}` before the arguments.
         Repeated calls are cheap.
@@ -390,7 +391,7 @@ class ReplyBuilder:
     # -- the message ---------------------------------------------------------------------------------------------
 
     def message(self) -> Msg:
-        """Returns the part of the reply that has arrived as a message.
+        """Returns a message with the part of the reply that has arrived.
 
         If the reply has not ended, its finish reason is `interrupted`, or `error` after an error of the provider.
         """

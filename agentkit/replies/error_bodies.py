@@ -30,7 +30,7 @@ class Failure:
         retry_after: Seconds to wait before the next attempt. None if the provider names no time.
         network: True if no response arrived.
         param: Part of the request that the provider blames for the error. None if it names no part.
-        advice: Advice to the user. None means the advice of the error class that is raised.
+        advice: Advice to the user. None means the default advice of the error class.
 
     """
 
@@ -70,9 +70,9 @@ def reported_error(text: str) -> MessageError:
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """Parses the error in a response body. Returns None if the body contains no error.
 
-    Most providers send an object `error` with a `message` and a `code`, `type` or `status`. This object may also
-    be in a list, or be a plain text. DashScope sends `code`, `message` and `request_id` at the top level. A body
-    with only a `message` is an error if `status` is an error status.
+    Most providers send an object `error` with a `message` and a `code`, `type` or `status`. Some providers put
+    this object in a list, or send a plain text instead of the object. DashScope sends `code`, `message` and
+    `request_id` at the top level. A body with only a `message` is an error if `status` is an error status.
 
     Args:
         body: Parsed JSON of a response or of an event.

@@ -10,9 +10,9 @@
     MessageEnd                                      end of the reply; only a UsageEvent may follow
 
 `index` numbers the blocks in the order in which the blocks begin. Several blocks may be open at the same time.
-Each block gets one end event, except a tool call in which the stream broke off. A tool call that the provider runs
-by itself, such as a web search, gets an `OpaqueEvent`. `MessageEnd` follows after all content, even if the
-provider sends the finish reason earlier.
+Each block gets one end event, except a tool call that was incomplete when the stream broke off. A tool call that
+the provider runs by itself, such as a web search, gets an `OpaqueEvent`. `MessageEnd` follows after all content,
+even if the provider sends the finish reason earlier.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class MessageStart:
-    """Start of the reply. `id` or `model` is None if the provider has not sent the value by then."""
+    """Start of the reply. `id` or `model` is None if the provider has not sent this value yet."""
 
     id: str | None = None
     model: str | None = None
@@ -136,7 +136,7 @@ class ToolUseStart:
 
 @dataclass(slots=True)
 class ToolUseDelta:
-    """Piece of a tool call's argument text. `length` is the number of characters of the text, with this piece."""
+    """Piece of a tool call's argument text. `length` is the text length including this piece."""
 
     index: int
     text: str

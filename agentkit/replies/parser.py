@@ -33,7 +33,7 @@ class ParserOptions(TypedDict, total=False):
 
     Attributes:
         request: Request that the reply answers. Thinking blocks store a digest of the request as `prefix`. If the
-            provider sends a tool call without an id, the created id also depends on the digest.
+            provider sends a tool call without an id, the parser creates an id that depends on this digest.
         name: Speaker of the message. The default is `assistant`.
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
             `plan.tool_names`.
@@ -68,7 +68,7 @@ class StreamParserBase(ABC):
         provider: Name of the provider.
         issuer: System that signs or encrypts the opaque state in the replies.
         layout: Names of the keys in the provider's requests.
-        binds_thinking: True if the provider accepts its thinking back only while the request before the thinking
+        binds_thinking: True if the provider accepts a thinking block only if all request content before this block
             is unchanged.
         raw_arguments: True if replies contain tool arguments as text. `raw_input` then stores the text.
         json_lines: True if the stream has one JSON value on each line instead of server-sent events.
@@ -247,7 +247,7 @@ class StreamParserBase(ABC):
             self.is_complete = True
             self.read_done()
         elif not is_last:
-            self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
+            self.reply.fail(f"an event is not a JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):

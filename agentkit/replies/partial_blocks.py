@@ -33,7 +33,7 @@ class PartialBlock:
 
     Attributes:
         index: Number of the block, in the order in which the blocks began.
-        state: Opaque state of the block, by the names of the fields of `OpaqueState`.
+        state: Opaque state of the block as a dict. The keys are names of fields of `OpaqueState`.
         metadata: Metadata of the block.
         closed: True if the block accepts no more pieces.
 

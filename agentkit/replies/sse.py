@@ -37,7 +37,7 @@ class EventBytes:
     def __init__(self) -> None:
         self._incomplete: list[bytes] = []  # pieces of the last line, whose end has not arrived
         self._data: list[bytes] = []  # data lines of the current event
-        self._size = 0  # bytes of the current event
+        self._size = 0  # size of the current event in bytes
         self._started = False
 
     def feed(self, piece: bytes) -> list[bytes]:

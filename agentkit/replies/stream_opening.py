@@ -1,4 +1,4 @@
-"""`StreamOpening`: buffer for the first bytes of a stream, which detects if they are events or one JSON object."""
+"""`StreamOpening`: buffer for the first bytes of a stream, which detects if the stream is one JSON object."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class StreamOpening:
 
     @property
     def pending(self) -> bytes:
-        """Bytes that are buffered."""
+        """Buffered bytes."""
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece to the buffer. Returns all buffered bytes if they are events, else no bytes."""
+        """Adds a piece. Returns no bytes until the format is recognized as events, then all buffered bytes."""
         self._pieces.append(piece)
         self._size += len(piece)
         check_event_size(self._size)
@@ -54,7 +54,7 @@ class StreamOpening:
         return text if self.is_over else b""
 
     def _is_events(self, text: bytes) -> bool:
-        """Returns True if a text that begins with JSON consists of events, as far as its first line shows."""
+        """Returns True if the first line shows that a text beginning with JSON consists of events."""
         line, line_break, suffix = text.partition(b"\n")
         try:
             event = parse_json(line)

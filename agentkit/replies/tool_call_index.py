@@ -106,7 +106,7 @@ class ToolCallIndex:
         return self._by_id.get((None, id)) == key
 
     def _has_other_name(self, key: BlockKey, name: str) -> bool:
-        """Returns True if a tool call has complete arguments, and the name of another tool than `name`."""
+        """Returns True if a tool call has complete arguments, but belongs to another tool than `name`."""
         return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
 
     def _is_complete(self, key: BlockKey) -> bool:

@@ -126,7 +126,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markLast", "assistant"),
     ],
 }
-"""Conversations by their special feature.
+"""Conversations for the checks. Each key describes the special feature of its conversation.
 
 A unique word marks each text (`mark…`), each argument of a tool call (`call…`) and each tool result (`result…`).
 """

@@ -74,8 +74,8 @@ def answer_request(
         validate: True if requests with unpaired tool calls and results are refused with status 400.
 
     Raises:
-        OptionError: The wire format cannot represent the reply, or only one of the request and the reply is
-            streamed.
+        OptionError: The wire format cannot represent the reply. Or the prepared native reply is a list of events,
+            but the request asks for a complete reply, or vice versa.
     """
     body = request.body
     if not isinstance(body, dict):
@@ -118,7 +118,7 @@ def _answer_whole(service: FakeService, call: ReceivedCall, reply: Reply) -> Ans
         return Answer(body=content)
     if isinstance(content, Mapping):
         return Answer(body=encode_json(content))
-    reason = "got a list of events, but the request asks for a complete reply"
+    reason = "the prepared reply is a list of events, but the request asks for a complete reply"
     raise OptionError("replies", reason, "Pass a dict or a Msg.")
 
 
@@ -133,7 +133,7 @@ def _answer_stream(service: FakeService, call: ReceivedCall, reply: Reply) -> An
     elif isinstance(content, list | tuple):
         events = cast("list[Mapping[str, Any] | bytes]", content)
     else:
-        reason = "got a complete native reply, but the request asks for a stream"
+        reason = "the prepared reply is a complete native reply, but the request asks for a stream"
         raise OptionError("replies", reason, "Pass a list of events or a Msg.")
     headers = {
         "content-type": service.media_type,

@@ -86,8 +86,8 @@ def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Finds the largest part of a request around each mark that contains no other mark.
 
-    Returns the keys and scalars of each part, by mark. If a string contains several marks, they have no such part
-    and are not in the result.
+    Returns the keys and scalars of each part, by mark. If one string contains several marks, the result omits
+    these marks, because each part with one of them also contains the others.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)

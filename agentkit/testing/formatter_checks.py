@@ -95,7 +95,7 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request has the response format, and makes the model answer in JSON if the API can."""
+    """Checks that the request has the response format, and turns on JSON output if the API supports it."""
     request = _request(formatter, response_format=_ANSWER)
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     for wanted in ("verdictText", "outputVerdict"):

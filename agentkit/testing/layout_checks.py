@@ -108,7 +108,7 @@ def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> I
 
 
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that an error with a path in the request is located at the message that caused this part."""
+    """Checks that a path in an API error leads to the message from which that part of the request was built."""
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():

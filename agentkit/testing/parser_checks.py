@@ -24,7 +24,7 @@ Sample: TypeAlias = "tuple[object, Events]"
 """Native reply as a tuple of the complete reply and its stream. The stream is a list of events or raw bytes."""
 
 ExpectedSample: TypeAlias = "tuple[object, Events, Reply]"
-"""Sample of a native reply, followed by a `Reply` with the expected message, usage and finish reason."""
+"""Tuple of a complete native reply, its stream, and the expected message, usage and finish reason as a `Reply`."""
 
 _UNKNOWN_EVENTS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -39,7 +39,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample])
     parser, samples = provider.parser, copy.deepcopy(samples)
     if parser is None:
         if samples:
-            yield "parser: got samples, but the provider has no parser"
+            yield "parser: samples were passed, but the provider has no parser"
         return
     name = parser.__name__
     yield from collect_findings(name, _check_unknown_events(parser))
@@ -80,12 +80,12 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     originals = copy.deepcopy((whole, events))
     reply = parser.parse_response(whole)
     if parser.parse_response(json.dumps(whole) if isinstance(whole, dict) else whole) != reply:
-        yield "the JSON text of a reply is read as another message than its dict"
+        yield "the JSON text of a reply gives a different message than its dict"
     for size in (1, 7, 10_000_000) if isinstance(events, bytes) else (1,):
         streamed = _read_stream(parser, events, size)
         if streamed != reply:
             difference = _find_difference(reply, streamed)
-            yield f"the stream in pieces of {size} is read as another message: {difference}"
+            yield f"the stream in pieces of {size} gives a different message than the complete reply: {difference}"
     if (whole, events) != originals:
         yield "the parser changed its input"
     if Msg.from_dict(reply.to_dict()) != reply:
@@ -113,7 +113,7 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
             yield f"the arguments {leaf[:60]!r} are in no call of the message"
         if _COUNT.search(key) and isinstance(leaf, int) and leaf > 0 and reply.usage is None:
-            yield f"the reply has usage ({key!r} is {leaf}), and the message has none"
+            yield f"the reply has usage ({key!r} is {leaf}), but the message has none"
 
 
 _COUNT: Final = re.compile(r"tokens?(_?count)?$|eval_count$", re.IGNORECASE)
@@ -191,7 +191,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields incomplete copies of a reply: for each key, one copy without it, and copies with other values."""
+    """Yields incomplete copies of a reply: for each key, copies without the key and with other values."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -213,7 +213,7 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample |
     for number, (reply, other) in enumerate(zip(first, again, strict=True)):
         if reply != other:
             difference = _find_difference(reply, other)
-            yield f"samples[{number}] is read as another message the second time: {difference}"
+            yield f"samples[{number}] gives a different message the second time: {difference}"
 
 
 def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> Msg:

@@ -92,7 +92,7 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that thinking, with its signature, is in the request if the ledger reports it as carried."""
+    """Checks that thinking, with its signature, is in the request if the ledger reports it as `carried`."""
     target = formatter.capabilities()
     if target.issuer is None or target.thinking.mode == "never":
         return

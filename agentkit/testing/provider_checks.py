@@ -44,15 +44,15 @@ def check_provider(
     """Checks the formatters of a provider. Also checks its parser, endpoint and `load_native` if it has them.
 
     - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
-      same JSON, and no two requests share containers. This includes invalid conversations.
+      same JSON, and no two requests share containers. These rules also hold for invalid conversations.
     - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
-    media,
-      thinking, names, roles and arguments. It also contains the tools, the tool choice and the response format.
+      media, thinking, names, roles and arguments. It also contains the tools, the tool choice and the response
+      format.
     - The wire layout matches the requests: turns, system prompt, tools, replies, results and media. An error that
       names a path in the request can be located in the conversation.
     - The endpoint sends the request, the model and the parameters, and classifies any error.
-    - `load_native` returns messages that give the same request again. If its input is invalid, it raises no error
-      except `AgentkitError`.
+    - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
+      `AgentkitError`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
       message has all texts, arguments, the usage and the finish reason.
 
@@ -103,7 +103,7 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        # names of letters and digits, because every API accepts these and sends them unchanged
+        # only letters and digits, because every API accepts such names
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:

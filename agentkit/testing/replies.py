@@ -170,7 +170,7 @@ class NormalizedReply:
         return [text[start : start + size] for start in range(0, len(text), size)]
 
     def map_reason(self, reasons: Mapping[str, str]) -> str:
-        """Returns the finish reason as the API spells it. A reason without a spelling is returned unchanged."""
+        """Returns the finish reason as the API spells it. A reason not in `reasons` is returned unchanged."""
         return reasons.get(self.finish_reason, str(self.finish_reason))
 
     def check_blocks(

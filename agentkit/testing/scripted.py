@@ -101,7 +101,7 @@ class ScriptedModel(ChatModel):
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Adds replies after the remaining replies."""
+        """Adds prepared replies, which follow those that are not used yet."""
         self._script.replies.extend(_check_replies(replies))
 
 
@@ -195,7 +195,7 @@ class _ScriptParser(StreamParserBase):
     _played: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Handles an event, which has a piece of a block, the end of a block, or finally the complete reply."""
+        """Handles a piece or the end of a block. The last event contains the complete reply."""
         if "reply" in event:
             self._end(event["reply"])
         elif "block" not in event:

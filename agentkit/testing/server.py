@@ -44,7 +44,7 @@ class RecordedRequest:
         provider: Name of the provider whose API has the path.
         path: URL path with the query.
         headers: Headers with lower-case names.
-        body: Decoded JSON; None if the body is not JSON.
+        body: Decoded JSON body. None if the body is not JSON.
         raw: Bytes of the body.
         model: Requested model.
         streamed: True if the request asks for a stream.
@@ -94,8 +94,8 @@ class LoopbackServer:
     Args:
         replies: One reply for all calls, or a list of replies to send in order. `PlayableReply` lists the types.
         agent: True to answer each call with `demo_reply`.
-        validate: True to refuse requests with unpaired tool calls and results, with status 400 and the provider's
-            error message.
+        validate: True to refuse requests with unpaired tool calls or results. The response then has status 400 and
+            the provider's error message.
         port: Port to listen on. 0 means any free port.
 
     Attributes:
@@ -165,7 +165,7 @@ class LoopbackServer:
     def client_options(self, provider: str) -> dict[str, Any]:
         """Returns options that make a `ChatModel` call this server.
 
-        Pass them as in `ChatModel("openai:any", client_options=…)`. The options disable retries.
+        Pass the options as in `ChatModel("openai:any", client_options=…)`. The options disable retries.
 
         Raises:
             OptionError: No fake service has this name.
@@ -180,7 +180,7 @@ class LoopbackServer:
         return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Adds replies after the remaining replies. A reply for all calls is sent after all of them."""
+        """Adds replies after those that are not sent yet. A reply for all calls is sent after the added ones."""
         with self._lock:
             self._queue.extend(replies)
 

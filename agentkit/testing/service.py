@@ -15,15 +15,15 @@ __all__ = ["FakeService", "encode_json", "encode_named_event"]
 class FakeService(ABC):
     """Fake HTTP API that writes replies, stream events and errors in the wire format of a real API.
 
-    The `testing` module of a provider has one subclass for each API of the provider. Its constant `ROUTES` assigns
-    paths to them.
+    The `testing` module of a provider has one subclass for each API of the provider. The constant `ROUTES` of this
+    module assigns URL paths to the subclasses.
 
     Attributes:
         media_type: Value of the `content-type` header of a stream.
         stream_end: Bytes to send after the last event of a complete stream.
-        prompt_keys: Keys of a request whose values form the prompt. Prompt tokens are counted from their JSON
-            text.
-        client_defaults: Further options of a client, such as the option of an SDK that turns retries off.
+        prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
+            of these values.
+        client_defaults: Additional options for the SDK client, such as an option that disables retries.
     """
 
     media_type: ClassVar[str] = "text/event-stream"
@@ -62,8 +62,8 @@ class FakeService(ABC):
         """Returns True if the request asks for a stream.
 
         Args:
-            verb: Last part of the path, if the route names one, else an empty string.
-            body: Decoded body.
+            verb: Part of the path that names the operation. Empty if the path has no such part.
+            body: Decoded request body.
             headers: Headers with lower-case names.
         """
         return body.get("stream") is True
@@ -72,8 +72,8 @@ class FakeService(ABC):
         """Returns the response body if the request asks for a token count. Returns None for a model call.
 
         Args:
-            verb: Last part of the path, if the route names one, else an empty string.
-            body: Decoded body.
+            verb: Part of the path that names the operation. Empty if the path has no such part.
+            body: Decoded request body.
         """
         return None
 

@@ -225,7 +225,7 @@ def test_a_parser_that_reads_streams_and_whole_replies_alike_conforms() -> None:
 
 def test_a_stream_that_differs_from_the_whole_reply_is_reported() -> None:
     found = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
-    assert "Parser, samples[0]: the stream in pieces of 1 is read as another message" in found
+    assert "Parser, samples[0]: the stream in pieces of 1 gives a different message" in found
 
 
 def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:

@@ -501,23 +501,23 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
 
 
 REPLIES: Final[dict[str, tuple[Provider, str]]] = {
-    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), and the message has none"),
-    "loses the usage of streams": (parsing(NoUsageInStreams), "is read as another message"),
+    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), but the message has none"),
+    "loses the usage of streams": (parsing(NoUsageInStreams), "gives a different message than the complete reply"),
     "loses the finish reason": (parsing(NoReason), "finish reason: expected length, got stop"),
     "loses thinking": (parsing(NoThinking), "'I should look first.' of 'thinking' is not in the message"),
     "loses the proof of thinking": (parsing(NoProof), "thinking: "),
-    "loses arguments in pieces": (parsing(FirstPiece), "is read as another message"),
+    "loses arguments in pieces": (parsing(FirstPiece), "gives a different message than the complete reply"),
     "loses arguments": (parsing(NoArguments), "are in no call of the message"),
     "loses the second call": (parsing(OneCall), "calls: "),
     "joins calls": (parsing(OnePart), "calls: "),
     "breaks at an unknown event": (parsing(Fragile), "an unknown event raises KeyError"),
     "breaks at a reply without a part": (parsing(FragileWhole), "a reply without 'parts' raises KeyError"),
-    "mixes replies": (parsing(Forgetful), "is read as another message"),
+    "mixes replies": (parsing(Forgetful), "gives a different message"),
     "changes the reply": (parsing(Eating), "the parser changed its input"),
     "exits": (parsing(Exiting), "raises SystemExit"),
     "names another issuer": (parsing(Foreign), "Foreign: its issuer is 'somebody'"),
     "speaks as the user": (parsing(User), "the message has the role 'user'"),
-    "has no parser": (replace(PROVIDER, parser=None), "got samples, but the provider has no parser"),
+    "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
 }
 
 

@@ -48,7 +48,7 @@ _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
 """Wire formats by LangChain's provider name. LangChain stores unknown blocks of these providers unchanged."""
 
 _UNSENDABLE: Final = frozenset({"server_tool_call_chunk", "tool_call_chunk", "invalid_tool_call"})
-"""Block types that LangChain defines and no provider accepts (langchain_core.messages.content)."""
+"""Block types that LangChain defines but no provider accepts (langchain_core.messages.content)."""
 
 
 def read_block(item: Any, provider: str, place: str) -> Block:
@@ -140,7 +140,7 @@ def _signed_state(issuer: str, signature: str) -> OpaqueState:
 
 
 def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
-    """Reads thinking of Anthropic or Google, because LangChain has one block type for both."""
+    """Reads a thinking block of Anthropic or Google. LangChain uses the same block type for both."""
     state = _signed_state(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
     return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_metadata(block, "thinking", "signature"))
 
@@ -158,7 +158,7 @@ _REASONING_KEYS: Final = ("type", "id", "summary", "content", "encrypted_content
 
 
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
-    """Reads reasoning in LangChain's standard format, or a reasoning item of OpenAI, which has the same type."""
+    """Reads a `reasoning` block, which is in LangChain's standard format or is a reasoning item of OpenAI."""
     if "summary" in block:
         item = {key: block[key] for key in _REASONING_KEYS if key in block}
         return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWING_ID)))
@@ -189,7 +189,7 @@ _SOURCE_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_t
 def _media(block: _Object, provider: str, place: str) -> Block:
     """Reads a media block in the format of LangChain 0.x or 1.x, or in Anthropic's format with a `source`."""
     block_type = as_text(block.get("type"))
-    if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's
+    if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's format
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
         options = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
         return read_native_entry("gemini", {"file_data": data, **options}, place)
@@ -209,8 +209,8 @@ def _media(block: _Object, provider: str, place: str) -> Block:
 def _source(block: _Object, default_type: str) -> Source:
     """Reads the source of a media block.
 
-    LangChain 1.x stores it under `base64` or `url`. LangChain 0.x names its key in `source_type`. Anthropic stores
-    an object under `source`.
+    LangChain 1.x stores the source under `base64` or `url`. In LangChain 0.x, `source_type` names the key of the
+    source. Anthropic stores the source as an object under `source`.
     """
     inner = as_object(block.get("source")) or block
     media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None

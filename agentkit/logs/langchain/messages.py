@@ -1,4 +1,4 @@
-"""`load_langchain`: loads messages dumped by LangChain as `dumpd`, `messages_to_dict` or plain dicts."""
+"""`load_langchain`: loads LangChain messages from objects, plain dicts, `dumpd` or `messages_to_dict`."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ _REASONS: Final = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
 }
-"""Finish reasons by their lower-case names at the providers. LangChain stores the providers' names unchanged."""
+"""Finish reasons by the providers' names in lower case. LangChain stores each name as the provider spells it."""
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the metadata of a message: `reply` with model, usage and finish reason, and all unread keys."""
+    """Returns the metadata of a message: `reply` (model, usage, finish reason) and keys not used elsewhere."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:

@@ -25,10 +25,10 @@ These blocks have the id of OpenAI's output item in `extras` (langchain-core: `_
 
 
 def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
-    """Yields the items of a message's content. Each item comes with its index and the id to send back.
+    """Yields each item of a message's content with its index and the item id to send back to OpenAI.
 
     Version 1 of LangChain's content splits a reasoning item into several blocks with the same id. This function
-    joins them to one item at the index of the first block. The joined item has the id of the next item under
+    joins them into one item at the index of the first block. The joined item has the id of the next item under
     `FOLLOWING_ID`. Only items after a reasoning item have an id to send back, because OpenAI binds the reasoning
     to them. For any other item, the id is an empty string.
     """
@@ -46,7 +46,8 @@ def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, A
 def add_item_id(block: Block, item_id: str) -> Block:
     """Adds the id of OpenAI's output item to a text block or tool call.
 
-    Returns the block unchanged if `item_id` is empty, or if the block has opaque state or another type.
+    Returns the block unchanged if `item_id` is empty, if the block already has opaque state, or if the block has
+    neither of these types.
     """
     if not item_id or not isinstance(block, TextBlock | ToolUseBlock) or block.state is not None:
         return block

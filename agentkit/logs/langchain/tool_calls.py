@@ -92,7 +92,8 @@ class PendingCalls:
             name: Tool name in the result, or an empty string.
 
         Returns:
-            Id and tool name. If no open call matches, the id is `id`. An unknown tool name is an empty string.
+            Id of the call and name of the tool. If no open call matches, the id is the argument `id`. The name is
+            empty if it is unknown.
         """
         for turn in self._turns:
             for index, call in enumerate(turn):
