@@ -2,8 +2,7 @@
 
 Input: a conversation in which every tool call has one result, a `Budget`, and a local token estimate for each
 message. Output: a `CutPlan` and an `EditedConversation`. The plan lists all edits that the strategies allow and
-the tokens that each edit saves. The edited conversation has the messages that remain after the first edits of the
-plan.
+the tokens that each edit saves. The edited conversation is the conversation after the first edits of the plan.
 
 The package never builds a request. The budget fitter in `agentkit.formatting` decides how many edits are needed.
 

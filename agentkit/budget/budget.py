@@ -26,14 +26,14 @@ class Budget:
     Attributes:
         max_tokens: Maximum number of tokens for the prompt and the reserve together.
         counter: Token counter. The default estimates the number of tokens from the number of characters.
-        reserve: Number of tokens that stay free for the reply. The prompt may use the other `max_tokens`.
+        reserve: Number of tokens kept free for the reply. The prompt may use `max_tokens` minus `reserve`.
         strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous one has
             nothing left to cut.
         never_cut: Names of tools. No strategy changes their calls and results.
         cut_first: Names of tools. Each strategy cuts their calls and results before all other messages.
 
     Raises:
-        OptionError: If a value is invalid, or if `reserve` uses up `max_tokens`.
+        OptionError: If a value is invalid, or if `reserve` is not smaller than `max_tokens`.
 
     Example:
         >>> Budget(100_000, reserve=8_000).limit

@@ -24,7 +24,8 @@ __all__ = [
     "split_order",
 ]
 
-# With five steps per budget, cuts move so often that even prompts of constant length miss the prompt cache.
+# Four, because with five steps per budget a cut moves so often that even prompts of constant length miss the
+# prompt cache.
 _STEPS_PER_BUDGET = 4
 
 
@@ -56,7 +57,8 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     A `range` of neighboring units is returned as a `range`, because later steps handle ranges faster.
 
     Raises:
-        OptionError: If the order has an unknown unit or a protected unit, or repeats a unit without permission.
+        OptionError: If the order contains an unknown or protected unit, or repeats a unit although `repeats` is
+            False.
 
     """
     returned: object = strategy.order(units)
@@ -78,20 +80,24 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     is_repeated = len(numbers) < len(order) and not strategy.repeats
     if is_repeated or protected or not in_range:
         invalid = "protected units" if protected else "unknown or repeated units"
-        reason = f"order() contains {invalid}, got {shorten_repr(protected or [*order][:5], 60)}"
-        _refuse(strategy, reason, "Omit the units of self.protected(units), and list each other unit once.")
+        reason = f"order() contains {invalid}: {shorten_repr(protected or [*order][:5], 60)}"
+        _refuse(
+            strategy,
+            reason,
+            "Omit the units that self.protected(units) returns, and list each of the other units once.",
+        )
     return cast("Sequence[UnitNumber]", order)
 
 
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:
-    """Raises OptionError if the unit numbers in an order are not ascending, as a strategy with a step requires."""
+    """Raises OptionError if unit numbers are not in ascending order, which a strategy with a step requires."""
     if not isinstance(order, range) and any(starmap(gt, pairwise(order))):
         reason = "order() must be ascending unless `step` is 0, but a unit number is smaller than the previous one"
         _refuse(strategy, reason, "Sort the unit numbers, or use step=0.")
 
 
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
-    """Returns the units that a strategy must not change. A dropping strategy may drop pinned summaries."""
+    """Returns the units that a strategy must not change. Strategies that drop whole units may drop summaries."""
     if is_dropping(strategy):
         return units.protected() - {*units.summaries}
     return {*units.numbers[: units.system], *units.pinned}
@@ -103,7 +109,7 @@ def is_dropping(strategy: CutStrategy) -> bool:
 
 
 def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remainder:
-    """Returns the messages that remain of a unit after a strategy edits it.
+    """Returns the messages of a unit that are left after a strategy edits the unit.
 
     Raises:
         OptionError: If the strategy returns an invalid value.
@@ -116,7 +122,9 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     remainder = tuple(cast("Sequence[Msg]", returned))
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):
         types = sorted({type(msg).__name__ for msg in remainder})
-        reason = f"edit() must return {len(unit)} Msg or none, got {len(remainder)} of type {', '.join(types)}"
+        reason = (
+            f"edit() must return {len(unit)} Msg or an empty list, got {len(remainder)} of type {', '.join(types)}"
+        )
         _refuse(strategy, reason, "Return an empty list, or one Msg for each message of the unit.")
     return remainder
 
@@ -130,8 +138,8 @@ def split_order(
         order: Numbers of the units that a strategy edits, in the order of the edits.
         units: Units of the conversation.
         cut_first: Names of the tools whose units are edited first.
-        line: Number of tokens from the start of the history. Units that end after it keep their places in the
-            order. None sets no limit.
+        line: Position in the history, in tokens from its start. Units that end after this position keep their
+            places in the order. None allows all units to move.
 
     """
     if not cut_first:

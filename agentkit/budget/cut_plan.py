@@ -77,7 +77,7 @@ NO_EDITS = EditCount(0)
 
 
 class UnitChange(NamedTuple):
-    """Change of the units from `first` up to, but not including, `stop`.
+    """Change that a cut makes to the units from `first` up to, but not including, `stop`.
 
     `remainder` has the messages that remain. A change with an empty remainder drops all these units. A change with
     messages in its remainder affects one unit only.
@@ -114,9 +114,8 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        self._remainders: dict[
-            UnitNumber, Remainder
-        ] = {}  # messages that remain of a unit after the stages created so far
+        # messages of a unit that are left after all edits planned so far
+        self._remainders: dict[UnitNumber, Remainder] = {}
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
 
@@ -220,7 +219,7 @@ class CutPlan:
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields the stages that contain the first `count` edits, each with the units that are edited."""
+        """Yields the stages that contain the first `count` edits, each with the units that these edits change."""
         remaining = int(count)
         for stage in self.stages:
             edited = stage.order[:remaining]
@@ -271,7 +270,8 @@ class CutPlan:
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
     """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more.
+    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more
+    than a smaller limit.
 
     Args:
         fits: Async function that returns True if the request fits after the given number of edits.

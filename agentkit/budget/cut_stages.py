@@ -14,7 +14,7 @@ from agentkit.messages.message import Msg
 __all__ = ["CutStage", "Remainder"]
 
 Remainder: TypeAlias = tuple[Msg, ...]
-"""Messages that remain of a unit (a message, or tool calls with their results) after an edit. May be empty."""
+"""Messages of a unit (one message, or tool calls with their results) that are left after an edit. May be empty."""
 
 
 @dataclass(slots=True)
@@ -28,8 +28,8 @@ class CutStage:
         order: Numbers of the units that the edits change, in the order of the edits.
         step: Distance in tokens between allowed positions of a cut. 0 allows a cut to end after any edit.
         units: Units of the conversation.
-        saved: Tokens that the first n edits save, as `saved[n]`. None if the edits drop neighboring units, because
-            the savings then follow from `units.sums`.
+        saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
+            units, because the savings can then be computed from `units.sums`.
         remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
 
     """
@@ -62,8 +62,8 @@ class CutStage:
     def position_from(self, count: int) -> EditCount:
         """Returns the first allowed position of a cut at or after `count` edits.
 
-        With a step, a cut drops the units that end at or before a multiple of `step`. The step is measured in
-        tokens from the start of the history.
+        With a step, a cut edits all units that end at or before a multiple of `step` tokens. The tokens are
+        counted from the start of the history.
         """
         if not self.step or not count:
             return EditCount(count)

@@ -1,4 +1,4 @@
-"""`EditedConversation`: a conversation after the edits of a cut, and the ledger entries for them."""
+"""`EditedConversation`: a conversation after the edits of a cut, and the ledger entries about the edits."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ class EditedConversation:
     changed_places: list[str] = field(default_factory=list[str])
 
     def apply(self, summaries: Iterable[Msg] = (), replaced: UnitNumber | None = None) -> TracedConversation:
-        """Returns the conversation after the cut. Blocks that remain keep their origins.
+        """Returns the conversation after the cut. Remaining blocks keep the record of their origins in the input.
 
         Args:
             summaries: Summary messages to insert in place of dropped units.
-            replaced: Number of the dropped unit at which the summaries are inserted. None inserts no summaries.
+            replaced: Number of the dropped unit in whose place the summaries are inserted. None inserts no
+                summaries.
 
         """
         before = self.conversation

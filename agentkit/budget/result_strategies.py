@@ -20,7 +20,8 @@ __all__ = ["ClearResults", "ShrinkResults"]
 
 _MEDIA_LENGTH = 1_000  # length in characters that a media item counts as
 _MAX_PORTIONS = 16  # maximum number of edits that shrink the results of one assistant turn
-# Only texts longer than the limit by this many characters are shrunk, because the inserted note takes about half.
+# A text is shrunk only if it exceeds the limit by more characters than this. The inserted note has about half as
+# many, so that each shrunk text becomes clearly shorter.
 _MARK_LENGTH = 200
 
 
@@ -31,7 +32,7 @@ class ClearResults(CutStrategy):
     Pinned messages keep their results.
 
     Attributes:
-        keep: Number of the newest assistant turns with tool calls whose results remain.
+        keep: Number of the newest assistant turns with tool calls that keep their results.
         characters: Maximum length of a result that always remains, in characters.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
 
@@ -127,7 +128,7 @@ class ShrinkResults(CutStrategy):
         return -(-len(_find_long_results(unit, newest, self.characters)) // _portion_size(unit))
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the messages of a unit after its next few long results are shrunk."""
+        """Returns the messages of a unit, with the middle removed from its next few long results."""
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
         for msg_index, block_index in portion:
@@ -146,7 +147,8 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         for block_index, block in enumerate(msg.blocks)
         if isinstance(block, ToolResultBlock)
     ]
-    if newest:  # the newest real result remains complete, and an error added for a missing result is not real
+    if newest:
+        # The newest result of a tool remains complete. An error result that the repair added is not from a tool.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]

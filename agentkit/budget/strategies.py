@@ -31,19 +31,21 @@ _Strategy = TypeVar("_Strategy", bound="CutStrategy")
 
 
 class CutStrategy:
-    """Base class of cut strategies, which drops all units that are not protected, the oldest first.
+    """Base class of cut strategies.
 
-    A unit is one message, or one assistant turn with tool calls and all their results. A subclass overrides
-    `order`. It also overrides `edit` if a part of each unit remains. A cut applies the edits one by one until the
-    request fits.
+    The base class drops all units that are not protected, the oldest first. A unit is one message, or one
+    assistant turn with tool calls and all their results. A cut applies the edits one by one until the request
+    fits.
+
+    A subclass overrides `order`. A subclass that keeps a part of each unit also overrides `edit`.
 
     Attributes:
         step: Distance in tokens between allowed positions of a cut, measured from the start of the history.
             Between two positions, the prefix of the prompt stays unchanged. 0 lets a cut end after any edit. None
-            stands for a quarter of the budget without the system prompt. Unless `step` is 0, `order` must be
-            ascending.
-        order_is_stable: True if new messages only append units to `order`. A number of edits that was not enough
-            for a conversation is then never enough after the conversation has grown.
+            stands for a quarter of the tokens that the budget leaves after the system prompt. Unless `step` is 0,
+            `order` must be ascending.
+        order_is_stable: True if new messages only append units to `order`. If a number of edits is not
+            enough for a conversation, it is then not enough after the conversation has grown, either.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
 
     """
@@ -62,11 +64,11 @@ class CutStrategy:
         return units.protected()
 
     def recent(self, units: Units) -> int:
-        """Returns the number of the first unit that is too new to change, as are all later units."""
+        """Returns the number of the first unit that is too new to change. Later units do not change, either."""
         return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the messages that remain of a unit.
+        """Returns the messages of a unit that are left after one edit.
 
         Args:
             unit: Messages of the unit.
@@ -87,7 +89,8 @@ class OldestFirst(CutStrategy):
     The system prompt, pinned messages and the newest message remain.
 
     Tool calls are dropped together with their results. The cut drops as little as possible, so that almost every
-    new message moves it. Each move makes the provider's prompt cache miss. `OldestFirstInSteps` avoids most moves.
+    new message moves the cut. Each move makes the provider's prompt cache miss. `OldestFirstInSteps` avoids most
+    moves.
 
     Attributes:
         keep_task: True to keep the first user message.
@@ -118,14 +121,14 @@ class OldestFirstInSteps(OldestFirst):
     """Cut strategy that drops the oldest messages in steps, which keeps the provider's prompt cache valid longer.
 
     A cut drops the messages that end at or before a multiple of `step` tokens, counted from the start of the
-    history. The cut moves at most once for each `step` tokens of new messages, and is the same in every process. A
-    cut that moves in every turn may cost more than no cut, because each move makes the cache miss all later
-    messages.
+    history. The cut moves at most once for each `step` tokens of new messages. Every process computes the same
+    cut. A cut that moves in every turn may cost more than no cut, because after each move all later messages miss
+    the cache.
 
     Attributes:
         keep_task: True to keep the first user message.
-        step: Distance in tokens between allowed positions of a cut. None stands for a quarter of the budget
-            without the system prompt.
+        step: Distance in tokens between allowed positions of a cut. None stands for a quarter of the tokens that
+            the budget leaves after the system prompt.
 
     """
 
@@ -171,4 +174,4 @@ def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], 
 
 
 _UNCHANGED = "unchanged"
-"""Value cached if the edit changes nothing. A message that caches itself would be a reference cycle."""
+"""Cached in place of an unchanged message, because a message that caches itself would be a reference cycle."""

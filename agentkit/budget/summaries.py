@@ -150,13 +150,13 @@ class Summarize(CutStrategy):
 
 
 def _surplus(units: Units) -> list[UnitNumber]:
-    """Returns the units to summarize again, which are all summaries once there are too many."""
+    """Returns the units of all summaries if there are too many summaries, and an empty list otherwise."""
     summaries = units.summaries
     return summaries if len(summaries) >= _MAX_SUMMARIES else []
 
 
 def _digest_prefixes(msgs: Sequence[Msg]) -> list[str]:
-    """Returns one digest for each number of first messages, starting with the digest of the first message."""
+    """Returns the digests of the first message, of the first two messages, and so on."""
     chain, digests = sha256(), list[str]()
     for msg in msgs:
         chain.update(_digest(msg))

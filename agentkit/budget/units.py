@@ -46,7 +46,7 @@ EditCount = NewType("EditCount", int)
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
-# Up to these limits, tokens are estimated at once, because the delay for other tasks is short.
+# Up to these limits, all tokens are estimated before other tasks may run, because the delay is short.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # after this many messages, other tasks may run
 
@@ -64,9 +64,10 @@ class Units:
         sums: Running totals of the weights. `sums[n]` is the weight of all units before unit `n`.
         pinned: Numbers of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
         system: Number of units in the system prompt, which comes first.
-        newest_visible: Number of the newest unit that the viewer sees. None if the viewer sees the last unit.
-        known_too_large: Cuts after which the request was too large, by the name of the counter that measured them.
-            A value has the conditions of the measurement, the length of the conversation, and the cut.
+        newest_visible: Number of the newest unit that the viewer (the agent that the request is for) sees. None if
+            the viewer sees the last unit.
+        known_too_large: For each token counter, by its name, a cut after which the request was still too large. A
+            value has the conditions of the measurement, the length of the conversation, and the number of edits.
 
     """
 
@@ -172,8 +173,8 @@ class Units:
         total = sums[-1]
         for index, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
-            # A system message after the start of the conversation joins the unit before it. If a cut dropped that
-            # unit only, the message could become a part of the system prompt.
+            # A system message after the start of the conversation joins the unit before it. Otherwise, a
+            # cut could drop all units before the message, which would then become part of the system prompt.
             is_late = msg.features & Feature.SYSTEM and self.system < len(starts)
             if starts and (is_late or msg.features & Feature.RESULT):
                 sums[-1] = total
@@ -236,7 +237,7 @@ class Weigher:
         return self.units(msgs, thinking)
 
     async def _weigh_ahead(self, new: list[Msg], weigh: Callable[[Msg], int]) -> None:
-        """Estimates messages, each of which caches its estimate. A slow counter runs in a thread."""
+        """Estimates the tokens of messages. Each message caches its estimate. A slow counter runs in a thread."""
         if self._counter.slow:
             await anyio.to_thread.run_sync(lambda: [*map(weigh, new)])
             return

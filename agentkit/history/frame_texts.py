@@ -53,7 +53,7 @@ class FrameTexts:
         texts: list[str] = []
         for traced in turns:
             if isinstance(traced.origin, int):
-                continue  # a message with one index as its origin was sent unchanged
+                continue  # an index as the origin means that the message was sent unchanged
             for block, origin in traced.traced_blocks:
                 if isinstance(block, TextBlock) and isinstance(origin, str) and origin in _FRAME_ORIGINS:
                     texts.append(block.text)
@@ -63,7 +63,7 @@ class FrameTexts:
                         texts = []
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state of copies and pickles, which have the texts but not the conversation."""
+        """Returns the state for copies and pickles, which contain the texts but not the conversation."""
         return (_create_frame_texts, (self.frames, self.tag, self.opening, self.timestamps, self.is_safe))
 
 

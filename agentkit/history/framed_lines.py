@@ -23,11 +23,11 @@ from agentkit.messages.message import Msg, build_trusted
 __all__ = ["FramedBlocks", "Piece", "frame_blocks", "has_line", "is_reply_part", "is_tool_block"]
 
 Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
-"""Block of a history frame. A text block is one line and starts with its line break."""
+"""Block of a history frame. A text block contains one line, after the line break that begins it."""
 
 
 def has_line(block: Block, msg: Msg) -> bool:
-    """Returns True if a history frame can have the block.
+    """Returns True if a history frame can contain the block.
 
     Frames omit tool blocks, thinking blocks, and opaque blocks of replies.
     """
@@ -70,7 +70,7 @@ def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
 
     Args:
         speaker: Name of the speaker, as lines of the frame show it.
-        pieces: For each input block, the block of the frame. None omits the input block.
+        pieces: For each input block, the block that the frame gets. None omits the input block.
 
     """
     framed: list[tuple[Piece, str | int]] = []

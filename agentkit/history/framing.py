@@ -88,7 +88,7 @@ class Framing:
         self.conversation = conversation
         self.ledger = ledger
         self.capabilities = capabilities
-        self.open_pairs: set[str] = set()  # keys of opaque requests without a response so far
+        self.open_pairs: set[str] = set()  # keys of opaque request blocks without a response block so far
         self.has_native_system = capabilities.turns.late_system == "native"
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
@@ -114,7 +114,7 @@ class Framing:
         return self.out
 
     def _frame_messages(self, start: int) -> None:
-        """Writes the conversation without a viewer. All messages except tool calls and results become lines."""
+        """Writes the conversation if the policy has no viewer. Tool calls and results do not become lines."""
         native = Feature.TOOL | (Feature.SYSTEM if self.has_native_system else 0)
         msgs, origins = self.conversation.msgs, self.conversation.origins
         for index in range(start, len(msgs)):
@@ -170,16 +170,16 @@ class Framing:
         )
 
     def _note_pairs(self, msg: Msg) -> None:
-        """Records which opaque requests still need a response after this message."""
+        """Records which opaque request blocks still need a response block after this message."""
         if msg.features & Feature.OPAQUE:
             pairs = [self.capabilities.find_pair(block) for block in msg.blocks]
             self.open_pairs |= {key for role, key in pairs if role == "request"}
             self.open_pairs -= {key for role, key in pairs if role == "response"}
 
     def _continues_pair(self, msg: Msg) -> bool:
-        """Returns True if a message has the opaque response to an earlier opaque request.
+        """Returns True if a message contains the response block for an earlier opaque request block.
 
-        Request and response must both stay native, because the API refuses one without the other.
+        Both blocks must stay in native turns, because the API refuses one block without the other.
         """
         if not self.open_pairs or not msg.features & Feature.OPAQUE:
             return False
@@ -210,7 +210,8 @@ class Framing:
     def _add_pieces(self, framed: FramedBlocks, origin: int | Sequence[Provenance]) -> None:
         """Adds blocks to the frame.
 
-        `origin` is the index of their message, or a sequence with the origin of each input block.
+        `origin` is the index of the message that contains the blocks, or a sequence with the origin of each input
+        block.
         """
         self.pieces.extend(framed.pieces)
         self.origins.extend(
@@ -220,7 +221,10 @@ class Framing:
         self.ledger.note_origins([_block_origin(origin, index) for index in framed.omitted], _NO_LINE)
 
     def _add_exchange(self, start: int, stop: int) -> None:
-        """Adds another agent's tool calls and results as lines. With `drop`, only the other blocks are added."""
+        """Adds another agent's tool calls and results as lines.
+
+        If the policy drops tool calls and results of other agents, only the other blocks are added.
+        """
         drops_tools = self.policy.other_agents_tools == "drop"
         speaker = self.policy.format_speaker(self.conversation.msgs[start])
         for traced in self.conversation.part(start, stop):
@@ -288,7 +292,7 @@ def _block_origin(origin: int | Sequence[Provenance], index: int) -> Provenance:
 def _join_texts(
     pieces: Sequence[str | Piece], origins: Sequence[Provenance]
 ) -> tuple[tuple[Piece, ...], tuple[Provenance, ...]]:
-    """Joins neighboring texts to one text, because some servers would add line breaks between separate texts."""
+    """Joins neighboring texts into one text, because some servers would add line breaks between separate texts."""
     joined: list[Piece] = []
     joined_origins: list[Provenance] = []
     lines: list[str] = []

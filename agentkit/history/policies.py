@@ -61,7 +61,7 @@ class HistoryPolicy:
     def render(
         self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
     ) -> TracedConversation:
-        """Returns the messages that `view` returns, with the origin of each block.
+        """Returns the messages that `view` returns, with the origin of each block in the input.
 
         Raises:
             OptionError: If `view` does not return a sequence of messages.
@@ -94,7 +94,8 @@ def _find_message_origins(
 ) -> dict[int, deque[MessageOrigin]]:
     """Returns the origins of each message object by its `id`.
 
-    If `view` returns a repeated object fewer times than it got the object, the last origins are used.
+    An object that the input contains several times has several origins. If `view` returns the object fewer times,
+    its last origins are used.
     """
     origins: dict[int, deque[MessageOrigin]] = {}
     for traced in conversation:
@@ -150,13 +151,13 @@ class MultiAgentHistory(HistoryPolicy):
         viewer: Name of the agent that the request is for. The request tells the model this name. Messages with
             this name and the role `assistant` remain separate turns. If None, tool calls and their results remain
             separate turns, and all other messages become lines.
-        frame: `safe` escapes names and texts, so that `read_history` can parse the frame. `plain` writes them
-            unchanged.
+        frame: `safe` escapes names and texts, so that `read_history` can parse the frame. `plain` writes names
+            and texts unchanged.
         preamble: Text before the first frame. None stands for the text that AgentScope uses.
         tag: Name of the tags around each frame.
         other_agents_tools: Treatment of the tool calls and results of agents other than the viewer. `text` writes
-            them as lines, and `native` keeps them as separate turns. `drop` omits them, but keeps the text in the
-            same messages.
+            the calls and results as lines. `native` keeps the calls and results as separate turns. `drop` omits
+            the calls and results, but keeps the text in the same messages.
         visible: Function that returns True for each message that the viewer sees. Tool calls and their results are
             visible only if all their messages are visible. None makes all messages visible.
         timestamps: True to begin each line with `[TIMESTAMP] `.
@@ -202,7 +203,8 @@ class MultiAgentHistory(HistoryPolicy):
     def is_visible(self, unit: Sequence[Msg]) -> bool:
         """Returns True if the viewer sees any block of a unit (a message, or tool calls with their results).
 
-        The viewer must see all messages of the unit. `other_agents_tools="drop"` must not omit all their blocks.
+        The result is False if `visible` hides a message of the unit. The result is also False if
+        `other_agents_tools="drop"` omits all blocks of the unit.
         """
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
@@ -213,7 +215,7 @@ class MultiAgentHistory(HistoryPolicy):
 
     @property
     def opening(self) -> str:
-        """The text before the first history frame, which has the preamble and the viewer's name."""
+        """The text before the first history frame, which consists of the preamble and the viewer's name."""
         text = _PREAMBLE.format(tag=self.tag) if self.preamble is None else self.preamble
         if self.viewer is None:
             return text
@@ -243,7 +245,7 @@ class MultiAgentHistory(HistoryPolicy):
     def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
         """Returns the lines of a history frame for a message without tool blocks.
 
-        Each line starts with its line break. The result is a string for one text block, a tuple for several text
+        Each line starts with a line break. The result is a string for one text block, a tuple for several text
         blocks, and `FramedBlocks` for any other content. The lines are cached on the message.
         """
         lines = get_cached(msg, self._key)
@@ -267,7 +269,7 @@ class MultiAgentHistory(HistoryPolicy):
         return cast("Piece", block) if has_line(block, msg) else None
 
     def format_speaker(self, msg: Msg) -> str:
-        """Returns the start of a line: the speaker's name, after the timestamp if the policy writes timestamps."""
+        """Returns the start of a line, which is the speaker's name after an optional timestamp."""
         speaker = safe_name(msg.name or msg.role, self.tag) if self.frame == "safe" else msg.name
         return f"[{_clean_timestamp(msg.timestamp)}] {speaker}" if self.timestamps else speaker
 

@@ -5,10 +5,10 @@ Idea. A history frame is one text with a line `NAME: TEXT` for each text block, 
 seems to come from another speaker. Only special characters are escaped: texts of one line and simple names usually
 stay unchanged.
 
-- Inside a text, two spaces follow each line break. No speaker's name begins with two spaces, so that these line
-  breaks differ from the breaks between lines of the frame.
-- `<` followed by `/history`, `history` or `|` gets a backslash after the `<`, because `<|` begins control tokens.
-  If backslashes already follow the `<`, one more is added.
+- Inside a text, two spaces follow each line break. No escaped name begins with a space, so that these line breaks
+  differ from the breaks between lines of the frame.
+- A backslash is inserted after each `<` that precedes `/history`, `history` or `|`. The first two are parts of the
+  tags, and `<|` begins control tokens. If backslashes already follow the `<`, one more is added.
 - In a name, a backslash precedes each backslash, colon and leading space. Line breaks, and the `<` of a tag,
   become escapes such as `\u{3c}`.
 
@@ -67,7 +67,7 @@ def unescape_text(text: str, tag: str) -> str:
 
 
 def safe_name(name: str, tag: str) -> str:
-    """Escapes a name so that it has no line breaks and ends at the first unescaped colon in its line."""
+    """Escapes a name so that it has no line breaks, and so that its line's first unescaped colon ends the name."""
     if name.isidentifier():
         return name
     escaped = _TO_ESCAPE.sub(lambda match: "".join(map(_escape, match[0])), name)

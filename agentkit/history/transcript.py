@@ -23,8 +23,8 @@ Rendered: TypeAlias = Plan | str | Iterable[str | Mapping[str, Any] | TextBlock]
 def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool = False) -> list[tuple[str, str]]:
     r"""Parses history frames with escaped texts. Returns a (speaker, text) pair for each line.
 
-    A Plan identifies the frames that the history policy wrote. Text that looks like a frame in other parts of the
-    request is ignored. The arguments `tag` and `timestamps` are ignored, because the Plan has these options.
+    For a Plan, only the frames that the history policy wrote are parsed. Other text that looks like a frame is
+    ignored. The arguments `tag` and `timestamps` are ignored, because the Plan has these options.
 
     A string, or a list of the parts of one frame, is parsed without a check. The caller must ensure that agentkit
     wrote the tags. A part is a string, a TextBlock, or an object with a `text` key. Parts without text, such as
@@ -40,8 +40,8 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
 
     Raises:
         OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.
-        InputError: If the plan's request was changed and a frame's text is missing, or if `rendered` is a request,
-            a message or a whole turn.
+        InputError: If the plan's request no longer contains the text of a frame, or if `rendered` is a request, a
+            message or a whole turn.
 
     """
     if isinstance(rendered, Plan):

@@ -26,7 +26,7 @@ Details: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str
 LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
 """Function that computes at most one note for each block, when the ledger is read.
 
-The notes are expensive, and no pipeline stage needs them.
+The notes are computed late because they are expensive, and because no pipeline stage needs them.
 """
 
 
@@ -155,7 +155,7 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state of copies and pickles, with computed details and notes in place of functions."""
+        """Returns the state for copies and pickles, with computed details and notes in place of functions."""
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }

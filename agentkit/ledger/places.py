@@ -11,7 +11,7 @@ from agentkit.messages.message import Msg
 __all__ = ["BlockPath", "format_place", "list_paths"]
 
 BlockPath: TypeAlias = tuple[int, ...]
-"""Path of a block: (message index, block index), or with the index of an item in a tool result's output added."""
+"""Path of a block: (message index, block index). For an item of a tool result, the index of the item is added."""
 
 _STEPS = ("msgs", ".content", ".output")
 
@@ -26,7 +26,7 @@ def format_place(path: BlockPath) -> str:
 
 
 def list_paths(msgs: Sequence[Msg], indexes: Iterable[int]) -> Iterator[tuple[BlockPath, Block]]:
-    """Yields the path and block of each block and each tool result item in the messages with these indexes."""
+    """Yields (path, block) pairs for all blocks and all tool result items of the messages with these indexes."""
     for index in indexes:
         for block_index, block in enumerate(msgs[index].blocks):
             yield (index, block_index), block

@@ -23,10 +23,10 @@ class Cut:
         units: The number of dropped units. A unit is one message, or tool calls together with their results.
         tokens: The estimated number of tokens that the cut saves.
         altered: The places of blocks that were shortened or replaced by a note to save tokens.
-        uncached: The estimated number of tokens after the first change. When a cut changes, the next call cannot
-            read these tokens from the provider's prompt cache. Later calls can.
-        thinking: The places of thinking blocks that are omitted because they are only valid after the messages
-            that the cut changed.
+        uncached: The estimated number of tokens after the first change. When a cut changes, the next model call
+            cannot read these tokens from the provider's prompt cache, but later model calls can.
+        thinking: The places of thinking blocks that are omitted because the cut changed messages before them and
+            so made the blocks invalid.
 
     """
 

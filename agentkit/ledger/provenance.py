@@ -163,7 +163,8 @@ def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
 def prompt_length(msgs: Sequence[Msg]) -> int:
     """Returns the number of messages that form the system prompt.
 
-    The system prompt has all messages before the first message that has tool blocks or another role than `system`.
+    The system prompt consists of all messages before the first message with tool blocks or with a role other than
+    `system`.
     """
     for index, msg in enumerate(msgs):
         if not msg.features & Feature.SYSTEM:

@@ -45,7 +45,7 @@ class TextBlock(BlockBase):
 
     Attributes:
         text: The text.
-        state: Signature of the text (Gemini signs text parts), or further keys of the provider's text block.
+        state: Opaque state, such as a signature (Gemini signs text parts) or further keys of the provider's block.
 
     """
 

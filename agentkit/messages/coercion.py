@@ -1,4 +1,4 @@
-"""Conversion of block dicts that other libraries stored to the keys that agentkit uses."""
+"""Conversion of block dicts from other libraries. The keys of a dict become the keys that agentkit uses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def adopt_block(value: object) -> object:
 
 
 def adopt_state(block: dict[str, Any]) -> None:
-    """Moves a signature that AgentScope stores as a key of a block dict to the key `state`.
+    """Moves a signature, which AgentScope stores under its own key of a block dict, to the key `state`.
 
     The `signature` of a thinking block comes from Anthropic. A `thought_signature` comes from Gemini.
     """

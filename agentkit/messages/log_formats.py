@@ -21,7 +21,8 @@ class _LogFormat(NamedTuple):
     """Format of message logs, with the patterns that identify it.
 
     A pattern lists features that a message must have, separated by spaces. A feature is a key of the message
-    (`key`) or a key with its text (`key=text`). `key.inner=text` refers to an object or a list under `key`.
+    (`key`) or a key with its text (`key=text`). `key.inner` is a key of an object under `key`, or of an object in
+    a list under `key`.
 
     Attributes:
         name: Name of the format in error messages.
@@ -190,7 +191,8 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message is clearly in another format than those in `loaders`.
 
-    Raises no error if `loaders` names only loaders from other distributions, because their formats are unknown.
+    Raises no error if `loaders` names only loaders from other distributions, because the
+    formats of these loaders are unknown.
 
     Args:
         message: Message from a log.
@@ -202,7 +204,7 @@ def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> No
     names = loaders.split()
     is_known = not names or not _LOADERS.isdisjoint(names)
     if log_format is not None and is_known and log_format.loader not in names:
-        reason = f"the message is in another log format, got {_list_keys(message)}"
+        reason = f"the message is in another log format: it has {_list_keys(message)}"
         raise MessageError(place, reason, _advice(log_format))
 
 
@@ -222,12 +224,12 @@ def check_log_request(
     """
     for key in stored_keys:
         if request.get(key):
-            reason = f"the request refers to messages on the server, got {shorten_repr(request[key], 60)}"
+            reason = f"the request refers to messages on the server by the value {shorten_repr(request[key], 60)}"
             advice = "Pass only the list of messages, or insert the server's messages at its start."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
-            reason = "unexpected key in a request of this format, because its content would be lost"
+            reason = "a request in this format does not have this key, so the value would be lost"
             raise MessageError(key, reason, _advice(_find_format(request)))
 
 
@@ -250,7 +252,7 @@ _ADVICE = "Convert the messages to one of the formats that load_native reads."
 
 def _advice(log_format: _LogFormat | None) -> str:
     if log_format is None:
-        return "Pass messages of this format, or use the loader of their format."
+        return "Pass messages in the expected format, or use the loader for their format."
     if not log_format.loader:
         return f"The log looks like {log_format.name}. {_ADVICE}"
     return f"The log looks like {log_format.name}. Use load_native({log_format.loader!r}, …)."
@@ -307,7 +309,7 @@ _VOCABULARY = frozenset(
 _FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
 """Message keys that occur in the patterns of log formats."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
-"""Keys, such as `content.type`, whose texts occur in the patterns of log formats."""
+"""Keys, such as `content.type`, for which a pattern of a log format requires a certain text."""
 
 
 @lru_cache(512)

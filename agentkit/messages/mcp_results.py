@@ -1,7 +1,8 @@
 """Conversion of tool results from the Model Context Protocol (MCP) to the fields of a `ToolResultBlock`.
 
 The module imports no MCP SDK. A result may be an object from an SDK (a pydantic model or a dataclass) or a dict,
-and is recognized by its keys. The keys are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
+and is recognized by its keys. The keys are those of the MCP specification, versions 2025-11-25 and
+2026-07-28, "Tools", "Tool Result".
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
     """Converts an MCP `CallToolResult` to fields of a `ToolResultBlock`. Returns None for any other value.
 
     The fields are `output` (text, or a list of block dicts), `is_error`, and `metadata` if the server sent
-    `_meta`. If the text content does not repeat `structuredContent`, as MCP recommends, it is added to `output` as
-    JSON text.
+    `_meta`. MCP recommends that the text content repeats `structuredContent`. If it does not, `structuredContent`
+    is added to `output` as JSON text.
     """
     data = _as_result(value)
     if data is None:
@@ -78,7 +79,8 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
     """Converts one content item of an MCP result to a block dict. Returns None for any other value.
 
-    A text item with keys that MCP does not define is not an MCP item. It may be a text block of agentkit.
+    A text item with keys that MCP does not define is not treated as an MCP item, because it may be a
+    text block of agentkit.
 
     Args:
         value: Content item as an SDK object or a dict.
@@ -256,8 +258,8 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     """Returns True if the text content of an MCP result repeats its structured content.
 
     A text may be the JSON text of the structured content. If `result` is the only key of the structured content,
-    the texts may also be its value or the items of its value. The Python SDK wraps values that are not objects
-    under this key.
+    the texts may also repeat the value of this key or the items of the value. The Python SDK uses this key for
+    values that are not objects.
     """
     if _is_any_text(structured, texts):
         return True

@@ -30,8 +30,8 @@ class _MediaBase(BlockBase):
 
     Attributes:
         source: Data of the media, or a URL of the data.
-        state: Signature of media that a model produced (Gemini signs images), or further keys of the provider's
-            block (see `OpaqueState.fields`).
+        state: Opaque state, such as a signature (Gemini signs images that a model produced) or further keys of the
+            provider's block (see `OpaqueState.fields`).
 
     """
 
@@ -62,7 +62,8 @@ class _MediaBase(BlockBase):
 
         Args:
             path: Path of a regular file of at most 100 million bytes.
-            media_type: Media type of the file. None derives the type from the suffix or the first bytes.
+            media_type: Media type of the file. None derives the type from the file suffix, or from the first
+                bytes of the file.
 
         Raises:
             MessageError: If the file cannot be read, is too large, is not a regular file, or has an unknown type.
@@ -123,7 +124,7 @@ class VideoBlock(_MediaBase):
 
 @validated_dataclass
 class DocumentBlock(_MediaBase):
-    """Block for a document, such as a PDF, a plain text or an office file.
+    """Block for a document, such as a PDF, a plain text file or an office file.
 
     Attributes:
         title: File name or heading of the document. None if there is no title.

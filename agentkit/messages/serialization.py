@@ -1,7 +1,7 @@
 """Conversion of conversations to JSON and back.
 
-The JSON format is `{"agentkit": 1, "messages": […]}`. In version 0, it is a list of messages. If a block cannot be
-read, the block becomes an InvalidBlock with its data, so that the rest of the conversation can be loaded.
+The JSON format is `{"agentkit": 1, "messages": […]}`. Version 0 of the format is a list of messages. A block that
+cannot be read becomes an InvalidBlock with the stored data, so that the rest of the conversation can be loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT_VERSION = 1
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
 _LOG_FORMATS = "agentkit agentscope anthropic langchain openai openai-responses"
-"""Names of the log formats that can be loaded. A block that cannot be read becomes an InvalidBlock."""
+"""Names of the log formats whose messages can be loaded. A block that cannot be read becomes an InvalidBlock."""
 
 # The schema of a union does not inherit the settings of its members, so the settings are passed again.
 _FINITE = ConfigDict(allow_inf_nan=False)
@@ -164,7 +164,7 @@ def _load_block(stored: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """Loads an item of a tool result. Tries again to read an item that an earlier version could not read."""
+    """Loads an item of a tool result. Tries again to read items that an earlier version of agentkit refused."""
     block = _read(_item_reader, item, place)
     data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -174,7 +174,7 @@ def _load_item(item: object, place: str) -> object:
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
-    """Tries again to read a block that an earlier version could not read. On failure, returns the InvalidBlock."""
+    """Tries again to read a block that an earlier version of agentkit refused. May return the InvalidBlock."""
     block = _read(_block_reader, stored, place)
     reloaded = _load_block(block.data, place) if isinstance(block, InvalidBlock) else block
     return block if isinstance(reloaded, InvalidBlock) else reloaded
@@ -206,7 +206,7 @@ def _ascii_repr(value: object) -> str:
 
 
 def _describe_error(error: ValidationError | MessageError) -> str:
-    """Returns the reason of an error, after the path of the invalid value inside the block."""
+    """Returns the reason for an error. The text begins with the path of the invalid value inside the block."""
     error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     place = _BLOCK_TYPE.sub("", error.place)
     return f"{place}: {error.reason}" if place else error.reason

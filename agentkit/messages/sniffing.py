@@ -132,7 +132,7 @@ def _little_endian(data: bytes) -> int:
 
 
 def _png(data: str) -> tuple[int, int]:
-    """Reads the size of a PNG image from the IHDR chunk, which is the first chunk (PNG 3, 11.2.1)."""
+    """Reads the size of a PNG image from the IHDR chunk, which is the first chunk (PNG third edition, 11.2.1)."""
     header = _bytes_at(data, 12, 12)
     if header[:4] != b"IHDR":
         raise ValueError("no header chunk")
@@ -146,7 +146,7 @@ def _gif(data: str) -> tuple[int, int]:
 
 
 def _bmp(data: str) -> tuple[int, int]:
-    """Reads the size of a BMP image from the BITMAPINFOHEADER. A negative height marks rows from top to bottom."""
+    """Reads the size of a BMP image from the BITMAPINFOHEADER. A negative height means top-to-bottom rows."""
     header = _bytes_at(data, 18, 8)
     height = int.from_bytes(header[4:], "little", signed=True)
     return _little_endian(header[:4]), abs(height)
@@ -166,7 +166,7 @@ def _webp(data: str) -> tuple[int, int]:
 
 
 def _jpeg(data: str) -> tuple[int, int]:
-    """Reads the size of a JPEG image from the frame header, one of the markers (ITU T.81, B.1.1 and B.2.2)."""
+    """Reads the size of a JPEG image from the frame header, a marker segment (ITU T.81, B.1.1 and B.2.2)."""
     position = 2
     for _ in range(_MARKERS):
         header = _bytes_at(data, position, 9)

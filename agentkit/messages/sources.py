@@ -46,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """Pair of a version and the content. The version changes with the content. None before the first read."""
+    """Pair of a version and the content. A changed file has another version. None before the first read."""
 
 
 @validated_dataclass
@@ -174,7 +174,7 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
     Returns None if the value is not a valid URL.
 
     Args:
-        url: URL from a provider's message. Values of other types than `str` are allowed and give None.
+        url: URL from a provider's message. The function returns None for a value that is not a string.
         media_type: Media type of the data. Data URLs ignore this argument, because they declare their own type.
 
     Example:
@@ -199,10 +199,10 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
     return b"".join(pieces).decode("ascii")
 
 
-_PIECE = 3 << 18  # bytes per piece, a multiple of three because only such base64 texts can be joined
+_PIECE = 3 << 18  # bytes per piece; a multiple of three, because the base64 text of other pieces ends with padding
 
 MAX_FILE_BYTES = 100_000_000
-"""Maximum size of a file in bytes. No provider accepts more data, and a loaded file is in memory twice."""
+"""Maximum size of a file in bytes. No provider accepts more, and a loaded file needs twice its size in memory."""
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 

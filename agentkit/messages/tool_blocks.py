@@ -43,9 +43,9 @@ class ToolUseBlock(_ComputedArguments):
         id: Id by which the tool result refers to the call.
         name: Name of the tool.
         input: Arguments of the call. Stored JSON may contain the arguments as JSON text.
-        raw_input: Arguments as the JSON text that the model wrote. APIs that expect text receive this text
-            unchanged. If the text does not equal `input`, they receive `input` as JSON text. None if there is no
-            such text.
+        raw_input: Arguments as the JSON text that the model wrote. APIs that expect JSON text receive this
+            text unchanged if it parses to the same value as `input`. Otherwise they receive `input` as JSON text.
+            None if there is no such text.
         state: Opaque state of the call, which only the provider that issued it can read.
 
     """
@@ -69,7 +69,7 @@ class ToolUseBlock(_ComputedArguments):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text. This is `raw_input` if that text equals `input`."""
+        """The arguments as JSON text. This is `raw_input` if that text parses to the same value as `input`."""
         return self._arguments
 
     @property
@@ -116,8 +116,8 @@ class ToolResultBlock(BlockBase):
         id: Id of the tool call.
         name: Name of the tool. If the name is empty, requests use the name in the matching tool call.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
-            from the Model Context Protocol (MCP), or the list in its `content`. Its `isError` then sets
-            `is_error`.
+            from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
+            CallToolResult sets `is_error`.
         is_error: True if the tool failed.
 
     """

@@ -39,8 +39,9 @@ class FinishReason(StrEnum):
 class Usage:
     """Token usage of one model call, with the same meaning for all providers.
 
-    OpenAI counts tokens in this way. Anthropic excludes cache tokens from the prompt, and Gemini excludes thinking
-    tokens from the reply. agentkit adds them. A number that the provider does not report is 0.
+    Prompt tokens include cache tokens, and reply tokens include reasoning tokens, as OpenAI counts them. Anthropic
+    does not include cache tokens, and Gemini does not include thinking tokens, so agentkit adds them. A number
+    that the provider does not report is 0.
 
     Attributes:
         input_tokens: Number of prompt tokens, including tokens read from a cache and tokens written to a cache.

@@ -83,13 +83,13 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object whose strings are not checked here, because the class with the field checks them."""
+    """A JSON object whose strings are not checked here, because the class that has the field checks them."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------
 
 ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
-"""Functions by class that create an instance without pydantic, which is faster.
+"""For each class, a function that creates an instance without pydantic, which is faster.
 
 A function returns None or raises TypeError if an argument is invalid or has an unusual type. pydantic then
 validates the arguments.
@@ -148,7 +148,7 @@ class Validated(metaclass=ValidatedType):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state of copies and pickles, which have the fields but no computed results."""
+        """Returns the state for copies and pickles, which contain the fields but no computed results."""
         values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.init}
         return (_rebuild, (type(self), values))
 

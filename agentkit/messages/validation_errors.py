@@ -20,7 +20,7 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
     Args:
         name: First part of the path in the error, such as `Msg` in `Msg.content[1].text`.
         error: Error that pydantic raised.
-        positional: Names of the positional parameters, because pydantic reports these parameters by index.
+        positional: Names of the positional parameters, which pydantic reports by index.
 
     """
     # pydantic reports errors for each type in a union. The deepest error belongs to the type the caller meant.

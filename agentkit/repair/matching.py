@@ -22,7 +22,7 @@ class Matches:
     """Tool results of a conversation, matched with their tool calls.
 
     Attributes:
-        results: The position of the matching result by the position of the call. Calls without a result are
+        results: The position of each call's result, by the position of the call. Calls without a result are
             absent.
         unmatched: The tool name of each result that matches no call, by the position of the result.
         duplicates: The positions of unmatched results that repeat the last result with the same call id.
@@ -38,7 +38,8 @@ def match_results(msgs: Sequence[Msg]) -> Matches:
     """Matches each tool result with the oldest tool call that has the same id and no result.
 
     Several servers use the same call ids again in later turns. Messages without tool blocks therefore divide the
-    conversation into phases. If an id is used again in a later phase, calls of earlier phases get no more results.
+    conversation into phases. If a call in a later phase has the same id, earlier calls with this id get no more
+    results.
     """
     matching = _Matching()
     for index, msg in enumerate(msgs):
@@ -106,7 +107,7 @@ class _Matching:
 
 
 class _LaterCalls:
-    """Tool calls that come after their results in the same message, as some logs have them."""
+    """Tool calls that come after their results in the same message. Some logs contain such messages."""
 
     def __init__(self, msg: Msg) -> None:
         self.msg = msg
@@ -114,7 +115,7 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Assigns a result to the first unassigned call after the result that has the same id.
+        """Assigns a result to the first unassigned call that comes after the result and has the same id.
 
         Returns the index of the call, or None if there is no such call.
         """

@@ -1,7 +1,7 @@
 """Check that a conversation is in normal form, which means that its tool calls and results need no repair.
 
-In normal form, a message has tool results only, or it has no tool results. After each message with tool calls, the
-next messages have exactly one result for each call.
+In normal form, a message contains either only tool results or no tool results. After each message with tool calls,
+the next messages have exactly one result for each call.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _OpenCalls:
         self.in_order = True
 
     def accept(self, features: int, ids: tuple[str, ...]) -> bool:
-        """Returns True if the conversation stays in normal form with this message of tool calls or results."""
+        """Returns True if the conversation stays in normal form after a message with tool calls or results."""
         if features & Feature.CALL:
             if self.ids or features & Feature.RESULT:
                 return False

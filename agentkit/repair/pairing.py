@@ -19,8 +19,8 @@ Example with the calls `c1` and `c2`, and the results `r1` and `r9`:
 
 Invariants. A conversation that needs no repair is returned as the same object. A repaired conversation needs no
 second repair, and the same input always gives the same output. Every message of the output is an input message,
-has blocks from one input message, or has only added error results. The blocks of a message keep their order,
-except that results move to their calls.
+contains only blocks from one input message, or contains only added error results. The blocks of a message keep
+their order, except that results move to their calls.
 
 Cost. The check and the repair take time linear in the number of messages and blocks. For a conversation that
 grows, `IncrementalRepair` checks only the new messages.
@@ -79,8 +79,8 @@ def repair_pairing(
 class IncrementalRepair:
     """Repair of a growing conversation, which checks only the messages that were added since the last call.
 
-    A conversation continues the last one if it starts with the same message objects. The results are the same as
-    those of `repair_pairing`.
+    A conversation continues the last one if it starts with the same message objects. The repaired conversations
+    are the same as those that `repair_pairing` returns.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class IncrementalRepair:
     ) -> TracedConversation:
         """Returns the conversation with exactly one result directly after each tool call.
 
-        A conversation that needs no repair is returned unchanged. The caller must not change its list of messages
+        A conversation that needs no repair is returned unchanged. The caller must not change `conversation.msgs`
         later, because the next call compares messages with this list.
 
         Args:
@@ -122,7 +122,7 @@ class _Repair:
         self.matches = match_results(conversation.msgs)
         self.out = TracedConversation([], [])
         self.origins: dict[int, tuple[Provenance, ...]] = {}
-        self.open_until = -1  # index of the last message that has results copied so far
+        self.open_until = -1  # index of the last input message whose results were copied so far
 
     def run(self) -> TracedConversation:
         for index, msg in enumerate(self.conversation.msgs):

@@ -13,7 +13,7 @@ from agentkit.tools.tool_texts import result_text
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 
 UNMATCHED_MARK = "agentkit_unmatched_result"
-"""Metadata key that marks a user message with a tool result as text.
+"""Metadata key that marks a user message whose text is a tool result.
 
 The mark excludes the message from the search for the first user message, because no user wrote the text.
 """
@@ -24,7 +24,7 @@ def describe_unmatched(
 ) -> Iterator[tuple[Block, Provenance]]:
     """Yields a tool result as one text block, followed by its media and opaque blocks, each with its origin.
 
-    Records all of them in the ledger.
+    The result and all its items are recorded in the ledger.
     """
     reason = _format_reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)

@@ -148,11 +148,11 @@ def test_whole_turns_are_refused(provider: str) -> None:
     request = plan_of(provider, [BOB, CALL, RESULT]).request
     turns = request.get("messages") or request.get("contents") or request.get("input")
     assert isinstance(turns, list)
-    with pytest.raises(InputError, match=r"rendered\[0\]: a whole turn"):
+    with pytest.raises(InputError, match=r"rendered\[0\]: expected a part of a history frame, got a whole turn"):
         read_history(cast("list[Any]", turns))
     for wrong in (request, None, 3, b"text", BOB):
         with pytest.raises(InputError, match=r"^rendered: expected a Plan"):
             read_history(cast("Any", wrong))
-    with pytest.raises(InputError, match=r"rendered\[0\]: a whole turn"):
+    with pytest.raises(InputError, match=r"rendered\[0\]: expected a part of a history frame, got a whole turn"):
         read_history(cast("Any", [BOB]))
     assert read_history([{"type": "tool_result", "content": FORGED}, {"type": "image"}]) == []
