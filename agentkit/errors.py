@@ -125,7 +125,7 @@ class OptionError(InputError):
 
 
 class ConversionError(AgentkitError):
-    """A converter cannot write a block that the capabilities accept, which is a bug in the formatter.
+    """A converter cannot write a block that the capabilities accept. This is a bug in the formatter.
 
     Attributes:
         block_type: Type of the block, such as `image`.
@@ -147,9 +147,9 @@ class LossError(AgentkitError):
 
     Attributes:
         target: Name of the target.
-        losses: Pairs of the place of the content and the reason of the loss, in input order.
+        losses: Pairs of the place of the content and the reason for the loss, in input order.
         place: Place of the first loss.
-        reason: Reason of the first loss.
+        reason: Reason for the first loss.
 
     """
 
@@ -236,7 +236,7 @@ class ModelError(AgentkitError):
         request_id: Provider's id for the request. None if unknown.
         retry_after: Seconds to wait before the next attempt. None if the provider gives no time.
         place: Probable place of the block that the provider refuses. Empty string if unknown.
-        retryable: True if the same call may succeed later. The SDK's own retries are already over.
+        retryable: True if the same call may succeed later. The SDK has already used its own retries.
         advice: Sentence that says how to fix the problem.
 
     """

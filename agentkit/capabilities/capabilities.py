@@ -1,4 +1,4 @@
-"""`Capabilities`: the rules of a target (provider, API and model) that the pipeline obeys."""
+"""`Capabilities`, the rules of a target (provider, API and model) that the pipeline obeys."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Capabilities:
-    """Rules for the content and the turns that a target accepts. Values are equal only if they are identical.
+    """Rules for the content and the turns that a target accepts. Objects are compared by identity.
 
     The defaults describe an API that accepts texts and tools and has no further rule.
 
     Attributes:
         name: Name of the target in errors and descriptions.
-        issuer: System that issues the target's opaque state and accepts it back. None: no state is sent back.
-        wire: Wire format whose opaque blocks the target accepts. None: it accepts none.
+        issuer: System that issues the target's opaque state and accepts it back. None: no opaque state is sent.
+        wire: Wire format whose opaque blocks the target accepts. None: the target accepts no opaque blocks.
         output: Response formats that the API enforces: "schema" for a JSON schema, "object" for any JSON object,
-            or "prompt" if only a text in the prompt can ask for a format.
+            or "prompt" if the API enforces no format and an instruction in the prompt asks for it.
         cache_breakpoints: True if content parts may carry a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
@@ -74,10 +74,10 @@ class Capabilities:
         """Returns a copy with some fields changed.
 
         Args:
-            changes: New values by field. A dot leads into a group: `{"name": "vLLM", "media.image": None}`.
+            changes: New values by field, or by group and field: `{"name": "vLLM", "media.image": None}`.
 
         Raises:
-            OptionError: There is no such field; the error names the field.
+            OptionError: A key in `changes` is not a field of `Capabilities` or of its groups.
 
         """
         check_changes("changes", changes)
@@ -89,7 +89,7 @@ class Capabilities:
         return replace(self, **values)
 
     def find_pair(self, block: Block) -> tuple[str, str]:
-        """Returns the pair key of an opaque block (`OpaqueCapabilities.pair_key`), or ("", "") if it has none."""
+        """Returns the pair key of a block (see `OpaqueCapabilities.pair_key`), or ("", "") if it has no key."""
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
             return "", ""
@@ -97,7 +97,7 @@ class Capabilities:
 
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
-    """Raises OptionError for the first key that is not a field of `Capabilities`, such as `media.image`."""
+    """Checks that each key names a field, such as `media.image`. Raises OptionError for the first other key."""
     check_option(owner, changes, Mapping, "Pass new values by field, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:

@@ -1,4 +1,4 @@
-"""The groups of `Capabilities`: rules for turns, tools, media, thinking and opaque blocks."""
+"""Groups of `Capabilities`, with rules for turns, tools, media, thinking and opaque blocks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TurnCapabilities:
     """Rules for the turns of a request, their texts, and the system prompt.
 
     Attributes:
-        text_joining: How the API passes several texts of a turn to the model: "apart" as separate parts, "glued"
-            with a line break between them, or as one "string" without a separator.
+        text_joining: How the API passes several texts of a turn to the model. "apart": as separate parts. "glued":
+            joined with line breaks. "string": joined without a separator.
         text_notes: Function that takes the text and the role of a message. It returns ledger notes about changes
             to the text in the request. None if the request never changes texts.
         merge: True if consecutive turns of one role are joined.
@@ -37,16 +37,16 @@ class TurnCapabilities:
         first_user: True if the first turn must be a user turn.
         last_user: True if the last turn must be a user turn.
         needs_user: True if the request must have at least one user turn.
-        resumable: True if the API continues an assistant turn that ends in an open request of a hosted tool
+        resumable: True if the API continues an assistant turn that ends with an unanswered call of a server tool
             (`OpaqueCapabilities.pair_key`). No user turn is then added after such a turn.
-        system_role: True if the API has a system role. If False, the system prompt begins the first user turn.
-        late_system: How system messages after the first turn are sent: "native" with the system role, or as a
-            "line" of a user turn that begins with the speaker name.
+        system_role: True if the API has a system role. If False, the first user turn starts with the prompt.
+        late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
+            a line in a user turn. The line starts with the speaker name.
         one_system: True if the system prompt must be a single message.
         speaker_names: True if messages have a field for the name of the speaker. Always False if turns are joined,
             because one field cannot name several speakers.
-        speaker_refused: Characters that the field for the speaker name refuses, as the inside of a regular
-            expression's character class.
+        speaker_refused: Characters that the field for the speaker name refuses, as in a regular expression's
+            `[…]`, without the brackets.
 
     """
 
@@ -81,11 +81,11 @@ class ToolCapabilities:
     """Rules for tool declarations, tool calls and tool results.
 
     Attributes:
-        role: True if the API has roles for tool calls and results. If False, they are sent as texts.
-        choices: Modes of `ToolChoice` that the API accepts. For another mode that requires a call, a text at the
-            end of the request asks for the call.
+        role: True if the API has roles for tool calls and results. If False, calls and results are sent as texts.
+        choices: Modes of `ToolChoice` that the API accepts. If a mode that requires a call is not accepted, an
+            instruction at the end of the request asks for the call.
         allowed: Modes ("auto" or "required") in which the API can limit the choice to some of the tools. In any
-            other mode, the request declares only these tools.
+            other mode, the request declares only the allowed tools.
         strict: Rules for schemas under `strict: true`. None if the API has no such flag.
         needs_declarations: True if calls in the history require tool declarations in the request.
         names: Tool names that the API accepts. None means any non-empty name.
@@ -113,7 +113,7 @@ class ToolCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaCapabilities:
-    """Rules for images, audio, video and documents. Media that a turn must not have move to a user turn.
+    """Rules for images, audio, video and documents. Media that a turn cannot contain are moved to a user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -122,15 +122,16 @@ class MediaCapabilities:
         document: Rule for documents in user turns. None if the API accepts no documents.
         roles: Roles whose turns may have media.
         result_kinds: Kinds of media that a tool result may have.
-        result_types: Media types that a tool result may have. If empty, the types in the rule for the media kind.
+        result_types: Media types that a tool result may have. If empty, the rule for the kind of
+            media lists the types.
         result_urls: Function that returns True for a URL that a tool result may have. None means any URL that the
             rule for the media kind accepts.
         error_results: True if a result that is marked as an error may have media.
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
-        audio_by_id: True if audio that the target's own model generated is sent back by its id
+        audio_by_id: True if a request refers by id to audio that the target's own model generated
             (`OpaqueState.fields`).
-        generated_by_id: True if other media that the target's own model generated are sent back by the id of their
-            item (`OpaqueState.item_id`).
+        generated_by_id: True if a request refers by item id to other media that the target's own model generated
+            (`OpaqueState.item_id`).
 
     """
 
@@ -165,11 +166,11 @@ class ThinkingCapabilities:
     """Rules for the thinking of earlier replies.
 
     Attributes:
-        mode: When earlier thinking is sent. "never" leaves thinking out. "signed" sends thinking with a signature
+        mode: When earlier thinking is sent. "never" omits thinking. "signed" sends thinking with a signature
             or other proof to the provider that issued it. "text" sends plain text if the target issued the
             thinking or the issuer is unknown.
-        required_proof: Fields of `OpaqueState`. Signed thinking must have at least one of them. Empty if no proof
-            is required.
+        required_proof: Fields of `OpaqueState` that prove the origin of thinking. Signed thinking must have at
+            least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
 
@@ -187,21 +188,22 @@ class OpaqueCapabilities:
     """Rules for opaque blocks of the target's wire format and for opaque state of other blocks.
 
     Attributes:
-        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Other
-            turns omit such a block, and this is not a loss. None if there are no such blocks.
+        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Turns
+            other than assistant turns omit the block, which does not count as a loss. None if no opaque data is
+            limited to replies.
         places: Function that returns where the data of an opaque block may be sent: in "assistant", "user" or
-            "system" turns, or in a tool "result". Elsewhere, the block is lost. None means everywhere.
+            "system" turns, or in a tool "result". In any other place, the block is lost. None: in every place.
         pair_key: Function that returns ("request", id) for data that a later block must answer, and ("response",
             id) for the answer. A block without its counterpart is not sent. None if no block has a counterpart.
         needs_thinking: Function that returns True if the API refuses the data of an opaque block without the
             preceding thinking in the same reply. The block is then left out together with the thinking. None if
             no data need thinking.
-        passthrough_keys: Additional keys that the wire format has a field for, by block type: `title` of a
-            document, `title of a URL` for documents that are sent by URL, or keys of `OpaqueState.fields`. `*`
-            matches any key, `message.*` any key with that prefix, and `-key` excludes a key.
+        passthrough_keys: Additional keys that the wire format accepts, by block type. A key may be `title` of a
+            document, `title of a URL` for documents that are sent by URL, or a key of `OpaqueState.fields`. `*`
+            matches any key, `message.*` matches any key with that prefix, and `-key` excludes a key.
         signed_parts: True if each text and each tool call may have a separate signature.
-        placeholder_signature: Signature (base64) that is sent with a call that has none. None if the API needs
-            no signature.
+        placeholder_signature: Signature (base64) for tool calls that have no signature of their own. None if the
+            API requires no signature.
 
     """
 

@@ -109,7 +109,7 @@ class MediaRule:
     __repr__ = bounded_repr
 
     def takes(self, kind: str, media_type: str) -> bool:
-        """Returns True if the target accepts data of a media type as media of a kind."""
+        """Returns True if the target accepts base64 data of a media type as the given kind of media."""
         return self.embed and _matches(self.types, kind, media_type)
 
     def fetches(self, kind: str, media_type: str | None) -> bool:
@@ -124,11 +124,11 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
 
 
 LIMIT_STEPS = 5
-"""Steps of a limit: media are omitted in fifths of the limit, so that prompt caches stay valid between steps."""
+"""Number of steps of a limit. Media are omitted in steps, so that prompt caches stay valid between two steps."""
 
 
 def excess(count: int, limit: int) -> int:
-    """Returns the number of the oldest media to omit out of `count`: a multiple of a fifth of the limit."""
+    """Returns how many of `count` media to omit, oldest first. The number is a multiple of a fifth of `limit`."""
     return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
 
 

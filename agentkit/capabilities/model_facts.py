@@ -1,6 +1,6 @@
-"""Facts about models, as data: rows that change the `Capabilities` of a provider for some of its models.
+"""Facts about models. Each fact is a row that changes a provider's `Capabilities` for some of its models.
 
-A model that matches no row gets the capabilities of its provider, which all current models of the provider accept.
+A model that matches no row gets the provider's own capabilities, which suit all current models of the provider.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["ModelFact", "apply_facts"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """Row of facts: a pattern of model names, the capabilities that the row changes, and the source.
+    """Row with a pattern of model names, the new values of capabilities, and the source of the fact.
 
     Example:
         >>> fact = ModelFact("gpt-4o-audio", {"media.audio": None}, "guides/audio", "2026-11-20")
@@ -27,7 +27,7 @@ class ModelFact:
     Attributes:
         pattern: Regular expression that matches the start of the normalized model name (`normalize_model_name`),
             which has no vendor prefix, no cloud prefix and no date.
-        changes: New values by field of `Capabilities`. A dot leads into a group: `{"media.image": None}`.
+        changes: New values by field of `Capabilities`, such as `{"media.image": None}` for a field of a group.
         source: Document, type or issue that states the fact.
         date: Date of the source or of its last check, as YYYY-MM-DD.
 
@@ -48,9 +48,9 @@ class ModelFact:
 
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:
-    """Returns the capabilities of a model: `base`, changed by every row that matches the name, in order.
+    """Returns `base` with the changes of every row that matches the model name, in the order of the rows.
 
-    Without a model, and for a model that no row matches, this is `base`.
+    Returns `base` itself if `model` is None or matches no row.
     """
     if model is None:
         return base

@@ -1,4 +1,4 @@
-"""Normalized model names, without what clouds, gateways and snapshots add to them."""
+"""Normalized model names, without the prefixes and suffixes that clouds, gateways and snapshots add."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 
 __all__ = ["normalize_model_name"]
 
-# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and a hyphen must follow, as in no file name.
+# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. File names do not match: WORD and `-` must follow.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
-# Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
+# Suffixes. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
-# 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), and Gemini's preview-05-06.
+# Dates: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's preview-05-06.
 _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )
 
 
 def normalize_model_name(model: str) -> str:
-    """Returns the model name in lower case, without path, vendor, date and a cloud's version.
+    """Returns the model name in lower case, without path, vendor, date and version suffix of a cloud.
 
-    Versions have one or two digits and dates have more, so no date can be read as a version.
+    Numbers in versions have one or two digits. Dates have more digits, so a date is never taken for a version.
 
     >>> normalize_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
     'claude-opus-4-5'

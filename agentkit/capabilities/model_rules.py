@@ -20,24 +20,25 @@ _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRules:
-    """Rules of a model's chat template. No server reports them; the error of a refused request names this option.
+    """Rules of a model's chat template, which no server reports. Pass them as the option `model_rules`.
 
         gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
         model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
 
-    The ledger has every change that a rule causes. `apply` adds the rules to the target's capabilities.
+    The ledger records every change that a rule causes. `apply` adds the rules to the target's capabilities.
 
     Attributes:
-        system_role: False if there is no system role. The system prompt then begins the first user turn.
-        tool_role: False if there is no tool role. Tool calls are then sent as assistant text (`CALL_TEXT`), tool
-            results as user text (`RESULT_TEXT`, `ERROR_TEXT`).
-        parallel_tool_calls: False if a turn may hold only one tool call. Each of several calls is then sent in a
-            turn of its own, followed by its result.
+        system_role: False if there is no system role. The first user turn then starts with the system prompt.
+        tool_role: False if there is no tool role. Tool calls are then sent as assistant text (`CALL_TEXT`), and
+            tool results as user text (`RESULT_TEXT`, `ERROR_TEXT`).
+        parallel_tool_calls: False if a turn may have only one tool call. Each call is then sent in a separate
+            turn, followed by its result.
         images: False if the model accepts no images. Images are then described or dropped, depending on `on_loss`.
-            True keeps the provider's capabilities. The same holds for `audio`, `video` and `documents`.
+            True keeps the provider's capabilities. `audio`, `video` and `documents` work in the same way.
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
-            joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` is
-            added between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
+            joined, and later system messages become lines of a user turn. The assistant turn `RESULT_TURN` is
+            added between a tool result and a user turn. False: the turns need not alternate, and `RESULT_TURN` is
+            not added. None keeps the provider's rule.
         call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
 
@@ -66,7 +67,7 @@ class ModelRules:
             raise OptionError("model_rules.call_ids", reason, "Pass a NameRule for any other rule.")
 
     def apply(self, capabilities: Capabilities) -> Capabilities:
-        """Returns the capabilities restricted by these rules. Equal arguments give the same object."""
+        """Returns the capabilities restricted by these rules. Equal arguments always give the same object."""
         return _apply(self, capabilities)
 
 

@@ -29,12 +29,12 @@ def derive_call_id(seed: str) -> str:
 def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    A changed name ends with a short hash. A name that this function returned is returned unchanged, so that names
-    from a log stay the same. `legal_speaker_names` also makes the names of several speakers differ.
+    A changed name ends with a short hash. The function never changes its own results, so that names from a log
+    stay the same. Two speakers may get the same name. `legal_speaker_names` prevents this.
 
     Args:
         name: Name of the speaker.
-        refused: Characters that the API refuses, as the inside of a regular expression's character class.
+        refused: Characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
 
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
@@ -43,14 +43,14 @@ def legal_speaker_name(name: str, refused: str) -> str:
 
 
 def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
-    """Returns the legal names of those speakers whose names must change.
+    """Returns the legal name of each speaker whose name must change, by the original name.
 
-    Different speakers always have different legal names. A later speaker never changes the legal name of an
-    earlier speaker.
+    Different speakers always have different legal names. A new speaker never changes the legal names of
+    earlier speakers.
 
     Args:
         names: Names of the speakers, in the order of the messages.
-        refused: Characters that the API refuses, as the inside of a regular expression's character class.
+        refused: Characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
 
     """
     speakers: dict[str, str] = {}
@@ -88,12 +88,12 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """True if all names are legal, except those with the features `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`."""
+        """True if every name is legal that has none of the features `ODD_ID`, `ODD_NAME` and `RESERVED_NAME`."""
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
     @lru_cache(4096)  # noqa: B019 - rules live as long as the program
     def fit(self, name: str) -> str:
-        """Returns `name` if the rule allows the name. Otherwise returns a name with a hash of `name`.
+        """Returns `name` if the rule allows the name. Otherwise returns a legal name with a hash of `name`.
 
         The result is the same in every process and every request.
         """

@@ -1,4 +1,4 @@
-"""`OptionLayout`: keys of tools, tool choice and output schema in the requests of an API."""
+"""`OptionLayout`, the keys of tools, tool choice and output schema in the requests of an API."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ def _no_readers() -> dict[str, Callable[[Any], Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OptionLayout:
-    """Keys of the options in a request. The defaults are `tool_choice` and `response_format`.
+    """Keys of tools, tool choice and output schema in a request.
 
-    A path is one key, or several nested keys separated by dots.
+    By default, the paths are `tool_choice` and `response_format`. A path is one key, or several nested keys
+    separated by dots.
 
     Attributes:
         function_types: Types of tools that the application runs. The provider runs tools of any other type.
         tool_type: Key of the type of a tool. A tool without a type is a function if it has a name.
-        functions: Keys of lists of plain function declarations, beside the list of tools.
-        choices: Paths of the tool choice. The first path that is present counts.
-        read_choice: Converts the value under such a path to a format that `tool_choice=` accepts. None if the
-            formats are the same.
-        outputs: Paths of the output schema. The first path that leads to a schema of an object counts.
-        read_schemas: Functions that convert a schema in another language, such as OpenAPI's, to a JSON schema; by
-            the key of the schema.
+        functions: Keys of further lists of function declarations, in addition to the list of tools.
+        choices: Paths of the tool choice. The first path that is present is used.
+        read_choice: Function that converts the value at a path in `choices` to a value for `tool_choice=`. None if
+            no conversion is needed.
+        outputs: Paths of the output schema. The first path that leads to a schema of an object is used.
+        read_schemas: Map from keys of schemas in another format, such as OpenAPI's, to functions that convert the
+            schema to a JSON schema.
 
     """
 

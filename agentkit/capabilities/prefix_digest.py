@@ -1,9 +1,9 @@
-"""Digests of the start of a request: its system prompt, its tools and its turns up to a reply.
+"""Digests of the prefix of a reply, which is the system prompt, the tools and all turns before the reply.
 
-A model may accept its thinking back only after the prefix that the model issued the thinking for. A digest of that
-prefix travels with the thinking, so that a later request can be compared with it. The digest grows turn by turn.
-Cache markers, the order of JSON keys and the choice of a tool do not change the digest. Long texts enter as their
-own digests, which are cached. Cost: linear in the text that is not cached.
+Some models accept thinking in a later request only after the same prefix. The digest of the prefix is therefore
+stored in each thinking block, and compared with the prefix in the later request. Cache markers, the order of JSON
+keys and the choice of a tool do not change the digest. Digests of long texts are cached, so the cost is linear in
+the text that is not cached.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _LONG = 4_096  # characters
 
 
 def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
-    """Returns the digest of a request as the prefix of its reply: 32 hexadecimal digits.
+    """Returns the digest of a request, which is the prefix of its reply, as 32 hexadecimal digits.
 
-    Store the digest with the thinking: `OpaqueState("anthropic", signature=…, prefix=digest)`. A
-    formatter then sends the thinking back only after the same prefix. Parsers that get the request do this.
+    Store the digest in the state of a thinking block: `OpaqueState("anthropic", signature=…, prefix=digest)`. A
+    formatter then sends the thinking back only after the same prefix. A parser that gets the request stores the
+    digest itself.
 
     Args:
-        request: Request of the provider: `plan.request`.
+        request: Request for the provider, such as `plan.request`.
         provider: Provider, formatter or layout that the request is for.
 
     Raises:
@@ -45,7 +46,7 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
 
 
 class PrefixDigest:
-    """Digest of a prefix that grows turn by turn. It begins with the system prompt and the tools."""
+    """Digest of a prefix, to which turns can be added. The prefix begins with the system prompt and the tools."""
 
     def __init__(self, request: Mapping[str, Any], layout: WireLayout) -> None:
         self._layout = layout
@@ -60,7 +61,7 @@ class PrefixDigest:
 
     @property
     def value(self) -> str:
-        """The digest of the system prompt, the tools and all turns added so far, as 32 hexadecimal digits."""
+        """Digest of the system prompt, the tools and all turns added so far, as 32 hexadecimal digits."""
         return self._sum.hexdigest()[:32]
 
     def add_turn(self, turn: Any) -> None:
@@ -77,7 +78,7 @@ class PrefixDigest:
 
 
 def _shorten(value: Any, markers: frozenset[str]) -> Any:
-    """Returns a JSON value without cache markers, with the digest of each long text in its place."""
+    """Returns a copy of a JSON value without cache markers. Digests replace long texts."""
     if isinstance(value, str):
         return value if len(value) < _LONG else _digest(value)
     if isinstance(value, dict):
@@ -90,5 +91,5 @@ def _shorten(value: Any, markers: frozenset[str]) -> Any:
 
 @lru_cache(64)
 def _digest(text: str) -> str:
-    """Returns the digest of a long text. Cached, because successive requests repeat their long texts."""
+    """Returns the digest of a long text. Results are cached, because later requests contain the same texts."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

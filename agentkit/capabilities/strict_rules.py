@@ -1,4 +1,4 @@
-"""`StrictRules`: rules of an API for JSON schemas under strict mode."""
+"""`StrictRules`, the rules of an API for JSON schemas in strict mode."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ __all__ = ["StrictRules"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrictRules:
-    """Rules of a target for a schema under `strict: true`. Every target requires closed objects.
+    """Rules of a target for a schema with `strict: true`. All targets require `additionalProperties: false`.
 
     Attributes:
-        keywords: JSON Schema keywords that the target accepts. Other keywords that only annotate are omitted.
+        keywords: JSON Schema keywords that the target accepts. Other keywords that are only annotations are
+            omitted.
         formats: Values of `format` that the target accepts.
         can_omit_properties: True if a schema may have optional properties, which `required` does not list.
         can_recurse: True if a definition may refer to itself.
         max_depth: Maximum number of levels of nested objects and arrays. 0 if no limit is known.
-        has_output_flag: True if the schema of a response format has the flag too.
+        has_output_flag: True if the API has the flag `strict` for response formats too.
 
     """
 

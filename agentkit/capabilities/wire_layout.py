@@ -1,7 +1,7 @@
-"""`WireLayout`: the meaning of the keys in a request, declared by each provider.
+"""`WireLayout`, in which a provider declares the meaning of the keys in its requests.
 
-Counters, prefix digests, error location and the loaders of request options read requests of any wire format. They
-name no key themselves: each key comes from the layout of the provider.
+Token counters, prefix digests, error location and the loaders of request options read requests in any wire format.
+They take the names of all keys from the provider's layout.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _no_keys() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WireLayout:
-    """Keys of a wire format's requests. A key that the layout does not name holds text or objects with text.
+    """Keys of the requests in one wire format. Any key not listed here has text, or objects with text, as value.
 
     The defaults describe a list of `messages` with `role` and `content`.
 
@@ -36,36 +36,38 @@ class WireLayout:
         turns: Key of the list of turns.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
-        tool_lists: Keys of a tool whose values are lists of further declarations.
-        tool_wrapper: Key of a tool under which its declaration is nested. Empty if the tool is the declaration.
-        tool_schemas: Keys of the parameters' JSON schema in a declaration. The first one with an object counts.
+        tool_lists: Keys of a tool object whose values are lists of more tool declarations.
+        tool_wrapper: Key of a tool object that contains the declaration. Empty if the object is the declaration.
+        tool_schemas: Keys of the parameters' JSON schema in a declaration. The first key with an object is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
         parts: Keys of a turn whose values are lists of parts.
         role: Key of the role of a turn.
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
-        labels: Keys of roles, types and media types: words of the API, not of a speaker.
-        silent: Keys whose texts cost no tokens of their own, such as ids and signatures.
+        labels: Keys whose values are fixed words of the API, such as roles, types and media types.
+        silent: Keys whose texts add no tokens to the prompt, such as ids and signatures.
         texts: Keys whose strings are always text. Naming the most frequent keys makes counting faster.
         json: Keys whose values are JSON from the application or the model, such as tool arguments.
-        media: Kind of media by key: "image", "audio", "video" or "document".
-        media_data: Keys of the data or URL in a media object. The first key that is present counts.
+        media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
+        media_data: Keys of the data or URL in a media object. The first key that is present is used.
         media_types: Keys of the media type in a media object.
-        media_details: Keys of the level of detail, in a media object or beside it.
-        media_texts: Key of the text in a media object that has a text instead of media, by the object's type.
+        media_details: Keys of the level of detail, in a media object or in the object that contains it.
+        media_texts: Map for media objects that have a text instead of media, from the type of the object to the
+            key of the text.
         sealed: Keys of encrypted text in base64.
-        sealed_types: Types of parts that hold nothing but encrypted text.
-        proofs: By type of a part or turn, the key of the proof of thinking.
-        reply_roles: Roles of the turns of replies.
-        is_reply_item: Returns True for a turn without a role that belongs to a reply. None: there are no such
-            turns.
-        result_keys: Keys of a part that hold a tool result.
+        sealed_types: Types of parts that contain only encrypted text.
+        proofs: Map from the type of a part or turn to the key of its proof of thinking, such as a signature.
+        reply_roles: Roles of turns that are replies of the model.
+        is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
+            has a role.
+        result_keys: Keys whose presence marks a turn or part as a tool result.
         result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
-        error_paths: Names of the list of turns in error messages, beside the key itself.
+        error_paths: Names for the list of turns in the API's error texts, in addition to `turns`.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of markers for a prompt cache. The markers are not part of the prompt.
-        digest_turn: Yields the parts of a turn that the prefix digest covers, in a form that does not depend on
-            ids of stored items. None: the turn itself.
-        digest_prompt: Returns the system prompt in the form that the digest covers. None: the prompt itself.
+        digest_turn: Function that yields the parts of a turn for the prefix digest, independent of ids of stored
+            items. None: the digest covers the turn unchanged.
+        digest_prompt: Function that converts the system prompt for the prefix digest. None: the digest covers the
+            prompt unchanged.
 
     """
 
@@ -101,11 +103,11 @@ class WireLayout:
     digest_turn: Callable[[Any], Iterator[Any]] | None = None
     digest_prompt: Callable[[Any], Any] | None = None
     uncounted: frozenset[str] = field(default=frozenset(), init=False)
-    """All keys whose strings and objects cost no tokens of their own (computed)."""
+    """All keys whose strings and objects add no tokens to the prompt. Computed from other fields."""
     special: frozenset[str] = field(default=frozenset(), init=False)
-    """All keys whose strings are not plain text (computed)."""
+    """All keys whose strings are not plain text. Computed from other fields."""
     holders: frozenset[str] = field(default=frozenset(), init=False)
-    """All keys whose objects and lists are not plain parts (computed)."""
+    """All keys whose objects and lists are media or JSON values. Computed from other fields."""
 
     __repr__ = bounded_repr
 
@@ -146,20 +148,20 @@ class WireLayout:
 
 
 class HasLayout(Protocol):
-    """Anything that knows the layout of its requests: a `Provider`, a formatter, `Capabilities`."""
+    """Protocol for objects with a request layout, such as a `Provider`, a formatter or `Capabilities`."""
 
     @property
     def layout(self) -> WireLayout:
-        """The layout of the requests."""
+        """Layout of the requests."""
         ...
 
 
 LayoutSource: TypeAlias = WireLayout | HasLayout
-"""A layout, or a provider, a formatter or capabilities that have one."""
+"""A `WireLayout`, or an object with a layout: a provider, a formatter or capabilities."""
 
 
 def as_layout(source: LayoutSource) -> WireLayout:
-    """Returns the layout of a provider, formatter or capabilities; a layout itself unchanged.
+    """Returns the layout of a provider, a formatter or capabilities. Returns a `WireLayout` unchanged.
 
     Raises:
         OptionError: The source has no layout.

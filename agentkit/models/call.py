@@ -56,8 +56,8 @@ class ModelCall:
         viewer: Name of the agent that the model replies as. None if the history has no viewer.
         budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
             usage of the reply. None without a budget.
-        shorten: Function that returns a shorter plan after a ContextLengthError, or None if there is none. The
-            function is called at most once. If `shorten` is None, the plan is never shortened.
+        shorten: Function that returns a shorter plan after a ContextLengthError, or None if no shorter plan
+            exists. The function is called at most once. If `shorten` is None, the plan is never shortened.
 
     """
 
@@ -88,17 +88,17 @@ class ModelCall:
         return self._parser_class(**self._parser_options())
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Reports the usage of a reply to the budget's counter, and removes the viewer's `NAME:` prefix."""
+        """Reports the usage of a reply to the budget's counter, and removes a leading `NAME:` of the viewer."""
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
         return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
     def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
-        """Returns the agentkit error for a failed call. Returns None if the provider and its SDK did not fail.
+        """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed.
 
-        Credentials are removed from the texts of both errors. The SDK's error becomes the cause of the agentkit
-        error, unless the SDK's error still shows a credential.
+        Credentials are removed from the texts of `error` and of the agentkit error. `error` becomes the cause of
+        the agentkit error, unless `error` still shows a credential.
         """
         redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
@@ -162,7 +162,7 @@ class ModelCall:
         if requires_stream:
             return await self._generate_by_stream()
         assert raised is not None
-        raise raised  # outside the handler, so that no SDK error that shows a key becomes `__context__`
+        raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
 
     async def _send(self, outgoing: OutgoingRequest) -> Msg:
         answer = await self.endpoint.send(outgoing)

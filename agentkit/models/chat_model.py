@@ -73,8 +73,8 @@ class ChatModel:
         model: Name of the model.
         client: Async client of the SDK, which the model never closes. If None, the first call opens a client for
             the running event loop. After that loop has ended, the next call opens a new client. Two event loops
-            that run at the same time need two models. `aclose`, or the end of `async with model`, closes only a
-            client that the model opened.
+            that run at the same time need two `ChatModel` objects. `aclose`, or the end of `async with model`,
+            closes only a client that the model opened.
         **options: Options of the model:
 
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
@@ -88,8 +88,8 @@ class ChatModel:
             - `replan`: True to shorten a prompt that the provider rejects as too long, and to send the request
               once more. The default is True with a budget, and False without a budget.
             - `timeout`: seconds to wait for a connection, and for each piece of the reply. None: the default of
-              the SDK, which is ten minutes for OpenAI and Anthropic, and five minutes for DashScope. Ollama and
-              Gemini then wait without a limit.
+              the SDK, which is ten minutes for OpenAI and Anthropic, and five minutes for DashScope. By
+              default, Ollama and Gemini wait without a limit.
 
     Raises:
         OptionError: If an option is unknown or invalid.
@@ -142,7 +142,7 @@ class ChatModel:
         return await self.formatter.plan(msgs, **options)
 
     async def count(self, msgs: Sequence[Msg] | Plan, **options: Unpack[RequestOptions]) -> TokenCount:
-        """Returns the token count of a request, by the budget's counter or, without a budget, as an estimate."""
+        """Returns the token count of a request from the budget's counter, or an estimate without a budget."""
         check_names("count()", options, RequestOptions.__annotations__, NO_PARAMETERS)
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         return await self._count(plan)
@@ -165,7 +165,7 @@ class ChatModel:
             tools: Tools that the model may call. Not allowed with a plan, which already contains the tools.
             tool_choice: Choice among the tools (see `ToolChoice`). Not allowed with a plan.
             response_format: Pydantic model or JSON schema that the reply must match. Not allowed with a plan.
-            max_tokens: Maximum tokens of the reply. None: the limit of this `ChatModel`, or else the provider's.
+            max_tokens: Maximum tokens of the reply. None: the `max_tokens` of this `ChatModel`.
             parameters: Parameters under the provider's own names, such as `{"temperature": 0}`.
             unknown: Not allowed. Any other option raises an OptionError that explains where to pass the option.
 
@@ -195,7 +195,7 @@ class ChatModel:
         return ModelStream(partial(self._call, msgs, request_options, max_tokens, parameters))
 
     async def open(self) -> Self:
-        """Opens the client before the first call, because the import of the SDK may take more than a second."""
+        """Opens the client, so that the first call does not wait for the import of the SDK (a second or more)."""
         await self._client.open()
         return self
 
@@ -271,8 +271,8 @@ def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
 
     Args:
         tokens: Local token count of the prompt that was too long.
-        sizes: Maximum and actual prompt size from the provider's error (see `ErrorPatterns.parse_sizes`). None if
-            the error text names no sizes.
+        sizes: Maximum and actual tokens of the prompt from the provider's error (see
+            `ErrorPatterns.parse_sizes`). None if the error text names no sizes.
     """
     if sizes is None:
         return int(tokens * _SHORTENED_SHARE)

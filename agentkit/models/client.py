@@ -29,9 +29,9 @@ CLOSE_SECONDS: Final = 5.0
 class ModelClient:
     """SDK client of a model, which is passed by the user or opened at the first call.
 
-    A client from the user works in any event loop that the SDK supports, and is never closed here. A client opened
-    here belongs to the event loop that runs at that time. After that loop has ended, a new client is opened.
-    Errors that opening a client raises show no credentials.
+    A client from the user works in any event loop that the SDK supports, and stays open until the user closes it.
+    A client that `ModelClient` opens belongs to the event loop that runs at that time. After that loop has ended,
+    the next call opens a new client. If a client cannot be opened, the error shows no credentials.
 
     Attributes:
         options: Options for the next SDK client that is opened.
@@ -48,7 +48,7 @@ class ModelClient:
             endpoint_class.check(client)
             check_client(client)
             self._endpoint = endpoint_class(client)
-        self._loop: Any = None  # event loop of a client opened here
+        self._loop: Any = None  # event loop of a client that this object opened
         self._abandoned: EndpointBase | None = None  # endpoint whose event loop has ended
         self._binding = Lock()
         self._opening = anyio.Lock()
@@ -77,13 +77,13 @@ class ModelClient:
         async with self._opening:
             await self._close_abandoned()
             if self._endpoint is None:
-                # A cancellation waits for the new client, because otherwise no code could close the client.
+                # Cancellation waits until the client is open, because otherwise no code could close the client.
                 await run_to_completion(self._open, inf)
             assert self._endpoint is not None
             return self._endpoint
 
     async def aclose(self) -> None:
-        """Closes a client that was opened here. A client from the user stays open."""
+        """Closes a client that this object opened. A client from the user stays open."""
         if not self._is_own or self._loop is None:
             return
         self._bind()
@@ -111,7 +111,7 @@ class ModelClient:
             self._abandoned, self._endpoint = self._endpoint, None
 
     async def _close_abandoned(self) -> None:
-        """Closes a client whose event loop has ended. Ignores errors, because its connections have ended."""
+        """Closes a client whose event loop has ended. Ignores errors, because no connection is open any more."""
         abandoned, self._abandoned = self._abandoned, None
         if abandoned is not None:
             with suppress(Exception):
@@ -132,7 +132,7 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
     else:
         check_client(opened.client)
         return opened
-    raise refusal  # outside the handler, so that no SDK error that shows a key becomes `__context__`
+    raise refusal  # outside the handler, so that an SDK error with a key does not become `__context__`
 
 
 def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:

@@ -21,11 +21,11 @@ _CLOSE_SECONDS: Final = 5.0
 _END_SECONDS: Final = 0.25
 """Time limit for reading the rest of the HTTP body after a complete reply.
 
-HTTP clients reuse a connection only if its body was read to the end.
+HTTP clients reuse a connection only after the body of the response was read to its end.
 """
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Maximum size of the pieces of a long chunk. A parser needs well under a millisecond for a piece."""
+"""Maximum size of the pieces into which a long chunk is split. Parsing a piece takes less than a millisecond."""
 
 
 class ReplyConnection:

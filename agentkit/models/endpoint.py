@@ -39,12 +39,12 @@ class OutgoingRequest:
     def payload(self, *, as_object: bool) -> dict[str, Any]:
         """Returns the body as a keyword argument for the `post` method of the OpenAI and Anthropic SDKs.
 
-        The result is usually `{"content": TEXT}`. The JSON text equals the text that the SDK would write, but
-        takes only a sixth of the time. If some values are not JSON, the result is `{"body": BODY}`, because the
-        SDK may be able to serialize the values.
+        The result is usually `{"content": TEXT}`. The text is the same JSON that the SDK would write, but
+        writing it takes only a sixth of the time. If some values are not JSON, the result is `{"body": BODY}`,
+        because the SDK may be able to serialize the values.
 
         Args:
-            as_object: True to always return `{"body": BODY}`, because some clients read or change the body.
+            as_object: True to always return `{"body": BODY}`, for a client that reads or changes the body.
 
         """
         if not as_object:
@@ -166,7 +166,8 @@ class EndpointBase(ABC):
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """Returns a context manager that sends the request and yields the bytes or events of the reply.
 
-        Leaving the context closes the connection. A yielded `IncomingStream` also has the id of the call.
+        Leaving the context closes the connection. The iterator may be an `IncomingStream`, which also has the
+        id of the call.
         """
 
     @abstractmethod
@@ -183,10 +184,10 @@ class EndpointBase(ABC):
 
 
 def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a request with more parameters. Two objects with the same name are merged.
+    """Returns a copy of a request with more parameters. Two JSON objects with the same name are merged.
 
     Raises:
-        OptionError: The request already has a parameter, and at least one of the two values is not an object.
+        OptionError: The request already has a parameter of this name, and the two values are not both objects.
 
     Example:
         >>> merge_parameters({"messages": [], "config": {"seed": 1}}, {"config": {"top_k": 5}})

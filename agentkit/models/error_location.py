@@ -31,11 +31,11 @@ def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_MAX_SEARCHED = 4_000  # characters of an error text, because a server may send any number of paths
+_MAX_SEARCHED = 4_000  # characters of an error text to search, because a text may contain any number of paths
 _MAX_PATHS = 20  # paths to follow in one error text
 _MAX_STEPS = 20  # steps of one path
 _MAX_DIGITS = 9  # digits of a list index in a path
-_MIN_LENGTH = 3  # shorter ids and texts match by chance
+_MIN_LENGTH = 3  # minimum characters of an id or text, because shorter ones match by chance
 
 
 def locate_block(
@@ -56,7 +56,7 @@ def locate_block(
         layout: Names of the keys in the provider's requests.
         msgs: Messages from which the request was built.
         call_ids: Map from call ids in the request to call ids in the messages (`plan.call_ids`). None if the ids
-            are equal.
+            in the request and in the messages are the same.
 
     """
     ids, text = call_ids or {}, text[:_MAX_SEARCHED]
@@ -70,8 +70,8 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request that the paths in an error text lead to.
 
-    Each part comes with the turns after its own turn. For each path, the innermost part comes first and the whole
-    turn comes last.
+    Yields each part together with the list of later turns. For each path, the innermost part comes first, and the
+    complete turn comes last.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -84,12 +84,12 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
         for step in steps:
             value = _step(value, step)
             if value is None or step in layout.result_keys:
-                break  # stop at the part with this key, because only the key marks a tool result
+                break  # stop at the object with this key, because the key marks the object as a tool result
             if isinstance(value, str):
                 strings.append(value)
             trail.append(value)
         later_turns = turns[int(steps[0]) + 1 :] if trail else []
-        # A text alone identifies a block. An id or a name is less certain than the part that contains it.
+        # A matching text is enough to identify a block. A match of only an id or a name is less reliable.
         is_text = bool(layout.texts.intersection(steps[-1:]))
         yield from ((string, later_turns) for string in strings if is_text)
         yield from ((part, later_turns) for part in reversed(trail) if isinstance(part, dict))
@@ -128,7 +128,7 @@ def _find_block(
     If several blocks have the same text, the blocks are counted from the end of the conversation, because a budget
     drops messages from the start.
     """
-    # Blanks are ignored, because a converter may join texts with line breaks.
+    # Blanks around a text are ignored, because a converter may join texts with line breaks.
     wanted = {text.strip() for text in _leaves(fragment, layout.labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}
     is_result = isinstance(fragment, dict) and layout.is_result(cast("dict[str, Any]", fragment))

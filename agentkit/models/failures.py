@@ -29,7 +29,7 @@ _TEMPLATE_ADVICE: Final = (
 )
 _QUOTED: Final = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
 _NO_STATUS: Final = (None, 200)  # status of an error in a stream, or in a reply with HTTP status 200
-_RETRIED: Final = frozenset({408, 409, 424, 425})  # the official SDKs retry these; Bedrock: 424
+_RETRIED: Final = frozenset({408, 409, 424, 425})  # statuses that the official SDKs retry, and 424 from Bedrock
 
 
 def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, place: str = "") -> ModelError:
@@ -134,5 +134,5 @@ def _remove_quotes(failure: Failure) -> str:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    # Patterns are not compiled in advance, because most programs never get such an error.
+    # Patterns are not compiled in advance, because most programs never need to classify an error.
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None

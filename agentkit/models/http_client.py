@@ -10,7 +10,7 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Map from call options outside the body to option names of HTTP clients (openai-python: make_request_options)."""
+"""HTTP option names, by the SDK option that is not sent in the body (openai-python: make_request_options)."""
 
 _HTTP_PACKAGES = frozenset({"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2"})
 
@@ -27,7 +27,7 @@ def split_http_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 
 
 def is_transport_error(error: BaseException) -> bool:
-    """Returns True if an HTTP client raised the error, because SDKs do not wrap errors during a stream."""
+    """Returns True if an HTTP client raised the error. During a stream, SDKs do not wrap these errors."""
     return type(error).__module__.partition(".")[0] in _HTTP_PACKAGES
 
 

@@ -27,7 +27,7 @@ class HttpEndpoint(EndpointBase):
     API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
 
     Attributes:
-        provider: Name of the provider, which error texts show.
+        provider: Name of the provider in error texts.
         base_url: Address of the API.
         path: Path of model calls, relative to `base_url`.
         key_variable: Environment variable with the API key. Empty if the API needs no key.
@@ -76,7 +76,7 @@ class HttpEndpoint(EndpointBase):
         """Returns the request with the model in its body. Headers, query and timeout become HTTP options.
 
         Raises:
-            OptionError: The request already contains a parameter of the same name.
+            OptionError: The request already has a key with the name of a parameter.
 
         """
         parameters, http_options = split_http_options(options)

@@ -39,7 +39,7 @@ CALL_OPTIONS = frozenset({*RequestOptions.__annotations__, "max_tokens", "parame
 """Names of the options of one model call."""
 
 PARAMETER_ADVICE = "Pass a parameter of the provider as parameters={NAME: …}."
-NO_PARAMETERS = "Pass it to generate() or stream()."
+NO_PARAMETERS = "Pass the option to generate() or stream()."
 
 _MODEL_OPTIONS = frozenset({"provider", "model", "client", *ModelOptions.__annotations__})
 _ADVICE = (

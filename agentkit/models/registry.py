@@ -32,7 +32,7 @@ DISTRIBUTION = "agentkit-middleware"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Parts of a provider package, which the package exports by an entry point in `agentkit.providers`.
+    """Formatters, parser and endpoint of a provider, exported by an entry point in `agentkit.providers`.
 
     Attributes:
         name: Name of the provider, as in `load_provider(NAME)` and `ChatModel("NAME:MODEL")`.
@@ -163,7 +163,7 @@ def _get_distribution(point: EntryPoint) -> str:
 
 
 def _suggest(name: str) -> str:
-    """Returns the end of the error for an unknown name, with a model's provider or a similar provider name."""
+    """Returns advice for the error about an unknown provider name: `PROVIDER:MODEL`, or a similar name."""
     for provider in iter_providers():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"

@@ -1,4 +1,4 @@
-"""Functions that read the request id and the time to wait from response headers."""
+"""Functions that read the request id and the seconds to wait before a retry from response headers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("
 
 
 def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
-    """Returns the seconds to wait from the header `retry-after-ms` or `retry-after`, or None.
+    """Returns the seconds to wait before a retry, from the header `retry-after-ms` or `retry-after`.
 
-    The value of `retry-after` may also be an HTTP date. Waits of more than `LONGEST_WAIT` seconds are ignored.
+    Returns None without a valid header. The value of `retry-after` may also be an HTTP date. Times of
+    `LONGEST_WAIT` seconds or more are ignored.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = (headers or {}).get(name)

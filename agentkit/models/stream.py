@@ -39,11 +39,11 @@ class StreamedCall(Protocol):
         ...
 
     def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
-        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not fail."""
+        """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed."""
         ...
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Returns the reply without the viewer's `NAME:` prefix, as a message for the conversation."""
+        """Returns the reply as a message for the conversation, without a leading `NAME:` of the viewer."""
         ...
 
     @property
@@ -68,7 +68,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
     block, a loop that ends early would leave the connection open until garbage collection. On trio, garbage
     collection cannot close the connection.
 
-    The events contain the provider's text unchanged. Only `message` omits the prefix `NAME:` of a viewer.
+    The events contain the provider's text unchanged. If the text starts with the viewer's name (`NAME:`),
+    `message` omits this prefix.
 
     An error from the provider or the network is raised as a ModelError, after all events that arrived before the
     error. `message` then has the content that arrived, and can be appended to the conversation. The finish reason
@@ -87,7 +88,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True if the caller gets events, after which a new plan is impossible
+        self._releases_events = False  # True once the caller may get events, so that no new plan is possible
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
@@ -178,7 +179,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(error)
 
     async def _read(self) -> None:
-        """Reads one chunk. Ends a complete reply at once, because some servers never close the connection."""
+        """Reads one chunk. Stops after a complete reply, because some servers never close the connection."""
         if self._connection is None or self._parser is None:
             raise _not_open()
         if self._parser.is_complete and not self._connection.has_pieces:
@@ -255,7 +256,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             return
         if self._message is None:
             if cause is not None and self._parser is not None and not isinstance(raised, NetworkError):
-                # The SDK raised an error event as an exception, so that the parser has not seen the event.
+                # The SDK converted an error event to an exception, so the parser has not read the event.
                 self._parser.reply.fail(raised.provider_message, raised.code, status=raised.status)
             self._finish_message()
         self._error = raised

@@ -19,8 +19,8 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
 _PRELUDE_BYTES = 12  # message length, header length, and a checksum of the two (AWS: event streams)
-_MIN_BYTES = 16  # the smallest message has only a prelude and its own checksum
-_MAX_BYTES = 25 << 20  # for a message, because botocore refuses a payload of more than 24 MiB
+_MIN_BYTES = 16  # size of a message that has only a prelude and a checksum
+_MAX_BYTES = 25 << 20  # largest message, because botocore refuses a payload of more than 24 MiB
 
 _PIECE_BYTES = 8 * 1024
 """Bytes to parse before other tasks may run. Parsing them takes about a millisecond."""
@@ -90,7 +90,10 @@ def _create_buffer() -> Any:
 
 
 def _parse_event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
-    """Returns the event in a message, or None. An AWS exception becomes an error event in Anthropic's format."""
+    """Returns the event in a message, or None if the message has no event.
+
+    An AWS exception becomes an error event in Anthropic's format.
+    """
     message_type = headers.get(":message-type")
     if message_type == "error":
         return _build_error(headers.get(":error-code"), headers.get(":error-message"))

@@ -61,7 +61,7 @@ _REFUSED = frozenset(
 
 
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a subschema without unsupported keywords, which its description then mentions."""
+    """Returns a copy of a subschema without unsupported keywords. Its description lists the removed keywords."""
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):
         refused["minItems"] = schema["minItems"]

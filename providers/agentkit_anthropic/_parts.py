@@ -24,7 +24,7 @@ in user texts.
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of the keys in `CARRIED` that a block has, for the next request."""
+    """Returns copies of those fields of a block that later requests repeat (see `CARRIED`)."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
@@ -63,7 +63,7 @@ def remove_markers(value: Any) -> Any:
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns "request" or "response" and the shared id, if the block is a server tool call or its result.
+    """Returns `("request", ID)` for a server tool call, and `("response", ID)` for its result.
 
     Returns None for any other block.
 
@@ -94,9 +94,9 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns where the API accepts a block, as message roles and `result` for tool results.
+    """Returns the message roles that may contain a block. `result` means that a tool result may contain the block.
 
-    A block of an unknown type may be in user and assistant messages and in results.
+    A block of an unknown type may be in user messages, assistant messages and tool results.
     """
     if part_pair(data) is not None:
         return frozenset({"assistant"})

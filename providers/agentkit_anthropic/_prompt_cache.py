@@ -14,7 +14,7 @@ _UNMARKED = frozenset({"thinking", "redacted_thinking"})  # these block types ha
 
 
 def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> None:
-    """Adds cache markers to a request, one after the tools and the system prompt, the others in the messages.
+    """Adds cache markers to a request: one for the tools and the system prompt, and the others in the messages.
 
     The API caches tools, system prompt and messages in this order. A marker on the last block of the system prompt
     therefore covers the tools too, and stays valid when a budget drops messages. Without a system prompt, the
@@ -38,7 +38,7 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of the system prompt, or else the last tool. Converts a text prompt to a list."""
+    """Returns the last block of the system prompt, or else the last tool. Converts a prompt string to a list."""
     if isinstance(request.get("system"), str):
         request["system"] = [{"type": "text", "text": request["system"]}]
     blocks: list[dict[str, Any]] = request.get("system") or request.get("tools") or []
@@ -48,8 +48,8 @@ def _find_head(request: Request) -> dict[str, Any] | None:
 def _list_candidates(request: Request, legal: LegalConversation) -> list[int]:
     """Returns the indexes of blocks that may be marked, counted over all messages.
 
-    Thinking and blocks that later requests change are excluded. A prefill (a last turn of the assistant) is
-    excluded too, because later requests restore its trailing blanks.
+    Excludes thinking, and blocks that later requests change. Also excludes an assistant turn at the end of the
+    request (prefill). This request omits the trailing blanks of the prefill, but later requests contain them.
     """
     messages: list[dict[str, Any]] = request["messages"]
     types = [block["type"] for message in messages for block in message["content"]]

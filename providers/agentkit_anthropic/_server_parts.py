@@ -42,5 +42,5 @@ class ServerPart:
         return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
     def build_incomplete(self) -> dict[str, Any]:
-        """Returns an interrupted part, with the arguments that arrived as text in `partial_input`."""
+        """Returns an interrupted part. Its `partial_input` has the text of the arguments that arrived."""
         return {**self.data, "partial_input": "".join(self.pieces)}

@@ -29,7 +29,7 @@ _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})
 
 # Source: build-with-claude/vision. A request may have 100 images if the context window has 200k tokens, otherwise
-# 600. A side may have 8000 px, or 2000 px with more than 20 images ("… for many-image requests: 2000 pixels"). An
+# 600. A side may have 8000 pixels, or 2000 with more than 20 images ("… for many-image requests: 2000 pixels"). An
 # image may have 10 MB of base64 text.
 _LIMITS = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_LIMITS)
@@ -39,7 +39,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts, so that a text and the equal list have the same digest."""
+    """Returns a system prompt as a list of parts, so that a text and a list with that text have equal digests."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -101,7 +101,7 @@ MESSAGES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # later models check the prefix of thinking for "every account"
+        binds_prefix=True,  # later models check the content before thinking for "every account"
         required_proof=frozenset({"signature", "redacted_data"}),
     ),
     opaque=OpaqueCapabilities(
@@ -131,9 +131,9 @@ FACTS = (
         _DATE,
     ),
     ModelFact(
-        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse these choices (documentation of the error), and
-        # so does Sonnet 5.5 (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no change. Fable 5
-        # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide) accept the choices.
+        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse "tool" and "any" (documentation of the error).
+        # So does Sonnet 5.5 (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no change. Fable 5
+        # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide) accept "tool" and "any".
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
         'tool_choice: type "tool" and "any" are not supported for this model',

@@ -51,7 +51,7 @@ class AnthropicChatFormatter(FormatterBase):
     """Formatter for `AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
 
     Args:
-        model: Name of the model. None: the rules that all current models accept.
+        model: Name of the model. None: the request contains only what all current models accept.
         cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache, so that the next request can
             read the cache. The blocks are the end of the system prompt, the last block that later requests repeat
             unchanged, the last block before the assistant's last turn, and one earlier block. `"auto-1h"` extends
@@ -118,7 +118,7 @@ def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
-    """Removes trailing blanks if the last turn is the assistant's.
+    """Removes trailing blanks from the last turn if it is an assistant turn.
 
     Source: the API's error "final assistant content cannot end with trailing whitespace".
     """
@@ -196,7 +196,7 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    """Writes a tool result. Omits an empty `content`, except that a failed result must have a text."""
+    """Writes a tool result. Omits an empty `content`, or adds a sentence if the tool failed."""
     output = block.output
     if not isinstance(output, str):
         content: Any = _content(output, "plain" if block.is_error else "user")

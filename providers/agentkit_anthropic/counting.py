@@ -27,7 +27,7 @@ _PARAMETERS = (
     "speed",
 )
 """Parameters of `messages.count_tokens` that a request may have (SDK: MessageCountTokensParams)."""
-_REFUSED_SOURCES = frozenset({"url", "file"})  # refused for images and documents (token-counting)
+_REFUSED_SOURCES = frozenset({"url", "file"})  # source types that the API refuses (token-counting)
 _PLACEHOLDER = {"type": "text", "text": "."}
 
 
@@ -43,7 +43,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the prompt tokens of `messages.create(**request)`. `estimated` names the estimated parts."""
+        """Returns the prompt tokens of `messages.create(**request)`. Its `estimated` names the estimated parts."""
         media: list[Any] = []
         sent = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         sent["messages"] = [_replace_media(message, media) for message in self.part(request, "messages")]
@@ -68,7 +68,7 @@ _TOOLS_REASON = "server tools are estimated: the API refuses to count them"
 
 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
-    """Returns True for a server tool, which has a type but no schema, except for the advisor tool."""
+    """Returns True for a server tool (a tool with a type and no schema), except for the advisor tool."""
     tool_type = str(tool.get("type") or "custom")
     return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 

@@ -64,7 +64,7 @@ _REQUEST_IDS = (
 """Names of response headers that may contain the id of a call, from the documentation of each platform."""
 
 DEFAULT_MAX_TOKENS = 16_000
-"""Default for the required `max_tokens`, which all current models accept without a stream (models overview)."""
+"""Default of the required `max_tokens`. All current models accept it without a stream (models overview)."""
 
 _MAX_UNSTREAMED_TOKENS = 21_333
 """Largest `max_tokens` without a stream.
@@ -151,7 +151,7 @@ class AnthropicEndpoint(EndpointBase):
         import anthropic
         import httpx2
 
-        # The clients for Bedrock and Vertex remove the model from the body, and middleware may read the body.
+        # Clients for Bedrock and Vertex change the body, and middleware may read it. They need a dict, not JSON.
         has_middleware = bool(getattr(self.client, "middleware", ()))
         reads_body = has_middleware or self.client.__class__ is not anthropic.AsyncAnthropic
         try:

@@ -1,4 +1,4 @@
-"""Loader for logs with native messages or a complete request of Anthropic (SDK: MessageCreateParams)."""
+"""Loader for messages or complete requests in Anthropic's format (SDK: MessageCreateParams)."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text. Citations become metadata, because the API accepts them only in assistant turns."""
+    """Converts a text. Citations become metadata, because the API accepts citations only in assistant turns."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected text", "Pass a string.")
     citations = as_list(block.get("citations"))

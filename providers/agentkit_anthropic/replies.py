@@ -171,9 +171,9 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_block((index, self._start_counts[index] - 1), OpaqueBlock("anthropic", data))
 
     def _close_empty_call(self, *, cut: bool = False) -> None:
-        """Closes a tool call without arguments when another block or the end of the reply follows.
+        """Closes a tool call without arguments when another block starts or the reply ends.
 
-        If the reply was cut, the call is marked as incomplete, because its arguments may be missing
+        If the reply ended early, the call is marked as incomplete, because its arguments may be missing
         (handling-stop-reasons: an incomplete tool_use).
         """
         if self._empty_call is not None:
@@ -223,7 +223,7 @@ class AnthropicStreamParser(StreamParserBase):
             }
 
     def _use(self, found: object) -> None:
-        """Updates the usage. Each number is a total for the reply so far. A missing number stays unchanged."""
+        """Updates the usage. Each number is a total for the reply so far. Missing numbers stay unchanged."""
         numbers = {key: item for key, item in as_object(found).items() if item is not None}
         if not numbers:
             return

@@ -97,7 +97,11 @@ class FakeMessages(FakeService):
         return {"type": "error", "error": inner, "request_id": "req_loopback"}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error text if a key is missing, or if tool results are not in the next message."""
+        """Returns the API's error text if the request is invalid, otherwise None.
+
+        A request must have messages and, unless it has `anthropic_version`, `max_tokens`. Tool results must be in
+        the message after their calls.
+        """
         if "max_tokens" not in call.body and "anthropic_version" not in call.body:
             return "max_tokens: Field required"
         messages = [as_object(message) for message in as_list(call.body.get("messages"))]
@@ -189,7 +193,7 @@ def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[st
 def _find_unpaired(index: int, call_ids: Sequence[str], result_ids: Sequence[str]) -> str | None:
     """Returns the API's error text if the results in a message do not match the calls in the message before.
 
-    The error texts quote recorded responses.
+    The error texts are copied from recorded responses.
     """
     orphans = [id for id in result_ids if id not in call_ids]
     missing = [id for id in call_ids if id not in result_ids]
@@ -284,8 +288,8 @@ _STRING_HEADER: Final = b"\x07"
 def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Returns a binary message in the format `application/vnd.amazon.eventstream` (AWS: event stream encoding).
 
-    The message starts with its length, the length of its headers, and a checksum of both lengths. The headers, the
-    payload, and a checksum of everything before follow.
+    The message starts with its length, the length of its headers, and a checksum of both lengths. Then follow the
+    headers, the payload, and a checksum of all preceding bytes.
     """
     headers = {**headers, ":content-type": "application/json"}
     head = b"".join(_encode_header(name, text) for name, text in headers.items())
