@@ -42,7 +42,7 @@ DEEPSEEK = CHAT.override(
         "media.document": None,
         "media.total": _MEDIA_TOTAL,
         "turns.text_joining": "string",
-        "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule; most APIs accept letters and digits
+        "turns.speaker_refused": "^A-Za-z0-9_-",  # no rule for names is documented; most APIs accept these
         "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,

@@ -88,7 +88,7 @@ def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """Parses a complete reply from Chat Completions or Responses into a message.
 
     Args:
-        reply: Reply as an SDK object, a dict or JSON text. Its keys show which of the two APIs sent the reply.
+        reply: Reply as an SDK object, a dict or JSON text. The parser recognizes the API by the reply's keys.
         options: Options of the parser (see `ParserOptions`).
 
     Raises:

@@ -44,7 +44,7 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece. Only that piece has the time of expiry (openai-python: ChoiceDeltaAudio)."""
+        """True after the last piece, the only one with the time of expiry (openai-python: ChoiceDeltaAudio)."""
         return "expires_at" in self._fields
 
     @property
@@ -88,7 +88,7 @@ def get_audio_id(block: AudioBlock) -> str:
 
 
 def _join_base64(pieces: list[str]) -> str:
-    """Joins pieces of base64 text, which are parts of one encoded text or were encoded separately."""
+    """Joins pieces of base64 text. Servers encode all data at once and split the text, or encode each piece."""
     text = "".join(pieces)
     if "=" not in text.rstrip("="):
         return text

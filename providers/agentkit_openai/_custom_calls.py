@@ -19,7 +19,7 @@ Requests to targets without custom tools contain a function call instead.
 
 
 def custom_input(text: str) -> dict[str, Any]:
-    """Returns the arguments of a `ToolUseBlock` for the input text of a custom tool."""
+    """Returns the input text of a custom tool as the arguments of a `ToolUseBlock`."""
     return {"input": text}
 
 

@@ -47,7 +47,7 @@ class LogSource(NamedTuple):
     """API and vendor that a log comes from.
 
     Attributes:
-        wire: Wire format of the log. Only targets with this wire format accept its opaque blocks.
+        wire: Wire format of the log. Only targets with the same wire format accept opaque blocks from the log.
         issuer: System that produced the opaque state in the log, and that accepts the state in later requests.
         reasoning_parts: True if the vendor sends reasoning in content parts of the type `thinking`.
     """
@@ -80,14 +80,17 @@ def read_entries(
         value = [request]
     if not isinstance(value, list | tuple):
         raise MessageError(
-            "log", f"expected a list of {name}", describe_log_format(make_json_safe(cast("object", value)))
+            "log",
+            f"expected a list `{name}` or a request with it",
+            describe_log_format(make_json_safe(cast("object", value))),
         )
     entries: list[Any] = make_json_safe(cast("object", value), name)
     if entries and not any(
         isinstance(entry, dict) and any(key in entry for key in entry_keys) for entry in entries
     ):
+        keys = " or ".join(map(repr, entry_keys))
         raise MessageError(
-            "log", f"expected a list `{name}`, got a list of other objects", describe_log_format(entries)
+            "log", f"expected a list `{name}`, but no entry has the key {keys}", describe_log_format(entries)
         )
     return entries
 
@@ -95,7 +98,7 @@ def read_entries(
 def as_content(blocks: list[Block]) -> str | list[Block]:
     """Returns blocks as the content of a message.
 
-    A single text without opaque state and metadata becomes a string, the shortest form of the same content.
+    A single text without opaque state and metadata becomes a string. An empty list becomes an empty string.
     """
     if not blocks:
         return ""
@@ -165,9 +168,9 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part that affect what the model sees and that media blocks have no field for.
+    """Returns the keys of a media part that no field of a media block represents.
 
-    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio).
+    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio), which change what the model sees.
     """
     keys = {key: value for key, value in part.items() if key not in _KEYS_READ and value is not None}
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
@@ -178,7 +181,7 @@ def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _get_file_name(block: MediaBlock) -> dict[str, str]:
-    """Returns the file name of a document as a state field.
+    """Returns the file name of a document as a field of its opaque state.
 
     The dict is empty if the formatter would derive the same name from the title of the document.
     """
@@ -194,8 +197,8 @@ def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
     """Creates the block for a content part. Returns None if the type is unknown or a media part has no data.
 
-    The types come from openai-python (ChatCompletionContentPartParam, ResponseInputContentParam). vLLM's docs
-    describe media by URL.
+    The types come from openai-python (ChatCompletionContentPartParam, ResponseInputContentParam), and the
+    types of media with a URL from vLLM's docs.
 
     Raises:
         MessageError: The part has invalid values.
@@ -248,7 +251,7 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
     """Creates an audio block from base64 text, a URL or a data URL. Returns None if there is no audio.
 
-    DashScope sends URLs, and data URLs without a media type.
+    DashScope's logs contain ordinary URLs, and data URLs without a media type.
     """
     data, format = as_text(audio.get("data")), as_text(audio.get("format")) or "wav"
     media_type = _AUDIO_TYPES.get(format, f"audio/{format}")

@@ -46,7 +46,7 @@ def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str)
 
 
 def get_detail(block: MediaBlock) -> dict[str, Any]:
-    """Returns the `detail` in the opaque state of an image, or an empty dict (openai-python: ImageURL.detail)."""
+    """Returns a dict with the `detail` of an image, or an empty dict (openai-python: ImageURL.detail)."""
     return copy_state_fields(block, "detail") if block.type == "image" else {}
 
 
@@ -92,7 +92,7 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
     """Writes a media block as a content part (openai-python: ChatCompletionContentPartParam).
 
     Raises:
-        ConversionError: The block is audio with a URL, which the capabilities of Chat Completions exclude.
+        ConversionError: The block is audio with a URL. Chat Completions accepts only audio data.
     """
     match block.type:
         case "image":
@@ -115,7 +115,7 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
 def write_url_part(block: MediaBlock) -> dict[str, Any]:
     """Writes a media block as a content part `image_url`, `audio_url` or `video_url` (vLLM's docs).
 
-    Media data are written as a data URL.
+    Media without a URL are written as a data URL.
     """
     key = f"{block.type}_url"
     return {"type": key, key: {"url": source_url(block.source), **get_detail(block)}}

@@ -32,7 +32,7 @@ MESSAGE_KEYS = f"{KEY_PREFIX}*"
 """Pattern for all state fields with `KEY_PREFIX`, used in `passthrough_keys` of capabilities."""
 
 _KEYS_READ = frozenset(
-    # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK parses `content` into `parsed`.
+    # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK creates `parsed` from `content`.
     {"role", "content", "name", "refusal", "audio", "annotations", "parsed"}
     | {"tool_calls", "tool_call_id", "function_call"}
     | {"cache_control", "prompt_cache_breakpoint"}

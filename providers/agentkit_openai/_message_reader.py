@@ -23,8 +23,8 @@ from agentkit_openai.compatible import OpenAICompatible
 
 __all__ = ["MessageReader"]
 
-# Keys determine the order of the blocks in a message, because their pieces may arrive in any order. Texts and
-# images in the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
+# Blocks are sorted by these keys, because pieces of different blocks may arrive in any order. Texts and images in
+# the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
 _THINKING: BlockKey = (0,)
 _CONTENT = 1
 _REFUSAL: BlockKey = (2,)
@@ -149,9 +149,9 @@ class MessageReader:
                 self._read_entry(entry, used, is_complete)
 
     def _continue_call(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
-        """Reads a fragment of tool arguments without an id and a name. Returns False for any other entry.
+        """Reads an entry of `tool_calls` that continues the arguments of a tool call and has no id and no name.
 
-        Such fragments are the most common entries of a stream.
+        Returns False for any other entry. Such continuations are the most common entries of a stream.
         """
         if entry.get("id") or function.get("name"):
             return False

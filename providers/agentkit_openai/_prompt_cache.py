@@ -80,7 +80,10 @@ def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> 
 
 
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
-    """Yields a tuple of flags for each message. A flag is True if a text or media item never changes later."""
+    """Yields one tuple of flags for each message, with one flag for each text or media item.
+
+    A flag is True if the item has the same content in later requests.
+    """
     for conversation in (legal.system, legal.turns):
         for msg, flags in stable_blocks(conversation):
             if msg.features & Feature.RESULT:
@@ -121,7 +124,7 @@ def mark_chat(messages: list[dict[str, Any]], legal: LegalConversation) -> None:
 
 
 _MAX_MARKERS = 4
-_REACH = 20  # a cache looks for an earlier marker in this many content parts before a marker
+_REACH = 20  # number of content parts before a marker in which the cache looks for an earlier marker
 
 
 def text_part(text: str) -> _Part:
@@ -134,10 +137,11 @@ def mark_cache_control(
 ) -> None:
     """Adds the key `cache_control` to at most four content parts of chat messages, in place.
 
-    One marker is at the end of the system prompt. `place_cache_breakpoints` chooses the content parts of the
-    turns, so that the cache finds their markers in the next request. Strings and tool calls count as positions,
-    because the vendor may count them. If the vendor does not count them, markers are only closer together than
-    necessary.
+    One marker is at the end of the system prompt. The other markers are in the turns, at content parts where the
+    next request can find the stored prefix. `place_cache_breakpoints` chooses these content parts.
+
+    Strings and tool calls count as content parts for the distance between markers, because the vendor may count
+    them. If the vendor does not count them, markers are only closer together than necessary.
 
     Args:
         messages: Finished messages, one for each turn and each tool result in `legal`.

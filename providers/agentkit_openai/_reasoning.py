@@ -1,8 +1,8 @@
 """Reading and writing of reasoning in the chat messages of OpenAI-compatible vendors.
 
 A vendor sends reasoning as text in a message key, as content parts, or as a list of opaque details. A
-`ThinkingBlock` has the readable text. The opaque state of the block has other values that the vendor requires in
-later requests. Mistral requires the `signature` of a content part, and OpenRouter requires `reasoning_details`.
+`ThinkingBlock` has the readable text. The opaque state of the block stores values that the vendor requires in
+later requests, such as Mistral's `signature` or OpenRouter's `reasoning_details`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DETAILS = "reasoning_details"
 """
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a reasoning detail whose texts are joined from the fragments of a stream."""
+"""Keys of a reasoning detail whose texts arrive in fragments in a stream. The fragments are joined."""
 
 
 def write_reasoning(

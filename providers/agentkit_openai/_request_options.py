@@ -14,7 +14,7 @@ _SCHEMA_NAMES = NameRule(limit=64)
 def write_chat_options(task: RequestSpec) -> dict[str, Any]:
     """Writes the tools and the output schema of a Chat Completions request.
 
-    The keys are `tools`, `tool_choice` and `response_format`. A key is omitted if the task needs no value for it.
+    The keys are `tools`, `tool_choice` and `response_format`. Keys that the task does not need are omitted.
     """
     options = task.write_tools(_chat_tool, write_tool_choice)
     if task.output and task.capabilities.output == "object":
@@ -43,7 +43,7 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 def write_responses_options(task: RequestSpec) -> dict[str, Any]:
     """Writes the tools and the output schema of a Responses request.
 
-    The keys are `tools`, `tool_choice` and `text`. A key is omitted if the task needs no value for it.
+    The keys are `tools`, `tool_choice` and `text`. Keys that the task does not need are omitted.
     """
     options = task.write_tools(_responses_tool, _responses_tool_choice)
     if task.output:
@@ -54,7 +54,7 @@ def write_responses_options(task: RequestSpec) -> dict[str, Any]:
 def _responses_tool(tool: Tool) -> dict[str, Any]:
     """Writes a tool for Responses (openai-python: FunctionToolParam).
 
-    `strict` is always set, because the API tries strict mode for a tool without this key.
+    `strict` is always set, because the API tries to use strict mode if the key is missing.
     """
     item: dict[str, Any] = {
         "type": "function",

@@ -10,14 +10,14 @@ from agentkit.provider_kit import Block, Feature, Msg, OpaqueState, TextBlock, g
 __all__ = ["get_role", "mark_as_developer"]
 
 _DEVELOPER: dict[str, Any] = {"role": "developer"}
-"""Fields of the opaque state that mark the first text of a developer message.
+"""Fields of the opaque state of the first text in a developer message.
 
 Requests to targets without the role `developer` contain a system message instead.
 """
 
 
 def mark_as_developer(blocks: list[Block], issuer: str) -> list[Block]:
-    """Returns the blocks of a developer message, with the role recorded in the opaque state of the first text."""
+    """Returns the blocks of a developer message. The opaque state of the first text records the role."""
     for index, block in enumerate(blocks):
         if isinstance(block, TextBlock):
             state = OpaqueState(issuer, fields={**get_state_fields(block.state), **_DEVELOPER})

@@ -208,7 +208,7 @@ TEMPLATE_CHAT = VENDOR_CHAT.override(
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
-"""Capabilities for servers with chat templates, for requests that satisfy the strictest common templates."""
+"""Capabilities for servers with chat templates. Requests satisfy even the strictest common templates."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """Values of `input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""

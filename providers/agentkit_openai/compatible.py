@@ -87,7 +87,7 @@ class OpenAICompatible:
             `system`.
         custom_tools: True if the API has custom tools, whose input is text instead of JSON.
         last_keys: Message keys that ask the model to continue its text. Only the last message may have them.
-        prefill: Keys that are added to the last message if it is an assistant message.
+        prefill: Keys that the API requires in the last message if it is an assistant message.
         media_parts: Functions that write media blocks as content parts, by media kind. A kind without a function
             is written as for OpenAI.
         testing: Module with a fake service of the vendor, for `agentkit.testing.LoopbackServer`. None if there is

@@ -41,7 +41,7 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""Features of messages whose blocks may store additional message keys."""
+"""Features of messages whose blocks may store message keys from a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
 """Features of assistant messages that may need other keys than `content`."""
@@ -66,7 +66,7 @@ class OpenAIChatFormatter(FormatterBase):
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
-    """Description of the vendor. A subclass that sets `vendor` gets its capabilities and model facts."""
+    """Description of the vendor. A subclass that sets `vendor` gets the vendor's capabilities and model facts."""
     base: ClassVar[Capabilities] = OPENAI.capabilities
     facts: ClassVar[tuple[ModelFact, ...]] = OPENAI.facts
 
@@ -208,7 +208,7 @@ class OpenAIChatFormatter(FormatterBase):
         return _add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
-        """Writes blocks as a string if they are texts and the target joins texts, otherwise as a list of parts."""
+        """Writes blocks as a string if all are texts and the target joins texts, otherwise as a list of parts."""
         block = blocks[0] if len(blocks) == 1 else None
         if block and block.type == "text" and block.state is None:
             return block.text
@@ -251,7 +251,7 @@ def _with_text_parts(capabilities: Capabilities) -> Capabilities:
 
 
 def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-    """Returns a message with the additional keys that its blocks store. Existing keys keep their values."""
+    """Returns a message with the additional keys that `blocks` store. Existing keys keep their values."""
     return {**message, **{key: value for key, value in get_attached_keys(blocks).items() if key not in message}}
 
 

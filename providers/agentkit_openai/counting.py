@@ -1,4 +1,4 @@
-"""Token counter that asks OpenAI, for requests to the Responses API."""
+"""Token counter that asks OpenAI for the token count of a request to the Responses API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARAMETERS = (
 
 
 class OpenAITokenCounter(RemoteTokenCounter):
-    """Token counter that asks OpenAI, for requests to the Responses API.
+    """Token counter that asks OpenAI for the token count of a request to the Responses API.
 
     Example: `OpenAITokenCounter(client.responses.input_tokens.count, model="gpt-6")`.
 

@@ -41,9 +41,9 @@ _REQUEST_IDS = (
 """Response headers that contain a request id, according to the vendors' documents."""
 
 _TOOLS_REFUSED = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
-"""Error text of GPT-5.4 and later models.
+"""Pattern for an error text of GPT-5.4 and later models.
 
-'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'.
+The text is 'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'.
 """
 _TOOLS_ADVICE = (
     "Use the Responses API: ChatModel('openai-responses:…'). In Chat Completions, some models accept tools only "
@@ -51,7 +51,7 @@ _TOOLS_ADVICE = (
 )
 
 _MAX_ERROR_TEXT = 500
-"""Maximum characters of an error message from a reply that is not JSON."""
+"""Maximum characters of the error message if an error reply is not JSON."""
 
 
 class OpenAIChatEndpoint(EndpointBase):
@@ -154,7 +154,8 @@ class OpenAIChatEndpoint(EndpointBase):
 
         # Azure's client reads the deployment from the body, so the body must be an object.
         reads_body = self.client.__class__ is not openai.AsyncOpenAI
-        # `cast_to` prevents the SDK from parsing the response. Clients with the older httpx return httpx.Response.
+        # `cast_to` prevents the SDK from parsing the response. Clients that use httpx instead of httpx2
+        # return httpx.Response.
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,

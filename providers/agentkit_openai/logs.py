@@ -67,7 +67,10 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
 _CONTENT_KEYS = frozenset({"content"})
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
-"""Message keys of vendors that contain output of the model. The keys become opaque state of the message."""
+"""Message keys of vendors that contain output of the model.
+
+If the loader does not read such a key into a block, it stores the key in opaque state.
+"""
 _WIRES = "openai openai-responses"
 """Wire formats whose content parts are read. Chat Completions servers also accept content parts of Responses."""
 
@@ -142,7 +145,7 @@ class _LogReader:
         return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
     def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:
-        """Reads an assistant message as blocks, in the same order as a reply.
+        """Reads an assistant message as blocks, in the same order as parsers of replies.
 
         The order is reasoning, content, refusal, audio, tool calls.
         """
@@ -197,7 +200,7 @@ class _LogReader:
     def _read_legacy_call(self, function: dict[str, Any], place: str) -> Block:
         """Reads a `function_call` as a tool call with a new id, because a `function_call` has no id.
 
-        The result gets the same id through the name of the function, which is all that the result has.
+        The result has no id either. It has the name of the function, and gets the id of the call with this name.
         """
         name = as_text(function.get("name"))
         id = derive_call_id(repr((place, name, function.get("arguments"))))

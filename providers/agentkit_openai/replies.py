@@ -34,7 +34,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
-    """Description of the vendor. A subclass that sets `vendor` gets its provider name and issuer."""
+    """Description of the vendor. A subclass that sets `vendor` gets the vendor's provider name and issuer."""
     provider: ClassVar[str] = OPENAI.name
     issuer: ClassVar[str] = OPENAI.issuer
     layout: ClassVar[WireLayout] = LAYOUT
@@ -94,7 +94,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         return self._choice is not None and not index
 
     def _end_with_last_choice(self) -> None:
-        """Ends the reply with the latest finish reason, because some servers send one with every chunk."""
+        """Ends the reply with the latest finish reason, because some servers send a reason in every chunk."""
         choice, self._last_choice = self._last_choice, {}
         if choice:
             self._end(choice, choice.get("finish_reason"))
@@ -162,7 +162,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             self._end({}, None)
 
     def close(self) -> None:
-        """Adds citations and audio if no event has completed them.
+        """Adds citations and audio that no earlier event has completed.
 
         A reply without a finish reason ends here if its audio is complete.
         """

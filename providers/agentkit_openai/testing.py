@@ -65,7 +65,7 @@ class ChatVariant:
         later_id: Id in the second and all later pieces of a streamed tool call. None if these pieces have no id.
         has_usage_in_last_choice: True if the last chunk with a choice also reports the usage.
         has_cache_hit_keys: True if the usage also reports cached tokens under DeepSeek's keys.
-        has_prompt_chunk: True if a stream begins with a chunk about the prompt, which has no choice.
+        has_prompt_chunk: True if a stream begins with a chunk about the prompt. This chunk has no choice.
         has_numeric_code: True if the code of an error is the HTTP status.
     """
 
@@ -243,7 +243,7 @@ _ORPHAN: Final = (
 def find_unpaired_message(messages: Iterable[object]) -> str | None:
     """Returns the API's error message if tool messages do not directly follow the message with their calls.
 
-    Returns None if all tool messages do. The error messages are copied from recorded responses.
+    Otherwise, returns None. The error messages are copied from recorded responses.
     """
     open_ids: list[str] = []
     answerable: set[str] = set()

@@ -63,7 +63,7 @@ OPENROUTER = OpenAICompatible(
             # Requests accept reasoning as text, or unchanged `reasoning_details` (docs: reasoning-tokens).
             "thinking.mode": "text",
             "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
-            "turns.speaker_refused": "^A-Za-z0-9_-",  # no documented rule; most APIs accept letters and digits
+            "turns.speaker_refused": "^A-Za-z0-9_-",  # no rule for names is documented; most APIs accept these
             "tools.call_ids": None,  # the docs have no rule for tool call ids
             # docs: multimodal (image-understanding, audio, videos, pdfs). No limits are set, because the limits of
             # models differ.
@@ -110,8 +110,8 @@ AZURE = OpenAICompatible(
             # 2026-01-19).
         }
     ),
-    # `models` and `facts` are not set. A request names an Azure deployment as its model, and users choose the
-    # names of deployments freely.
+    # `models` and `facts` are not set, because model names on Azure are names of deployments, which users choose
+    # freely.
     address_variable="AZURE_OPENAI_ENDPOINT",
     address_path="/openai/v1/",
     needs_address=True,
@@ -185,8 +185,8 @@ MISTRAL = OpenAICompatible(
     stream_usage=False,
     reasoning_parts=True,  # docs: reasoning; thinking parts precede all other parts (mistral_common 1.13.1)
     reasoning_fields=(),
-    # An assistant message may be the last message only with this key. Error text: "Expected last role User or Tool
-    # (or Assistant with prefix True)" (smolagents#757).
+    # The last message may be an assistant message only if it has this key. Error text: "Expected last role User or
+    # Tool (or Assistant with prefix True)" (smolagents#757).
     prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,
@@ -238,11 +238,11 @@ COMPATIBLE = OpenAICompatible(
     reasoning_parts=True,  # affects only replies, since these capabilities omit thinking from requests
     testing=_TESTING,
 )
-"""Description of any other OpenAI-compatible server, for requests that even strict servers accept.
+"""Description for OpenAI-compatible servers without a description of their own.
 
 Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
-read from all keys and content parts in which servers send it, but is never sent back. Use the option `model_rules`
-if the chat template of a model accepts more or less than these capabilities.
+read from all keys and content parts in which servers send it, but is never sent back. Requests use only features
+that even strict servers accept. Use the option `model_rules` if the chat template of a model accepts more or less.
 """
 
 AZURE_PROVIDER = AZURE.provider()

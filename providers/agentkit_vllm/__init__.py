@@ -62,7 +62,7 @@ ROW = OpenAICompatible(
     reasoning_fields=(
         "reasoning",
         "reasoning_content",
-    ),  # older servers send `reasoning_content`, some servers send both
+    ),  # older servers send `reasoning_content`, and some servers send both keys
     testing="agentkit_vllm.testing",
     media_parts={"image": write_url_part, "audio": write_url_part, "video": write_url_part},
 )

@@ -1,4 +1,4 @@
-"""Token counter that asks a vLLM server, for requests to Chat Completions."""
+"""Token counter that asks a vLLM server for the token count of a Chat Completions request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REASON = "the endpoint counts text only: media are estimated"
 
 
 class VLLMTokenCounter(RemoteTokenCounter):
-    """Token counter that asks a vLLM server, for requests to Chat Completions.
+    """Token counter that asks a vLLM server for the token count of a Chat Completions request.
 
     Example: `VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
 
@@ -78,7 +78,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
 
 
 def _find_endpoint(call: Callable[..., Any]) -> str:
-    """Returns the URL of `/tokenize` on the server of the client that `call` is a method of."""
+    """Returns the URL of `/tokenize` on the server that the client of `call` uses."""
     base_url = getattr(getattr(call, "__self__", None), "base_url", None)
     if base_url is None:
         reason = "cannot be derived, because `call` is not a method of a client with a `base_url`"

@@ -1,4 +1,4 @@
-"""Fake vLLM service for `agentkit.testing.LoopbackServer`, a variant of fake Chat Completions."""
+"""Fake vLLM service for `agentkit.testing.LoopbackServer`, based on `FakeChatCompletions`."""
 
 from __future__ import annotations
 

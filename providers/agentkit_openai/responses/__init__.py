@@ -5,8 +5,8 @@ assistant message becomes several items, and the items of a reply become the blo
 items, and OpenAI refuses some items if a connected item is missing. `_item_ids` and `_item_pairs` have the rules
 for connected items.
 
-Read `convert` first, then `_turn_items`. The modules have the same purposes as those with the same names in
-`agentkit_openai`.
+Read `convert` first, then `_turn_items`. A module with the same name as a module in `agentkit_openai` has the same
+purpose.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from agentkit.provider_kit import as_object
 __all__ = ["is_reply_item", "needs_thinking", "part_pair", "part_places", "split_stored_item"]
 
 _REQUEST_ID_KEYS = {
-    # Key of the id that both items of a pair have, by type of the request (openai-python: ResponseInputItemParam).
+    # Key of the id that both items of a pair share, by type of the request item (openai-python:
+    # ResponseInputItemParam).
     "computer_call": "call_id",
     "local_shell_call": "call_id",
     "shell_call": "call_id",
@@ -25,7 +26,7 @@ _REQUEST_ID_KEYS = {
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
-    # Key of the id that both items of a pair have, by type of the response.
+    # Key of the id that both items of a pair share, by type of the response item.
     "computer_call_output": "call_id",
     "local_shell_call_output": "id",  # "the unique ID of the local shell tool call" (openai-python)
     "shell_call_output": "call_id",

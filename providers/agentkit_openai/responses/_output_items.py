@@ -186,7 +186,7 @@ class OutputItems:
             self._add_text_state(key)
 
     def _add_text_state(self, key: BlockKey) -> None:
-        """Stores the phase of the message and the mark of a refusal in the opaque state of a text."""
+        """Stores the phase of the message in the opaque state of a text, and marks a text that is a refusal."""
         phase = self._phases.get((key[0], key[1]))
         fields = {**(REFUSAL_PART if key in self._refusals else {}), **({"phase": phase} if phase else {})}
         if fields:

@@ -23,7 +23,7 @@ PART_SEPARATOR = "\n\n"
 
 
 def reasoning_text(item: dict[str, Any]) -> str:
-    """Returns the summary of a reasoning item, or the full reasoning of an open model if there is no summary."""
+    """Returns the summary of a reasoning item, or the full reasoning text if there is no summary."""
     return PART_SEPARATOR.join(_get_texts(item.get("summary"))) or PART_SEPARATOR.join(
         _get_texts(item.get("content"))
     )

@@ -40,7 +40,7 @@ The opaque state of the image stores the other keys of the item under this name.
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""Features of turns whose items may have ids, or may depend on adjacent items."""
+"""Features of turns whose items may be sent with ids, or may depend on adjacent items."""
 
 
 class ItemWriter:
@@ -51,8 +51,8 @@ class ItemWriter:
             is sent without its item id, because OpenAI stored a different item under that item id.
 
     Attributes:
-        custom_ids: Call ids of the custom tool calls written so far. The results of custom tools have another item
-            type than the results of functions.
+        custom_ids: Call ids of the custom tool calls written so far. Results of these calls require another item
+            type than results of function calls.
     """
 
     def __init__(self, rewritten: Collection[str]) -> None:

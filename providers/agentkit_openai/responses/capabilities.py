@@ -106,7 +106,7 @@ RESPONSES = Capabilities(
         binds_prefix=True,  # gpt-6.2 silently removes reasoning after a changed prefix (guides/reasoning)
         required_proof=frozenset(
             {"encrypted_content"}
-        ),  # with store=false, an id alone leads to status 404 (guides/reasoning)
+        ),  # with store=false, reasoning with only an id is refused with status 404 (guides/reasoning)
     ),
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: (

@@ -41,8 +41,8 @@ __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 class OpenAIResponsesFormatter(FormatterBase):
     """Formatter that writes requests for `AsyncOpenAI().responses.create(model=…, **request)`.
 
-    The requests are valid for each value of `store`. Pass `include=["reasoning.encrypted_content"]` with each
-    request, so that the reasoning in the reply can be sent back.
+    The requests are valid with `store=True` and with `store=False`. Pass `include=["reasoning.encrypted_content"]`
+    with each request, so that the reasoning in the reply can be sent back.
 
     Reasoning is sent with its `encrypted_content`, directly before the item that the model produced after the
     reasoning. The reasoning, this item and the items after it are sent with their ids, because OpenAI connects
@@ -51,8 +51,9 @@ class OpenAIResponsesFormatter(FormatterBase):
     Reasoning is sent without its id if the next item is missing, was rewritten or has no id. The encrypted content
     is then sufficient. Messages and tool calls that do not follow reasoning with an id are sent without ids.
 
-    Calls of tools that OpenAI runs, such as `web_search_call`, require their ids. The formatter omits such calls
-    if the reasoning before them cannot be sent. In this case, a generated image is sent as an ordinary image.
+    Calls of tools that OpenAI runs, such as `web_search_call`, require their ids and any reasoning before them.
+    If this reasoning cannot be sent, the formatter omits the calls and sends a generated image as an ordinary
+    image.
 
     Args:
         model: Name of the model. With None, the request is one that all current models accept.
@@ -143,7 +144,7 @@ def _write_part(block: Block) -> dict[str, Any]:
 
 
 def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the additional keys of a tool result, which the opaque state of its first text stores."""
+    """Returns the additional keys of a tool result from the opaque state of its first text."""
     if isinstance(block.output, str):
         return {}
     text = next((item for item in block.output if isinstance(item, TextBlock)), None)

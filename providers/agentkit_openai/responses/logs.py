@@ -120,7 +120,7 @@ class _LogReader:
             self._read(entry, f"{name}[{index}]", as_object(next_entry).get("id"))
 
     def _read(self, entry: object, place: str, next_id: object) -> None:
-        """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the item after it."""
+        """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
         if not isinstance(entry, dict):
             self.add("unknown", [as_invalid_block(entry, "expected an item object", place)], "user")
             return

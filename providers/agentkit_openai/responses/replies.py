@@ -109,16 +109,16 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     def _read_output(self, output: list[Any]) -> None:
         """Reads the items that no event has reported.
 
-        Some gateways report no items in events, and others send an empty list at the end.
+        Some gateways report no items in events. Other gateways send an empty `output` at the end.
         """
         keys = sorted(self._index.keys)
         if len(keys) != len(output):
             if any(index >= len(output) or number for index, number in keys):
-                return  # these items cannot be matched with the reported items
+                return  # the items in `output` cannot be matched with the reported items
             keys = [(index, 0) for index in range(len(output))]
         for key, item in zip(keys, output, strict=True):
             if isinstance(item, dict) and key in self._index.complete:
-                self._items.set_id(key, cast("dict[str, Any]", item))  # some gateways send other ids in the events
+                self._items.set_id(key, cast("dict[str, Any]", item))  # the id in an event may differ
             elif isinstance(item, dict):
                 self._index.complete.add(key)
                 self._items.finish(key, cast("dict[str, Any]", item))
