@@ -480,7 +480,7 @@ def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None
     calling = Msg("Ann", (ThinkingBlock("hm"), *EXCHANGE[0].blocks), "assistant")
     plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking__mode="text")
     assert "hm" not in str(plan.request)
-    assert "the history frame has no lines" in plan.ledger.entries[0].reason
+    assert "cannot be written as a line of the history" in plan.ledger.entries[0].reason
     assert [entry.reason for entry in plan.ledger.entries[1:]] == [
         "written as a line `NAME: TEXT` in the user turn that holds the history"
     ] * 3
