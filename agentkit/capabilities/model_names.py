@@ -16,6 +16,9 @@ _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )
 
+_MAX_LENGTH = 200
+"""Length of a model name in characters above which the name is not normalized: searching it would take long."""
+
 
 def normalize_model_name(model: str) -> str:
     """Returns the model name in lower case, without path, vendor, date and version suffix of a cloud.
@@ -30,6 +33,8 @@ def normalize_model_name(model: str) -> str:
     'gpt-6'
     """
     name = model.strip().rpartition("/")[2].lower()
+    if len(name) > _MAX_LENGTH:
+        return name
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return _DATE.sub("", _SUFFIX.sub("", _VENDOR.sub("", name, count=1)))
