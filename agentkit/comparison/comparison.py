@@ -72,7 +72,7 @@ async def compare(
     try:
         async with anyio.create_task_group() as group:
             for label, model in opened.items():
-                await limiter.acquire_on_behalf_of(label)  # not in the task, so that calls start in order
+                await limiter.acquire_on_behalf_of(label)  # outside the task, so that calls start in order
                 group.start_soon(run, label, model)
     finally:
         for label, named in labeled:
@@ -120,7 +120,8 @@ def _label_models(
     labels = [label for label, _ in labeled]
     duplicate = next((label for label in labels if labels.count(label) > 1), None)
     if duplicate is not None:
-        raise OptionError("models", f"{duplicate!r} occurs twice", "Pass a mapping from labels to models.")
+        reason = f"two models have the label {duplicate!r}"
+        raise OptionError("models", reason, "Pass a mapping from labels to models.")
     return labeled
 
 
@@ -131,7 +132,7 @@ def _open_models(labeled: Sequence[tuple[str, ChatModel | str]]) -> dict[str, Ch
 async def _open_recordings(
     record: str | Path | None, replay: str | Path | None
 ) -> tuple[RecordingFile | None, RecordingFile | None]:
-    """Opens the recording to write to and the recording to read from. Equal paths give the same object."""
+    """Opens the recordings to write to and to read from. They are the same object if the paths are equal."""
     source = None if replay is None else RecordingFile(replay)
     if source is not None:
         await source.load(missing_ok=record is not None)
@@ -175,8 +176,9 @@ class _Comparison:
         result = replace(result, plan=plan, tokens=tokens, fingerprint=key)
         record = self.source.find(key, label) if self.source else None
         if record is None and self.source is not None and self.target is None:
-            reason = f"the recording {str(self.source.path)!r} has no call of {label!r} with this request"
-            return replace(result, error=OptionError("replay", reason, "Pass the same path as `record` too."))
+            reason = f"the recording {str(self.source.path)!r} has no call to {label!r} with this request"
+            advice = "Pass the same path as `record` to send and record the call."
+            return replace(result, error=OptionError("replay", reason, advice))
         try:
             call = record or await _send(model, plan)
         except Exception as error:  # for example, a missing SDK or key; nothing was sent

@@ -133,7 +133,7 @@ class RecordingFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._calls: dict[str, dict[str, RecordedCall]] = {}  # keys are fingerprint and label; the newest is last
+        self._calls: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint, then by label; the newest is last
         self._lock = anyio.Lock()
 
     async def check(self) -> None:
@@ -157,7 +157,7 @@ class RecordingFile:
 
         Raises:
             OptionError: The file cannot be read.
-            MessageError: A line is not a record. The place of the error is the path and the line number.
+            MessageError: A line is not a recorded call. The error names the path and the line number.
 
         """
         advice = "Pass the path of a recording."
@@ -212,7 +212,7 @@ class RecordingFile:
             await anyio.to_thread.run_sync(self._append, f"{line}\n")
 
     def _append(self, text: str) -> None:
-        """Appends text, after a line break if the last line of the file is incomplete."""
+        """Appends text to the file. If the last line of the file is incomplete, the text starts on a new line."""
         with self.path.open("ab+") as file:
             if text and file.tell():
                 file.seek(-1, SEEK_END)

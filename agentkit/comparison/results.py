@@ -72,14 +72,16 @@ class ComparisonResult:
         label: Label of the model in the comparison.
         provider: Name of the provider.
         model: Name of the model.
-        plan: Request, ledger and cut. None if no request could be built.
+        plan: Request, and the record of what happened to each block of the input. None if no request could be
+            built.
         tokens: Tokens of the prompt, counted before the call. None if no request could be built.
         reply: Reply of the model. None if the call failed.
         error: Error that prevented the request, the reply or the recording. None if there was no error.
         first_token: Seconds from the request to the first text, thinking, tool call or media. None if the reply
             has none of them.
         total: Seconds from the request to the end of the call. None if unknown.
-        price: Cost of the call. None if the model has no price, or if the provider reported no usage.
+        price: Cost of the call, in the currency of the model's `Price`. None if the model has no `Price`, or if
+            the provider reported no usage.
         fingerprint: Identifier of the call in a recording. Empty if no request could be built.
         replayed: True if reply, error and times are from a recording.
 

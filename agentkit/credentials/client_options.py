@@ -26,7 +26,8 @@ def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         place: Name of the options, for errors.
-        options: Options of a client or of a call. All other options remain unchanged.
+        options: Options of a client or of a call. Options that are not keys, headers or addresses remain
+            unchanged.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
@@ -83,12 +84,12 @@ def _fault(value: str) -> str:
 
 
 def check_client(client: object) -> None:
-    """Checks that HTTP allows the keys and headers of an SDK client.
+    """Checks that HTTP headers may contain the keys and the header values of an SDK client.
 
     Raises:
         OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The
-            error names the environment variable with the value, else the client's attribute or header. The error
-            never shows the value.
+            error names the environment variable that has the value. If there is none, the error names the
+            attribute or header of the client. The error never shows the value.
 
     """
     for name, value, is_header in iterate_texts(client):
@@ -100,14 +101,14 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the name of the environment variable that contains a header's value, or the credential in it."""
+    """Returns the name of the environment variable that has a header's value or the credential in the value."""
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}
     return next((name for name, item in os.environ.items() if item.strip() in values), None)
 
 
 def find_variable(text: str) -> str | None:
-    """Returns the name of an environment variable with a non-ASCII value that occurs in a text.
+    """Returns the name of an environment variable whose value is not ASCII and occurs in a text.
 
     Returns None if there is no such variable.
     """

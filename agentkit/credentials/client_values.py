@@ -23,7 +23,7 @@ _PLAIN_HEADERS = re.compile(
     r"|idempotency-key|x-stainless-.*)$",
     re.IGNORECASE,
 )
-"""Headers without credentials. Any other header may have one, because gateways choose their own header names."""
+"""Headers without credentials. Others may contain a credential, because gateways choose their own header names."""
 _MAX_VALUES = 3_000  # maximum number of values that are read from a client
 _MAX_DEPTH = 9  # maximum nesting; deep enough for the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(
@@ -45,7 +45,7 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
         roots: Clients, options and errors.
 
     Yields:
-        Name of the text, the text, and True if the text is the value of a header.
+        Name of the attribute, key or header, its text, and True if the text is the value of a header.
 
     """
     pending = deque(("", root, False, 0) for root in roots)

@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
 _TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
-_LONGEST_WORD = 15  # in letters; a longer value of letters alone may be a credential
+_LONGEST_WORD = 15  # in letters; a longer value may be a credential even if it has only letters
 
 
 def create_redactor(*roots: object) -> Redactor:
@@ -31,7 +31,8 @@ def create_redactor(*roots: object) -> Redactor:
     The function also replaces user names and passwords in URLs.
 
     Args:
-        roots: Clients, options and errors that contain the credentials. The function reads them at its first call.
+        roots: Clients, options and errors that contain the credentials. They are read when the returned function
+            is called for the first time.
 
     """
     secrets: list[str] | None = None
@@ -89,7 +90,7 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
-    """Removes credentials from an argument or attribute of an error. Returns the same object if it has none."""
+    """Removes credentials from a part of an error. Returns the same object if the part has none."""
     changed = _redact_value(item, redact)
     return item if changed == item else changed
 

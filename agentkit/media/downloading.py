@@ -43,7 +43,7 @@ async def download(
         url: URL from an untrusted message.
         max_bytes: Maximum size of the body, in bytes.
         max_redirects: Maximum number of redirects.
-        connect_timeout: Time limit for connecting to a host, in seconds. All addresses of the host share it.
+        connect_timeout: Time limit for connecting to a host, in seconds. The addresses of a host share this time.
         allow_private: True allows connections to this machine and to private networks.
 
     Raises:
@@ -65,7 +65,7 @@ async def download(
 
 @cache
 def _load_client() -> None:
-    """Imports the HTTP client and the address tables once. Callers use a worker thread, because this is slow."""
+    """Imports the HTTP client and the address tables once. Call it in a worker thread, because it is slow."""
     import httpx2
 
     import_module("agentkit.media.addresses")
@@ -113,7 +113,7 @@ async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Returns the addresses of a host without duplicates, in the order of the resolver.
+    """Returns the addresses of a host without duplicates, in the order that the operating system returns.
 
     DNS lookups use separate worker threads, so that a slow name server does not delay other work in the worker
     threads of the event loop.
@@ -145,7 +145,7 @@ async def _send(
             "GET",
             url.copy_with(host=address),
             headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-            # TLS needs the host name for SNI and to check the certificate. The URL has the address instead.
+            # The URL has the IP address, but TLS needs the host name for SNI and for checking the certificate.
             extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": connect_timeout}},
         )
         try:

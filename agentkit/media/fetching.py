@@ -1,7 +1,7 @@
 """`Fetch`, the options for downloading media, and `fetch_media`, which downloads the media at one URL.
 
 `agentkit.media.downloading` connects to the server and reads the body. This module converts the body to a media
-source, or a failure to a ledger reason.
+source, and converts a failure to the reason that the ledger shows.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYT
 
 
 def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
-    """Returns a placeholder with the size of a text file, or the reason why the file cannot be used.
+    """Returns a placeholder that is as long as a text file, or the reason why the file cannot be used.
 
     The content of the file is not read.
     """
@@ -117,7 +117,7 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # With O_NONBLOCK, opening a named pipe does not wait for a writer.
 _NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-# A folder is opened to reach its files, not to list them.
+# With O_PATH, a folder need not be readable, because it is opened only to reach its files.
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 
 
@@ -151,7 +151,8 @@ def _descend(path: str, root: str) -> int:
 def _open_and_compare(path: str) -> int:
     """Opens a file on a system without folder descriptors, such as Windows.
 
-    The comparison is a weaker check than `_descend`, but creating a link on Windows requires a privilege.
+    This check is weaker than that of `_descend`. It is enough on Windows, because creating a
+    link there requires a privilege.
     """
     descriptor = os.open(path, _NO_LINK)
     if os.path.realpath(path) == path and os.path.samestat(os.fstat(descriptor), os.lstat(path)):

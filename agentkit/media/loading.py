@@ -159,7 +159,7 @@ def _are_ready(media: Sequence[MessageMedia]) -> bool:
 
 
 def _compute_box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
-    """Returns the size limits for each image in a request that contains all images."""
+    """Returns the size limits for each image, which depend on the number of images in the request."""
     return limits.box(sum([item.image_count for item in media]))
 
 
@@ -206,7 +206,7 @@ class _Work:
 def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
     """Returns the maximum size of a file for a target, in bytes.
 
-    If images can be resized, the target's limit does not apply to an image file.
+    If images can be resized, the target's limit does not apply to an image file, because the image is resized.
     """
     rule = capabilities.media.rules[kind]
     limit = rule.limits.data // 4 * 3 if rule and rule.limits else 0
@@ -265,7 +265,7 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. A copy within the limits for many images is also within those for few.
+    # A budget may omit some images later. A copy within the limits for many images meets those for few images.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
@@ -285,7 +285,8 @@ def _list_accepted(
 async def _read_files(contents: _Contents, limits: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     """Reads files in worker threads.
 
-    One thread handles all files that were read before, because most of these files are unchanged.
+    One thread handles all files that were read before, because most of these files are unchanged and
+    are not read again.
     """
     limiter = anyio.CapacityLimiter(_MAX_READS)
     cached = {source: limit for source, limit in limits.items() if source.cached_content is not None}

@@ -44,9 +44,9 @@ def is_resizable(source: Base64Source) -> bool:
 
 
 def get_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
-    """Returns the cached result of `resize_to_fit` in a tuple of one item.
+    """Returns a tuple with the cached result of `resize_to_fit`, or None if no result is cached.
 
-    Returns None if the image was not resized for the box yet.
+    The result in the tuple is None if the image cannot be resized.
     """
     result: tuple[Base64Source | None] | None = source.cache.get(box)
     return result
@@ -61,8 +61,8 @@ def list_copies(source: Base64Source) -> list[Base64Source]:
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
     """Resizes an image to the size limits of a box. Returns None if the image cannot be resized.
 
-    The copy has the same format and the orientation that the EXIF data demand. An animation is reduced to its
-    first frame. The image source caches the copy. With the same version of Pillow, equal images give equal bytes.
+    The copy has the same format, and is rotated as its EXIF data demand. An animation is reduced to its first
+    frame. The image source caches the copy. With the same version of Pillow, equal images give equal bytes.
     The function blocks.
     """
     result = get_fit(source, box)

@@ -45,7 +45,8 @@ class ResolvedMedia:
         unread: Ledger reason for a file that is not read, if `assume` is False.
         fetches: True if a placeholder replaces each URL that must be fetched and is not fetched yet.
         resizes: True if images that are too large will be resized later.
-        fits: Resized copies of images. A key is the `id` of the image source and the box that the copy fits.
+        fits: Resized copies of images. A key is the `id` of the image source and the size limits that the copy
+            meets.
 
     """
 
@@ -97,8 +98,8 @@ def placeholder_source(media_type: str, size: int | None = None) -> Base64Source
     Args:
         media_type: Media type of the source. A placeholder for text contains English words, so that token counters
             can count them. Any other placeholder is empty.
-        size: Size of the text in bytes. If None, the placeholder has 1,000 words, which cost about as much as
-            other media.
+        size: Size of the text in bytes. If None, the placeholder has 1,000 words, which cost about as many tokens
+            as an image.
 
     """
     if not is_text_type(media_type):
@@ -161,7 +162,7 @@ def _compute_check(source: Base64Source) -> object:
     """Returns True if a source needs no change. Otherwise returns the changed source or a reason for refusal."""
     data = source.data
     if not is_base64(data):
-        data = "".join(data.split())  # some encoders break lines
+        data = "".join(data.split())  # some encoders insert line breaks
         if not is_base64(data):
             return _NO_BASE64
     result = as_source(data, source.media_type, "its data")

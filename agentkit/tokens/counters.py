@@ -155,7 +155,7 @@ class _IdentityKey:
 def weight_key(*terms: object) -> object:
     """Returns the key under which messages cache the token estimates of a counter.
 
-    Equal arguments return the same object, because looking up the same object is fast.
+    Equal arguments give the same key object, so that looking up the key is fast.
 
     Args:
         terms: Values that determine the estimates, such as the class and the model of the counter.
@@ -168,7 +168,7 @@ class LocalTokenCounter(TokenCounterBase):
     """Base class of counters that need no I/O and also estimate the tokens of single messages.
 
     A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. The
-    closer the sum over all messages is to the result of `measure`, the fewer requests the budget builds.
+    closer the sum of all `weigh` results is to the result of `measure`, the fewer requests the budget builds.
     """
 
     deterministic: ClassVar[bool] = True

@@ -2,11 +2,11 @@
 
 The ranks of an encoding are its vocabulary. Two packages provide ranks, and both give the same counts:
 
-1. tiktoken is used only if its cache folder already has the ranks with the right SHA-256. tiktoken is OpenAI's own
-   implementation, and other threads can run while it encodes. Without cached ranks, it would start a download
-   without a timeout.
+1. tiktoken, OpenAI's own implementation, is used if its cache folder has the ranks with the right SHA-256. Without
+   cached ranks, tiktoken would start a download without a timeout. Other Python threads can run while it encodes.
 2. splintr is used otherwise. Its wheel contains the ranks of all encodings in this module, so that it counts
-   without a network. Other Python threads wait while splintr encodes, about 0.1 s for 2,000,000 characters.
+   without a network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes about
+   0.1 s.
 
 `find_encoding` returns the encoding of a model. `load_encoding` returns the function that counts with an encoding.
 """
@@ -31,7 +31,7 @@ __all__ = ["Encoding", "find_encoding", "find_encoding_package", "load_encoding"
 
 
 class Encoding(NamedTuple):
-    """Encoding that counts the tokens of a model.
+    """Encoding that is used to count tokens for a model.
 
     Attributes:
         name: Name of the encoding, such as `o200k_base`.
@@ -44,7 +44,7 @@ class Encoding(NamedTuple):
 
 
 BASE: Final = "o200k_base"
-"""Encoding that counts for a model whose own encoding is unknown or unavailable."""
+"""Encoding that is used for a model whose own encoding is unknown or unavailable."""
 
 # Each pattern matches the start of a normalized model name. The first match decides.
 _MODELS: Final = tuple(
@@ -189,7 +189,7 @@ def _load_splintr(encoding: str) -> Count:
     def count(text: str) -> int:
         try:
             return len(encode(text))
-        except UnicodeEncodeError:  # the text has a lone surrogate, which formatters would have removed
+        except UnicodeEncodeError:  # the text has a lone surrogate, which UTF-8 cannot encode
             return len(encode(text.encode(errors="replace").decode()))
 
     return count

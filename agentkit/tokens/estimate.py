@@ -19,12 +19,12 @@ _KIND: Final = (
     + b"." * 128
 )
 
-# Weights of characters, in hundredths of a token. The weights were fitted to o200k_base over licenses, manuals,
-# READMEs, Python, TypeScript and JSON (least squares of the relative error, plus 3 %). For ASCII, cl100k_base
-# differs by at most 2 %.
+# Weights of characters, in hundredths of a token. The weights were fitted to the counts of o200k_base for
+# licenses, manuals, READMEs, Python, TypeScript and JSON (least squares of the relative error, plus 3 %). The
+# counts of cl100k_base for ASCII text differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each lower-case word after a space
-_SCRAMBLED = 120  # added for each capital beyond one letter in eight, as in base64 text, keys and hashes
+_SCRAMBLED = 120  # added for each capital beyond one character in eight, as in base64 text, keys and hashes
 
 # Weights of characters of other scripts, in hundredths of a token. cl100k_base has up to three times more tokens.
 _SCRIPTS: Final = tuple(

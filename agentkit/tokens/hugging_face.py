@@ -36,10 +36,10 @@ _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each
 class HuggingFaceTokenCounter(LocalTokenCounter):
     """Counter that uses the tokenizer file and the chat template of a local model.
 
-    The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
-    must have the wire format of OpenAI Chat Completions (`messages`, `tools`). If the wire format differs, or if
-    the template refuses a role, the counter adds up the counts of the single texts instead. `TokenCount.estimated`
-    then has the reason. The tokens of an image follow the published rule of the model family.
+    The counter renders a request with the chat template, and counts the tokens of the rendered text. This requires
+    a request in the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
+    template raises an error, the counter adds up the counts of the single texts. `TokenCount.estimated` then has
+    the reason. The tokens of an image follow the published rule of the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -161,7 +161,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             _ = (self._encode, self._special, self._template)
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Runs `measure(request, provider)` in a worker thread, because a few megabytes take a second."""
+        """Runs `measure(request, provider)` in a worker thread, because a few megabytes of text take a second."""
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
@@ -169,7 +169,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
         Args:
             request: Keyword arguments of the SDK's call.
-            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
+                `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.
@@ -216,7 +217,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return None, reason
 
     def weigh(self, msg: Msg) -> int:
-        """Estimates the tokens of a message by characters. A budget decides with it how many messages to omit."""
+        """Estimates the tokens of a message by characters. Budgets use it to decide how many messages to omit."""
         return self._estimate.weigh(msg)
 
 
@@ -260,7 +261,7 @@ def _raise_exception(reason: str) -> None:
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
     """Converts a message for chat templates.
 
-    Null content becomes an empty text, arguments become objects, and media data are removed.
+    Null content becomes an empty text, the JSON text of arguments becomes an object, and media data are removed.
     """
     converted = {**message, "content": _convert_content(message.get("content"))}
     if isinstance(message.get("tool_calls"), list):
@@ -269,7 +270,7 @@ def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_text(message: dict[str, Any]) -> dict[str, Any]:
-    """Converts a message for chat templates that expect a string as content, with one text per line."""
+    """Converts a message for chat templates that expect a string as content. Line breaks join the texts."""
     converted = _with_parts(message)
     if isinstance(converted["content"], list):
         parts = cast("list[dict[str, Any]]", converted["content"])

@@ -228,7 +228,7 @@ def _pack_size(data: str) -> int:
 
 
 _UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guides/images-vision)
-# assumed for audio and video: the rate of MP3 at 128 kbit/s, which is half the rate of 16-bit speech
+# assumed for audio and video: the rate of MP3 at 128 kbit/s, which is half the rate of 16-bit speech at 16 kHz
 _BYTES_PER_SECOND: Final = 16_000
 _TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini media-resolution)
 _BYTES_PER_PAGE: Final = 100_000

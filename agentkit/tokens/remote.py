@@ -64,14 +64,14 @@ class RemoteTokenCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The counter `local`, with which a budget decides how many messages to omit."""
+        """The counter `local`. A budget uses it to decide how many messages to omit."""
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
-        """Returns a part of a request that the endpoint requires.
+        """Returns the value of a key in a request. The endpoint requires the key.
 
         Raises:
-            InputError: The part is missing, because the request is for another provider.
+            InputError: The key is missing, because the request is for another provider.
 
         """
         if name not in request:

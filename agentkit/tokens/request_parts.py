@@ -46,7 +46,7 @@ class RequestParts:
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys in JSON objects whose strings are counted one by one.
+        fields: Number of keys in long JSON objects. The strings of a long object are counted one by one.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
@@ -74,7 +74,7 @@ class RequestParts:
 
         Args:
             request: Keyword arguments of the SDK's call.
-            provider: Provider, formatter or layout that the request is for.
+            provider: Provider that the request is for, or its formatter or `WireLayout`.
 
         """
         parts = cls(layout=as_layout(provider))
@@ -125,7 +125,7 @@ class RequestParts:
                     push(item)
 
     def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string whose key does not show by itself if the string is a text of a message."""
+        """Adds a string whose key is not enough to decide if the string is a text of a message."""
         layout = self.layout
         if key not in layout.special:
             self.texts.append(item)

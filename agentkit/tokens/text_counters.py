@@ -26,7 +26,9 @@ __all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 
 
 class Overheads(NamedTuple):
-    """Costs of a message in addition to its texts, in tokens or in hundredths of a token.
+    """Costs of a message in addition to its texts.
+
+    The unit is one token or a hundredth of a token, as the subclass of `TextTokenCounter` chooses.
 
     Attributes:
         message: Cost of each message.
@@ -59,7 +61,8 @@ class TextTokenCounter(LocalTokenCounter):
 
         Args:
             request: Keyword arguments of the SDK's call.
-            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
+                `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.
@@ -73,10 +76,10 @@ class TextTokenCounter(LocalTokenCounter):
 
     @abstractmethod
     def price(self, block: MediaBlock) -> int:
-        """Returns the cost of a media block, in tokens or in hundredths of a token (see `overheads`)."""
+        """Returns the cost of a media block, in the unit of `overheads` (see `Overheads`)."""
 
     def weigh_texts(self, msg: Msg) -> int:
-        """Returns the cost of a message, in tokens or in hundredths of a token (see `overheads`).
+        """Returns the cost of a message, in the unit of `overheads` (see `Overheads`).
 
         The cost includes the speaker name. Thinking blocks cost nothing.
         """
@@ -173,4 +176,4 @@ def _estimate_sealed(sealed: str) -> int:
 
 
 ESTIMATE: Final = CharacterTokenCounter()
-"""Default local counter of a `TokenCounterBase`, unless a subclass defines another one."""
+"""Local counter of every `TokenCounterBase` whose subclass does not define another local counter."""

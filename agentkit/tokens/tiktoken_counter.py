@@ -117,7 +117,10 @@ class TiktokenCounter(TextTokenCounter):
         await anyio.to_thread.run_sync(self._count, "")
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns `measure(request, provider)`. If much text is not cached, `measure` runs in a worker thread."""
+        """Returns `measure(request, provider)`.
+
+        A worker thread runs `measure` if more than 200,000 characters of the request are not cached.
+        """
         await self.prepare()
         new = sum(
             len(text)
@@ -160,7 +163,7 @@ class TiktokenCounter(TextTokenCounter):
 def write_tool(tool: Any, layout: WireLayout) -> str:
     """Writes a tool as a TypeScript type with comments, because models read tools like this (OpenAI's cookbook).
 
-    A tool that the provider hosts may have no name. Such a tool is written as JSON.
+    A tool without a name, such as a tool that the provider hosts, is written as JSON.
     """
     if not isinstance(tool, dict):
         return compact_json(tool)

@@ -39,7 +39,7 @@ class _Anchor:
         head: Digest of the request without its turns.
         parts: Digests of the parts of all turns.
         tokens: Prompt tokens that the provider reported.
-        measured: Tokens that the local counter counted.
+        measured: Tokens that the local counter counted for the same request.
 
     """
 
@@ -52,9 +52,11 @@ class _Anchor:
 class UsageAnchoredCounter(TokenCounterBase):
     """Counter that adds a local estimate of new content to the usage that the provider reported last.
 
-    Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. A request that
-    begins with the anchored request costs the reported tokens plus a local estimate of the new parts. The
-    comparison ignores cache markers, and the tag that closes a conversation history in a user turn.
+    Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. The request in
+    the last `anchor` call is the anchored request.
+
+    A request that begins with the anchored request costs the reported tokens plus a local estimate of the new
+    parts. The comparison ignores cache markers, and the tag that closes a conversation history in a user turn.
 
     Any other request costs its local estimate, multiplied by a factor. The factor is the reported tokens of the
     anchored request, divided by its local estimate. The counter stores digests, not requests.
@@ -82,7 +84,7 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The counter `local`, with which a budget decides how many messages to omit."""
+        """The counter `local`. A budget uses it to decide how many messages to omit."""
         return self.local
 
     def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:
@@ -91,7 +93,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         Args:
             request: Request that was sent, such as `plan.request`.
             tokens: Prompt tokens of the reply's usage, cached tokens included.
-            provider: Provider, formatter or layout that the request is for.
+            provider: Provider that the request is for, or its formatter or `WireLayout`.
 
         Raises:
             OptionError: `tokens` is not a positive integer, or `provider` has no layout.
@@ -105,11 +107,12 @@ class UsageAnchoredCounter(TokenCounterBase):
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the number of tokens of a request. The number is exact only for the anchored request.
+        """Returns the number of tokens of a request. The number is exact only for the last anchored request.
 
         Args:
             request: Keyword arguments of the SDK's call.
-            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
+                `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.
@@ -146,7 +149,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Splits a turn into the turn without its parts and the parts, because a later request may add parts."""
+    """Returns the turn without its parts, then each part, because a later request may add parts to a turn."""
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:

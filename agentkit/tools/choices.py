@@ -17,9 +17,11 @@ __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools
 class ToolChoice(Validated):
     """Tools that the model may or must call.
 
-    The APIs of OpenAI and Gemini have a field for `names`. A request to any other API contains only the tools in
-    `names`, and the ledger has an entry. The different tools change the beginning of the request. Therefore a
-    prompt cache misses, and thinking that is valid only after the old beginning is not sent back.
+    The APIs of OpenAI and Gemini have a field for `names`. For any other API, the request contains only the tools
+    in `names`, and the ledger records this.
+
+    Omitting tools changes the beginning of the request. The provider's prompt cache then has no match. Thinking
+    blocks that are valid only after the earlier beginning are not sent back.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
@@ -39,8 +41,8 @@ class ToolChoice(Validated):
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
-            reason = "mode 'tool' requires a name, and any other mode allows none"
-            raise MessageError("name", reason, "Pass a name with mode 'tool' only.")
+            rule = "requires" if self.mode == "tool" else "cannot have"
+            raise MessageError("name", f"mode {self.mode!r} {rule} a name", "Pass a name only with mode 'tool'.")
         if self.names and self.mode not in ("auto", "required"):
             reason = f"mode {self.mode!r} cannot have a list of names"
             raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")
@@ -59,7 +61,7 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 
     Args:
         choice: ToolChoice, mode, name of a tool, `{"name": …}`, or list of names.
-        tools: Tools of the request. If there are no tools, the modes `auto` and `none` return None.
+        tools: Tools of the request. If there are no tools, the result for the modes `auto` and `none` is None.
 
     Raises:
         OptionError: The choice is malformed, or names a tool that does not exist.

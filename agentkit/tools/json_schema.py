@@ -32,15 +32,15 @@ __all__ = [
 
 @validated_dataclass
 class OutputSchema(Validated):
-    """JSON schema with a name that a reply must match (structured output).
+    """Named JSON schema that a reply must match (structured output).
 
     Attributes:
         schema: JSON schema of an object.
         name: Name of the schema.
         description: Description for the model.
-        strict: Strict flag, for APIs that have one for structured output. True closes the schema if this does not
-            change its meaning. Otherwise the schema is sent without the flag, and `Ledger.syntheses` has an entry.
-            None sets the flag only if the schema is closed already (see `closed`).
+        strict: Strict flag, for APIs that have one for structured output. True closes the schema (see `closed`)
+            and sets the flag. If closing the schema would change its meaning, the schema is sent without the flag,
+            and `Ledger.syntheses` has an entry. None sets the flag only if the schema is closed already.
 
     Raises:
         MessageError: The schema is malformed.
@@ -134,7 +134,7 @@ def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def has_type(schema: Mapping[str, Any], name: str) -> bool:
-    """Returns True if the `type` of a schema is the type `name`, or is a list that contains it."""
+    """Returns True if the `type` of a schema is the type `name`, or is a list that contains `name`."""
     types = schema.get("type")
     return types == name or (isinstance(types, list) and name in cast("list[Any]", types))
 

@@ -106,7 +106,7 @@ def _contains_block(value: object) -> bool:
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """Returns the result for a tool call whose function raised an error.
 
-    The traceback is in the metadata of the result, which are not sent to any provider.
+    The metadata of the result contain the traceback. They are not sent to any provider.
     """
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
@@ -114,7 +114,7 @@ def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
-    """Returns the result for a tool call that cannot run, or whose value cannot be sent."""
+    """Returns the result for a tool call that cannot run, or whose return value cannot be sent."""
     return ToolResultBlock(block.id, block.name, as_text(shorten(reason, MAX_ERROR_CHARACTERS)), is_error=True)
 
 

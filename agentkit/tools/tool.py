@@ -31,10 +31,11 @@ class Tool(Validated):
         name: Name of the tool.
         description: Description for the model.
         parameters: JSON schema of the arguments object. The keyword `"type": "object"` is optional.
-        strict: True requests strict mode, in which the provider forces the arguments to match the schema. If the
-            schema requires all its properties, agentkit forbids other properties, as strict mode demands. Any
-            other open schema is sent without the flag. A provider without strict mode gets no flag either. In both
-            cases `ledger.syntheses` has an entry. None sends no flag.
+        strict: True requests strict mode, in which the provider forces the arguments to match the schema. Strict
+            mode demands a schema that requires all its properties and forbids others. If the schema requires all
+            its properties, agentkit adds the rule that forbids others. If the provider still cannot accept the
+            schema, or has no strict mode, the flag is omitted and `ledger.syntheses` has an entry. None sends no
+            flag.
         function: Function that runs the tool. None if the application runs the tool itself.
 
     Raises:

@@ -21,11 +21,11 @@ __all__ = [
 _Part = TypeVar("_Part")
 
 CALL_TEXT = "(calls {name} with {arguments})"
-"""Text of another agent's tool call, or of any tool call in a request to a target without a tool role."""
+"""Text that replaces another agent's tool call, or any tool call if the target has no tool role."""
 
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
-"""Text of another agent's failed tool result, or of any failed tool result for a target without a tool role."""
+"""Text that replaces another agent's failed tool result, or any failed result if the target has no tool role."""
 
 ERROR_MARK: Final = "[error]"
 """Text at the start of a failed tool result, for APIs without an error field."""
