@@ -307,7 +307,7 @@ class BudgetFitter:
     async def _raise_budget_error(self) -> None:
         """Raises BudgetError with a limit under which the same call succeeds.
 
-        The limit is found by repetition, because a larger limit may also change the steps of the cut.
+        This method tries larger limits until one succeeds, because the limit may also change where a cut lies.
         """
         fitter, needed = self, await self._measure_smallest()
         for _ in range(_MAX_LIMITS):

@@ -37,7 +37,7 @@ __all__ = ["Lowered", "Lowering", "has_media"]
 
 _STALE = Note(
     Disposition.DROPPED,
-    "the API accepts this thinking only after unchanged messages and tools, and they have changed",
+    "the API accepts this thinking only with unchanged tools and earlier messages, but some have changed",
 )
 
 

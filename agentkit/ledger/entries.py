@@ -56,7 +56,7 @@ class Note:
 FRAME_LINE = Note(Disposition.MERGED, "written as a line `NAME: TEXT` in the user turn that holds the history")
 SYSTEM_LINE = Note(
     Disposition.CARRIED,
-    "system message after the start of the conversation, sent as a user line that begins with its name",
+    "system message after the start of the conversation, sent as user text that begins with the speaker name",
 )
 """Notes about blocks whose text in the request starts with the speaker's name."""
 

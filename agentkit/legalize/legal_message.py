@@ -70,7 +70,7 @@ class LegalMessage:
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_media(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
-        """Adds a media item that is sent as media."""
+        """Adds a media item that the request sends as media, not as a text in its place."""
         self.media.append((path, kind, source))
         count, characters = self.sizes.get(kind, (0, 0))
         added = len(source.data) if isinstance(source, Base64Source) else 0

@@ -219,8 +219,8 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """Yields audio that a model generated.
 
-        The provider that generated the audio gets its id. Other targets get the audio data where they accept
-        audio, and the transcript otherwise.
+        A target of the provider that generated the audio gets the id of the audio. Other targets get the audio, or
+        the transcript if they do not accept audio.
         """
         audio = as_object((state.fields or {}).get("audio"))
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer

@@ -36,7 +36,7 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # Keys by index and id. With None as the index: the key of the first tool call with the id.
+        # Maps index and id of a tool call to its key. (None, id) maps to the key of the first call with the id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 

@@ -226,7 +226,7 @@ class _ScriptParser(StreamParserBase):
         )
 
     def finish(self) -> Msg:
-        """Returns the prepared message. If the stream broke off, returns the blocks that have arrived."""
+        """Returns the message of the script. If the stream broke off, the message has the blocks that arrived."""
         msg = super().finish()
         if self._played is None or self._played.finish_reason is not None:
             return self._played or msg

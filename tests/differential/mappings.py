@@ -15,7 +15,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a picture of (\d+ x \d+) pixels, made (\d+ x \d+)", r"image resized from \1 to \2 pixels"),
     (
         r"a late system message, as a line of the user's under its name",
-        r"system message after the start of the conversation, sent as a user line that begins with its name",
+        r"system message after the start of the conversation, sent as user text that begins with the speaker name",
     ),
     (
         r"thinking, or a provider's own part, of a speaker in the frame",
@@ -134,7 +134,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"thinking bound to a prefix that has changed",
-        r"the API accepts this thinking only after unchanged messages and tools, and they have changed",
+        r"the API accepts this thinking only with unchanged tools and earlier messages, but some have changed",
     ),
     (r"a text document, sent as its text", r"document sent as text, because the API does not accept the file"),
     (

@@ -116,7 +116,7 @@ def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str
         f"msgs[{2 + 2 * at}].content[0]" for at in range(3) if at not in kept
     ]
     assert {entry.reason for entry in gone} == {
-        "the API accepts this thinking only after unchanged messages and tools, and they have changed"
+        "the API accepts this thinking only with unchanged tools and earlier messages, but some have changed"
     }
     assert not any(entry.lost for entry in gone)
     assert not check_request(provider, found.request)

@@ -162,7 +162,7 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
     assert "signature" not in str(limited.request)
     assert (
         limited.ledger.entries[1].reason
-        == "the API accepts this thinking only after unchanged messages and tools, and they have changed"
+        == "the API accepts this thinking only with unchanged tools and earlier messages, but some have changed"
     )
 
 

@@ -41,7 +41,7 @@ _RESPONSE_ID_KEYS = {
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Returns the role of an item in a pair and the id of the pair, or None for an item that needs no other item.
 
-    OpenAI refuses a request without its response, and a response without its request.
+    OpenAI refuses an input that contains only one item of a pair.
     """
     item_type = str(data.get("type"))
     id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))
