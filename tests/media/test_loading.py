@@ -141,7 +141,7 @@ async def test_the_content_decides_the_type_of_a_file_without_a_known_suffix(
 
 
 def test_a_file_of_unknown_type_is_described(root: Path) -> None:
-    with pytest.raises(MessageError, match="Pass media_type"):
+    with pytest.raises(MessageError, match="Pass `media_type`"):
         ImageBlock.from_path(root / "unknown")
     assert ImageBlock.from_path(root / "unknown", "image/png").source.media_type == "image/png"
 

@@ -879,7 +879,7 @@ async def test_a_reply_that_is_gathered_and_cut_off_is_no_whole_one() -> None:
     body = f"event: content_block_delta\ndata: {json.dumps(event)}\n\n".encode()
     with RawServer(_answer(200, body, "content-type: text/event-stream")) as server:
         async with _raw("anthropic", server) as model:
-            with pytest.raises(NetworkError, match="before the reply did"):
+            with pytest.raises(NetworkError, match="before the reply was complete"):
                 await model.generate(HELLO, max_tokens=64_000)
 
 
