@@ -38,7 +38,7 @@ def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
 
 
 def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
-    """Returns the number of the first unit that is too new for a strategy to change.
+    """Returns the index of the first unit that is too new for a strategy to change.
 
     Raises:
         OptionError: If the strategy returns a value that is not a unit number.

@@ -85,7 +85,7 @@ class EditedConversation:
         return min((path[0] for path in paths), default=0)
 
     def weight_before(self) -> TokenWeight:
-        """Returns the estimated tokens of the history before the first change."""
+        """Returns the estimated number of tokens in the part of the history before the first changed unit."""
         return self.units.start(self.changes[0].first)
 
     def record(self, ledger: Ledger) -> None:

@@ -148,7 +148,7 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result of a tool remains complete. An error result that the repair added is not from a tool.
+        # The newest result of a tool stays complete. Error results that the repair added do not count as newest.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]

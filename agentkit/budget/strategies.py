@@ -64,7 +64,7 @@ class CutStrategy:
         return units.protected()
 
     def recent(self, units: Units) -> int:
-        """Returns the number of the first unit that is too new to change. Later units do not change, either."""
+        """Returns the index of the first unit that is too new to change. All later units stay unchanged, too."""
         return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:

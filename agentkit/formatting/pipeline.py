@@ -145,7 +145,7 @@ def note_omitted_names(conversation: Conversation, context: StageContext) -> Con
 
 
 def omit_orphaned_parts(conversation: Conversation, context: StageContext) -> Conversation:
-    """Leaves out blocks of replies that the target refuses without thinking that is not sent."""
+    """Leaves out blocks of replies that the target accepts only with their thinking, if that is not sent."""
     turns = without_orphaned_parts(conversation.turns, context.ledger, context.spec.capabilities)
     return conversation.with_turns(turns)
 

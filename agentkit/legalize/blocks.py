@@ -181,7 +181,7 @@ class BlockLegalizer(MediaLegalizer):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """Yields the opaque block if the target accepts the block here.
 
-        Otherwise, a block of a reply is dropped. In any other turn, leaving out the block is a loss.
+        Otherwise, the block is left out. The ledger records this as a loss, except in turns of a model.
         """
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
         turn = "result" if result is not None else self.role

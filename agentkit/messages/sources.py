@@ -199,7 +199,7 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
     return b"".join(pieces).decode("ascii")
 
 
-_PIECE = 3 << 18  # bytes per piece; a multiple of three, because the base64 text of other pieces ends with padding
+_PIECE = 3 << 18  # bytes per piece; a multiple of three, so that the base64 text of a full piece has no padding
 
 MAX_FILE_BYTES = 100_000_000
 """Maximum size of a file in bytes. No provider accepts more, and a loaded file needs twice its size in memory."""

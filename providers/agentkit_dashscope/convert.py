@@ -50,7 +50,7 @@ class DashScopeChatFormatter(FormatterBase):
     text path, use `AioGeneration` instead. Both classes require asyncio.
 
     The SDK's multimodal classes upload a local file if the text of a user message is the path of the file
-    (model-studio). To prevent uploads, the formatter adds a line break before each text that may be a path.
+    (source: Model Studio). So the formatter adds a line break before each text that may be a path.
 
     Args:
         model: Name of the model. None if each call names a model.

@@ -205,7 +205,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
-        """Corrects texts that were misread as whole texts, as soon as the events prove to be increments."""
+        """Corrects texts that were read as the whole text so far, as soon as the events prove to be increments."""
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:

@@ -35,7 +35,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
         """Returns the number of prompt tokens of `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request, but not because the Gemini API lacks an argument.
+            ValueError: The SDK refuses the request for another reason than an argument that only Vertex AI has.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")
