@@ -1,6 +1,6 @@
 """What the ledger calls carried, moved or merged is in the request: checked on the request itself.
 
-Over generated conversations, every provider, both history policies, viewers and budgets (design, section 5.2).
+Over generated conversations, every provider, both history policies, viewers and budgets.
 """
 
 from __future__ import annotations

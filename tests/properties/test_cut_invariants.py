@@ -1,4 +1,4 @@
-"""What must hold of every cut (design, section 5), over generated conversations, targets, policies, pipelines.
+"""Invariants of cuts, over generated conversations, targets, policies and pipelines.
 
 `AGENTKIT_PROFILE=deep` runs each property over fifty times as many conversations, in another order each time.
 """

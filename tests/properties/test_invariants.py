@@ -1,4 +1,4 @@
-"""What must always hold (design, section 5), over generated conversations, every provider, every policy.
+"""Invariants of requests, over generated conversations, every provider and every policy.
 
 `AGENTKIT_PROFILE=deep` runs each property over fifty times as many conversations, in another order each time.
 """
