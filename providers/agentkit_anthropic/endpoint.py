@@ -36,7 +36,10 @@ ERROR_PATTERNS = ErrorPatterns(
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
         r"exceed context limit: (?P<count>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
-        r"maximum context length is (?P<limit>\d+) tokens",
+        # vLLM and llama.cpp, which also offer this API
+        r"maximum context length is (?P<limit>\d+) tokens"
+        r"(?:.*?(?:resulted in|requested|request has) (?P<count>\d+))?",
+        r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
     ),
     auth_code=(
         r"authentication_error|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied"

@@ -126,7 +126,10 @@ def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, wire_ids: bool) -> li
         if entry.disposition not in SENT:
             continue
         reasons = (entry.reason, *entry.details)
-        as_text = any("history frame" in reason or "written as text" in reason for reason in reasons)
+        as_text = any(
+            "in the user turn that holds the history" in reason or "written as text" in reason
+            for reason in reasons
+        )
         if isinstance(block, ThinkingBlock) and block.state and block.state.redacted_data:
             found += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
             continue
