@@ -203,6 +203,8 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)file: it is a file id, which no other place knows",
         r"\1file: expected data, got a file id of the provider",
     ),
+    # errors of streams
+    (r"an event that is no JSON object: (.*)", r"an event is not a JSON object: \1"),
     # invalid sources
     (r"(invalid block: |)(.*media_type): ('.*') is no media type", r"\1\2: expected a media type, got \3"),
     (
