@@ -46,15 +46,14 @@ async def compare(
             a name is the name itself. Models that are passed by name are closed at the end.
         prices: Prices of the models. A key is a label or the name of a model.
         record: Path of a JSON Lines file. Every call is appended to the file.
-        replay: Path of a JSON Lines file with recorded calls. Nothing is sent, and a call that is not in the file
-            is an error. If `record` is passed too, a call that is not in the file is sent and recorded.
+        replay: Path of a JSON Lines file with recorded calls, which are not sent. Any other call is sent and saved
+            if `record` is passed, and is an error otherwise.
         max_concurrency: Maximum number of concurrent calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
     Raises:
-        OptionError: An option is invalid. The error is raised before anything is sent.
-        MessageError: A line of the recording cannot be read. The error is raised before anything is sent.
-
+        OptionError: An option is invalid. Nothing was sent.
+        MessageError: A line of the recording cannot be read. Nothing was sent.
     """
     _check_options(prices, record, replay, max_concurrency, options)
     labeled = _label_models(models)
@@ -75,10 +74,13 @@ async def compare(
                 await limiter.acquire_on_behalf_of(label)  # outside the task, so that calls start in order
                 group.start_soon(run, label, model)
     finally:
-        for label, named in labeled:
-            if isinstance(named, str):
-                await run_to_completion(opened[label].aclose, _CLOSING_SECONDS)
+        await _close([opened[label] for label, named in labeled if isinstance(named, str)])
     return [results[label] for label in opened]
+
+
+async def _close(models: Sequence[ChatModel]) -> None:
+    for model in models:
+        await run_to_completion(model.aclose, _CLOSING_SECONDS)
 
 
 def _check_options(

@@ -276,6 +276,7 @@ def test_conservation_raise_accepts_lossless_requests_and_names_each_loss(
             assert [entry.place for entry in dropped.ledger.entries if entry.lost] == lost, target
             found = await planned(target.formatter(policy, "raise"), msgs)
             if isinstance(found, LossError):
+                assert [*found.losses] == [*described.ledger.losses], target
                 places = dict.fromkeys(place for place, _ in found.losses)  # a block may lose two things
                 assert [*places] == lost, (target, found.losses, lost)
                 assert found.place == lost[0]
