@@ -21,7 +21,6 @@ _REQUESTS: Final = (
     *(f"tests/providers/test_{name}.py" for name in ("caching", "read_history", "through_sdks", "tool_choices")),
     "tests/properties",
 )
-_PROVIDER_TESTS: Final = {"agentkit_openai/responses": "openai_responses", "agentkit_openai": "openai"}
 
 
 def get_stages(path: str, root: Path) -> list[list[str]]:
@@ -51,6 +50,5 @@ def _get_mirrored(path: str) -> tuple[str, ...]:
     parts = PurePosixPath(path).parts
     if parts[0] == "agentkit":
         return (f"tests/{parts[1]}/",)
-    folder = "/".join(parts[1:-1])
-    provider = _PROVIDER_TESTS.get(folder, folder.removeprefix("agentkit_"))
-    return (f"tests/providers/test_{provider}",)
+    folder = "/".join(parts[1:-1]).removeprefix("agentkit_")
+    return (f"tests/providers/{folder}/",)

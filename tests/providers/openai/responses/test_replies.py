@@ -38,7 +38,7 @@ from agentkit import (
 from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesStreamParser, parse_response
 from tests.profiles import examples
 from tests.providers import problems, user
-from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
+from tests.providers.openai.streams import chopped, cuts, mangled, read, sdk_events, sse
 
 Json = dict[str, Any]
 

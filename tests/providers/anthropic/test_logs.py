@@ -33,8 +33,8 @@ from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, load_native
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
+from tests.providers.anthropic.test_replies import CITATION, FOUND, SEARCH, WHOLE
 from tests.providers.replies import mangled
-from tests.providers.test_anthropic_reading import CITATION, FOUND, SEARCH, WHOLE
 
 # platform docs: tool-use, preserved-thinking, citations, prompt-caching; an agent's log as its user keeps it
 LOG: Final[dict[str, Any]] = {

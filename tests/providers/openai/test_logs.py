@@ -34,7 +34,7 @@ from agentkit_vllm import load_native as load_vllm
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import chat, problems
-from tests.providers.openai_streams import mangled
+from tests.providers.openai.streams import mangled
 
 Json = dict[str, Any]
 FAMILY: Final = ("openai", "openai-responses", "deepseek", "vllm", "dashscope-compatible")

@@ -37,7 +37,7 @@ from agentkit_openai import OpenAIChatStreamParser, parse_response
 from agentkit_vllm import VLLMChatStreamParser
 from agentkit_vllm import parse_response as parse_vllm
 from tests.profiles import examples
-from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
+from tests.providers.openai.streams import chopped, cuts, mangled, read, sdk_events, sse
 
 Json = dict[str, Any]
 

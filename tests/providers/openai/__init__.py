@@ -1,0 +1,1 @@
+"""Tests of OpenAI Chat Completions and of compatible vendors."""
