@@ -49,13 +49,8 @@ def check_names(
     """Raises `OptionError` for the first name that is not in `options`.
 
     For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, it suggests
-    the most similar option. Otherwise the error ends with `advice`.
-
-    Args:
-        owner: Class or function that has the options, for the error.
-        names: Names to check.
-        options: Allowed names.
-        advice: Last sentence of the error. `NAME` in this sentence is replaced by the unknown name.
+    the most similar option. Otherwise the error ends with `advice`. `NAME` in `advice` stands for the unknown
+    name.
     """
     for name in names:
         if name not in options:
@@ -87,15 +82,7 @@ def find_closest(name: str, candidates: Iterable[str], similarity: float = 0.7) 
 
 
 def check_option(name: str, value: object, expected_type: Any, advice: str = "") -> None:
-    """Raises `OptionError` if the value of an option has an unexpected type.
-
-    Args:
-        name: Name of the option, for the error.
-        value: Value of the option.
-        expected_type: Class, or a union of classes.
-        advice: Last sentence of the error. If empty, the error contains general advice.
-
-    """
+    """Raises `OptionError` if the value of an option has an unexpected type."""
     if not isinstance(value, expected_type):
         expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
         reason = f"expected {expected}, got {type(value).__name__}"

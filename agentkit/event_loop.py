@@ -17,12 +17,7 @@ async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float)
 
     An anyio shield delays the cancellation of anyio scopes and of trio scopes. On asyncio, `asyncio.timeout`
     cancels the task directly. A shield does not delay this cancellation, so on asyncio the work runs in a separate
-    task.
-
-    Args:
-        work: Asynchronous function without parameters.
-        seconds: Maximum duration of the work in seconds. Work that takes longer is canceled.
-
+    task. Work that takes longer than `seconds` is canceled.
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():

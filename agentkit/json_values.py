@@ -36,10 +36,8 @@ __all__ = [
 def native_to_json(value: object) -> Any:
     """Converts a native reply or stream event to JSON values.
 
-    No SDK is imported, because the objects of all SDKs are pydantic models or dicts.
-
-    Args:
-        value: SDK object, dict, or JSON text.
+    No SDK is imported, because the objects of all SDKs are pydantic models or dicts. The value is an SDK object, a
+    dict, or JSON text.
 
     Raises:
         MessageError: The value is not an SDK object, a dict or a text, or the text is not JSON.
@@ -106,11 +104,6 @@ def as_text(value: object, place: str = "") -> str:
     """Returns a string unchanged, except that lone surrogates become U+FFFD. Returns "" for any other value.
 
     Each replacement is logged with the place.
-
-    Args:
-        value: Value of a native reply or log.
-        place: Place of the value, for log lines.
-
     """
     if not isinstance(value, str):
         return ""
@@ -218,7 +211,6 @@ _MAX_STEPS = 16
 
 
 def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]:
-    """Yields all texts and keys in a nested value, in order."""
     pending, visited = [value], set[int]()
     while pending:
         item = pending.pop()
@@ -238,12 +230,8 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 def replace_surrogates(value: Any, place: str) -> Any:
     """Replaces the lone surrogates in the strings of a value by U+FFFD. Each replacement is logged.
 
-    Strings inside SDK objects, and strings that are nested too deeply, are not changed.
-
-    Args:
-        value: JSON value.
-        place: First part of the path in log lines.
-
+    Strings inside SDK objects, and strings that are nested too deeply, are not changed. `place` is the first part
+    of the path in log lines.
     """
     try:
         to_json(value)  # the fastest test for lone surrogates
@@ -269,12 +257,8 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
 def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
     """Returns the fields of a pydantic model that were set explicitly. Returns None for any other value.
 
-    Unlike `model_dump`, this function does not run the serializers of the model.
-
-    Args:
-        value: SDK object.
-        always: Names of fields to return even if they have their default value.
-
+    Unlike `model_dump`, this function does not run the serializers of the model. `always` names fields to return
+    even if they have their default value.
     """
     set_fields: Any = getattr(value, "model_fields_set", None)
     if not isinstance(set_fields, set):

@@ -134,13 +134,8 @@ def split_order(
 ) -> tuple[Sequence[UnitNumber], ...]:
     """Splits an order so that the units with calls of the tools in `cut_first` are edited first.
 
-    Args:
-        order: Numbers of the units that a strategy edits, in the order of the edits.
-        units: Units of the conversation.
-        cut_first: Names of the tools whose units are edited first.
-        line: Position in the history, in tokens from its start. Units that end after this position keep their
-            places in the order. None allows all units to move.
-
+    `line` is a position in the history, in tokens from its start. Units that end after this position keep their
+    places in the order. None allows all units to move.
     """
     if not cut_first:
         return (order,)

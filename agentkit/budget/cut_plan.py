@@ -270,14 +270,8 @@ class CutPlan:
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
     """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more
-    than a smaller limit.
-
-    Args:
-        fits: Async function that returns True if the request fits after the given number of edits.
-        low: Number of edits after which the request is too large.
-        high: Number of edits after which the request fits.
-
+    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more than
+    a smaller limit. The request is too large after `low` edits, and fits after `high` edits.
     """
     while high - low > 1:
         middle = (low + high) // 2

@@ -8,10 +8,8 @@ __all__ = ["shorten_middle"]
 def shorten_middle(text: str, characters: int, mark: str) -> str:
     r"""Returns a text with a note in place of its middle.
 
-    Args:
-        text: Text with more than `characters` characters.
-        characters: Number of characters that remain, half from the start and half from the end.
-        mark: Note that replaces the middle. The note becomes a line of its own.
+    The text has more than `characters` characters. Half of the remaining characters come from its start, and half
+    from its end. The note becomes a line of its own.
 
     Example:
         >>> shorten_middle("abcdefgh", 4, "…")

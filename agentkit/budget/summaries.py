@@ -131,7 +131,6 @@ class Summarize(CutStrategy):
         return (*earlier, self._message(await text, digests[-1]))
 
     def _cache_summaries(self, digest: str, summaries: tuple[Msg, ...]) -> None:
-        """Stores summaries as the most recently used entry, and removes the least recently used entries."""
         self._cache.pop(digest, None)
         while len(self._cache) >= _MAX_CACHED:
             self._cache.pop(next(iter(self._cache)), None)

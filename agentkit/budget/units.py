@@ -121,13 +121,8 @@ class Units:
     def protected(self, keep_task: bool = False) -> set[UnitNumber]:
         """Returns the numbers of the units that a cut must keep.
 
-        Args:
-            keep_task: True to protect the unit of the first user message, too.
-
-        Returns:
-            The units of the system prompt, the pinned units, the newest unit, and the newest unit that the viewer
-            sees.
-
+        These are the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
+        viewer sees. `keep_task` adds the unit of the first user message.
         """
         numbers = self.numbers
         protected = {*numbers[: self.system], *self.pinned, *numbers[-1:]}
@@ -163,11 +158,8 @@ class Units:
     def extend(self, msgs: Sequence[Msg], weigh: Callable[[Msg], int], never_cut: frozenset[str]) -> None:
         """Appends messages to the conversation.
 
-        Args:
-            msgs: New messages. In the whole conversation, each tool call must have one result.
-            weigh: Function that returns the estimated tokens of a message.
-            never_cut: Names of the tools whose calls and results become pinned units.
-
+        In the whole conversation, each tool call must have one result. Calls and results of the tools in
+        `never_cut` become pinned units.
         """
         starts, sums = cast("list[int]", self.starts), cast("list[int]", self.sums)
         total = sums[-1]
@@ -212,11 +204,8 @@ class Weigher:
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """Returns a conversation divided into units, with the estimated tokens of each unit.
 
-        Args:
-            msgs: Messages in which each tool call has one result. If they start with the message objects of the
-                last conversation, only the new messages are estimated. The caller must not change the list later.
-            thinking: True if thinking blocks count, because requests to the target include them.
-
+        If `msgs` starts with the message objects of the last conversation, only the new messages are estimated.
+        The caller must not change the list later. `thinking` is True if requests include thinking blocks.
         """
         last = self._last.get(thinking)
         if last is None or not starts_with(msgs, last.msgs):

@@ -41,10 +41,7 @@ class Box(NamedTuple):
     def holds(self, size: tuple[int, int] | None, data: int) -> bool:
         """Returns True if an image is within the limits.
 
-        Args:
-            size: Width and height in pixels. None if unknown. The function then checks only `data`.
-            data: Length of the base64 text, in characters.
-
+        If the width and height are unknown, only `data`, the length of the base64 text, is checked.
         """
         if self.data and data > self.data:
             return False

@@ -30,12 +30,8 @@ def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
     A changed name ends with a short hash. The function never changes its own results, so that names from a log
-    stay the same. Two speakers may get the same name. `legal_speaker_names` prevents this.
-
-    Args:
-        name: Name of the speaker.
-        refused: Characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
-
+    stay the same. Two speakers may get the same name. `legal_speaker_names` prevents this. `refused` lists the
+    characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
@@ -45,13 +41,8 @@ def legal_speaker_name(name: str, refused: str) -> str:
 def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
     """Returns the legal name of each speaker whose name must change, by the original name.
 
-    Different speakers always have different legal names. A new speaker never changes the legal names of
-    earlier speakers.
-
-    Args:
-        names: Names of the speakers, in the order of the messages.
-        refused: Characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
-
+    Different speakers always have different legal names. A new speaker never changes the legal names of earlier
+    speakers. `names` has the order of the messages. `refused` is the argument of `legal_speaker_name`.
     """
     speakers: dict[str, str] = {}
     for name in dict.fromkeys(names):

@@ -19,10 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the `agentkit` command and exits the process.
 
     The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for bad input. Errors are written to
-    stderr, each on one line.
-
-    Args:
-        arguments: Command-line arguments. None means `sys.argv[1:]`.
+    stderr, each on one line. None stands for `sys.argv[1:]`.
     """
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 

@@ -165,7 +165,6 @@ def _format_seconds(seconds: float | None) -> str:
 
 
 def _describe_reply(result: ComparisonResult) -> str:
-    """Returns the text of the reply. If the reply has no text, returns a description of its tool calls."""
     reply = result.reply
     if reply is None:
         return ""

@@ -81,7 +81,6 @@ async def _convert(text: bytes, options: ConvertOptions, formatter: FormatterBas
 
 
 def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    """Returns the messages of a log and the request options, such as tools, that the log contains."""
     if source == _AGENTKIT:
         msgs, stored_options = read_conversation(text)
         return msgs, cast("RequestOptions", stored_options)
@@ -94,7 +93,6 @@ def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
 
 
 def _dump_options(options: RequestOptions) -> dict[str, Any]:
-    """Converts request options to the JSON format that `agentkit format` reads."""
     stored = {name: _as_json(value) for name, value in options.items() if value is not None}
     return {name: value for name, value in stored.items() if value}
 

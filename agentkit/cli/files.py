@@ -104,15 +104,13 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
 def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
     """Converts each line of a file and writes the results to standard output, one per line.
 
-    If the conversion of a line fails, an error object is written for this line. Blank lines are skipped.
-
-    Args:
-        file: File to read. None means standard input.
-        convert: Function that converts one line to the value to write.
+    If the conversion of a line fails, an error object is written for this line. Blank lines are skipped. If `file`
+    is None, the lines come from standard input.
 
     Returns:
         The exit code. It is 2 if any line was bad input. Otherwise it is 1 if any line had a loss with
         `--on-loss raise`, and 0 if all lines succeeded.
+
     """
     return anyio.run(_process_lines, file, convert)
 

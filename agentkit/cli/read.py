@@ -67,7 +67,6 @@ def _dump_reply(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
 
 
 def _parse_reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
-    """Parses a reply in JSON or the raw text of a stream. Returns the message."""
     try:
         value = parse_input(text)
     except MessageError as error:

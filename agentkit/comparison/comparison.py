@@ -103,7 +103,6 @@ def _check_options(
 def _label_models(
     models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str],
 ) -> list[tuple[str, ChatModel | str]]:
-    """Returns the models with their labels. Raises OptionError if the models or their labels are not valid."""
     if isinstance(models, Mapping):
         for label, model in models.items():
             check_option(f"models[{label!r}]", model, ChatModel | str)
@@ -165,7 +164,6 @@ class _Comparison:
     source: RecordingFile | None
 
     async def run(self, label: str, model: ChatModel) -> ComparisonResult:
-        """Plans the request for one model, replays or sends the model call, and returns the result."""
         provider = model.provider.name
         result = ComparisonResult(label, provider, model.model)
         try:

@@ -37,14 +37,7 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """Returns the fingerprint of a model call, which is 64 hexadecimal digits.
 
-    Equal calls have equal fingerprints in every process.
-
-    Args:
-        provider: Name of the provider.
-        model: Name of the model.
-        request: Request in the provider's wire format.
-        parameters: Parameters of the call. Parameters with the value None are ignored.
-
+    Equal calls have equal fingerprints in every process. Parameters with the value None are ignored.
     """
     call = [provider, model, request, {name: item for name, item in parameters.items() if item is not None}]
     text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=make_json_safe)
@@ -81,9 +74,7 @@ class RecordedCall:
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
         """Reads the outcome of a model call from JSON values.
 
-        Args:
-            values: Result of `to_dict`. Further keys are ignored.
-            place: Place of the values in the recording, for errors.
+        Other keys than those of `to_dict` are ignored. Errors name `place`.
 
         Raises:
             MessageError: The reply is invalid, or the values have both a reply and an error, or neither.
@@ -152,8 +143,7 @@ class RecordingFile:
     async def load(self, *, missing_ok: bool) -> None:
         """Reads the file. If two records have the same fingerprint and label, the later record applies.
 
-        Args:
-            missing_ok: True accepts a missing file, which then counts as empty.
+        `missing_ok` accepts a missing file, which then counts as empty.
 
         Raises:
             OptionError: The file cannot be read.

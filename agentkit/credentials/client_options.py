@@ -24,10 +24,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
 
-    Args:
-        place: Name of the options, for errors.
-        options: Options of a client or of a call. Options that are not keys, headers or addresses remain
-            unchanged.
+    Errors name `place`. Other options remain unchanged.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control

@@ -41,9 +41,6 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
 
     Only stored attributes are read, so that no property is evaluated and no code of the SDK runs.
 
-    Args:
-        roots: Clients, options and errors.
-
     Yields:
         Name of the attribute, key or header, its text, and True if the text is the value of a header.
 
@@ -66,7 +63,6 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
 
 
 def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yields the name and the value of each part of an object."""
     if isinstance(item, BaseException):
         yield from _sent_headers(item)
     elif isinstance(item, Mapping):

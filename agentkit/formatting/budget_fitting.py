@@ -220,7 +220,6 @@ class BudgetFitter:
     # -- sizes ---------------------------------------------------------------------------------------------
 
     def _get_limit(self, count: EditCount) -> int:
-        """Returns the token limit for a request after `count` edits, less the tokens reserved for summaries."""
         return self.budget.limit - (self.summarize.max_tokens if self.summarize and count else 0)
 
     async def _fits_locally(self, count: EditCount) -> bool:
@@ -230,7 +229,6 @@ class BudgetFitter:
         return (await self._measure(count))[1] <= self._get_limit(count)
 
     async def _measure_locally(self, count: EditCount) -> tuple[Lowered, int]:
-        """Returns the request as far as it is known without I/O, and its tokens by the local counter."""
         if count not in self.local_sizes:
             edited = self._edit(count)
             lowered = self.lowering.lower_without_io(edited.apply(), self.ledger, edited.first_change)
@@ -238,7 +236,6 @@ class BudgetFitter:
         return self.local_sizes[count]
 
     async def _measure(self, count: EditCount) -> tuple[Lowered, int]:
-        """Returns the request after `count` edits, and its tokens by the budget's counter."""
         if count not in self.sizes:
             edited = self._edit(count)
             conversation = edited.apply()
@@ -264,7 +261,6 @@ class BudgetFitter:
         return EditedConversation(self.conversation, self.units, self.cuts.changes(count) if count else ())
 
     async def _fits_with_summaries(self, summarize: Summarize, count: EditCount) -> bool:
-        """Replaces the dropped units by summaries. Returns True if the request then fits."""
         numbers = self.cuts.dropped_by(count, summarize)
         if not numbers:
             return True
@@ -286,7 +282,6 @@ class BudgetFitter:
             self.lowering.raise_on_loss(ledger)
 
     async def _create_plan(self, count: EditCount) -> Plan:
-        """Returns the plan for the cut after `count` edits."""
         lowered, tokens = await self._measure(count)
         edited = self._edit(count)
         edited.record(lowered.ledger)
@@ -334,7 +329,6 @@ class BudgetFitter:
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
-        """Returns a new fitter for another limit, without measured sizes."""
         budget, cuts = replace(self.budget, max_tokens=limit + self.budget.reserve), self.cuts.with_limit(limit)
         return replace(self, budget=budget, cuts=cuts, sizes={}, summarized={}, local_sizes={})
 

@@ -36,10 +36,7 @@ class CutSearch:
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
         """Returns the first position that fits. Returns the end of the plan if no position fits.
 
-        Args:
-            guess: The position to start with.
-            too_large: The last position at which the request is known not to fit. -1 if there is none.
-
+        The request does not fit at `too_large`, which is -1 if no such position is known.
         """
         too_large, fitting = await self._search_up(guess, too_large)
         if too_large == fitting:
@@ -101,14 +98,12 @@ class CutSearch:
         return count
 
     def _move_back(self, count: EditCount, steps: int) -> EditCount:
-        """Returns the position that is `steps` positions before `count`, or -1 if there is none."""
         while steps and count >= 0:
             count = self.plan.position_before(count)
             steps -= 1
         return count
 
     def _list_positions(self, after: EditCount, last: EditCount) -> list[EditCount]:
-        """Returns the positions after `after`, up to `last`."""
         positions: list[EditCount] = []
         while after < last:
             after = min(self.move_on(after), last)

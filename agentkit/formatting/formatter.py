@@ -204,7 +204,6 @@ class FormatterBase(ABC):
 
     @property
     def _unmatched(self) -> Unmatched:
-        """The treatment of tool results without a call."""
         return "drop" if self.on_loss == "drop" else "describe"
 
     def _create_lowering(self, options: RequestOptions, model: str | None) -> Lowering:
@@ -229,7 +228,6 @@ class FormatterBase(ABC):
 
 @lru_cache(256)
 def _list_options(formatter: type[FormatterBase]) -> frozenset[str]:
-    """Returns the names of all options of a formatter class."""
     from inspect import signature
 
     own = signature(formatter).parameters.keys() - {"options"}

@@ -98,12 +98,8 @@ class Lowering:
     ) -> Lowered:
         """Returns the request of a conversation. Needs no I/O, because the media are already loaded.
 
-        Args:
-            conversation: The repaired conversation.
-            ledger: The ledger so far. Afterwards, use only the ledger in the result.
-            media: The loaded media.
-            changed: The index of the first input message that a cut dropped or edited. None means no cut.
-
+        Afterwards, use only the ledger in the result. `changed` is the index of the first input message that a cut
+        dropped or edited. None means no cut.
         """
         target = self.spec.capabilities
         if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):

@@ -58,7 +58,6 @@ class OmittedDetails:
         return not is_viewer and FRAME_LINE not in notes and SYSTEM_LINE not in notes
 
     def _list_omitted_keys(self, block: Block, notes: Sequence[Note]) -> list[str]:
-        """Returns the keys of a block that are not sent."""
         if not isinstance(block, TextBlock | ToolUseBlock | MediaBlock):
             return []
         state = block.state
@@ -82,7 +81,6 @@ class OmittedDetails:
 
 
 def _is_omitted(note: Note) -> bool:
-    """Returns True if the note says that the block is not sent."""
     is_dropped = note.disposition is Disposition.DROPPED
     return is_dropped or (note.lost and note.disposition is Disposition.DESCRIBED)
 

@@ -47,13 +47,7 @@ class RequestSpec:
     def write_tools(
         self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
     ) -> Request:
-        """Returns the request's keys `tools` and `tool_choice`. Leaves out a key without a value.
-
-        Args:
-            write_tool: Function that writes the declaration of a tool.
-            write_choice: Function that writes the tool choice.
-
-        """
+        """Returns the request's keys `tools` and `tool_choice`. Leaves out a key without a value."""
         if not self.tools:
             return {}
         tools = {"tools": [write_tool(tool) for tool in self.tools]}

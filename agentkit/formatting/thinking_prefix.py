@@ -47,14 +47,8 @@ def find_stale_thinking(
 ) -> set[BlockPath]:
     """Returns the paths of thinking whose prefix is not the one that it was issued for.
 
-    Args:
-        request: The request with all thinking.
-        layout: The layout of the request.
-        turns: The turns that the request was converted from.
-        changed: The index of the first input message that a cut dropped or edited; None: no cut.
-        needs_thinking: Predicate for items of the request that need the thinking before them (see
-            `OpaqueCapabilities.needs_thinking`); None: no item does.
-
+    `request` has all thinking, and was converted from `turns`. `changed` is the index of the first input message
+    that a cut dropped or edited, or None. `needs_thinking` is described in `OpaqueCapabilities`.
     """
     issued = _find_issued(turns)
     stale: set[BlockPath] = set()

@@ -66,12 +66,8 @@ class FramedBlocks:
 def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
     """Returns one speaker's blocks for a history frame.
 
-    If the first block is not text, a line with the speaker's name is inserted before it.
-
-    Args:
-        speaker: Name of the speaker, as lines of the frame show it.
-        pieces: For each input block, the block that the frame gets. None omits the input block.
-
+    If the first block is not text, a line with the speaker's name is inserted before it. `pieces` has the block
+    that the frame gets for each input block. None omits the input block.
     """
     framed: list[tuple[Piece, str | int]] = []
     for index, piece in enumerate(pieces):

@@ -203,7 +203,6 @@ class Ledger:
 
 
 def _is_omitted(notes: Sequence[Note]) -> bool:
-    """Returns True if a budget cut or the history policy omitted the block on purpose."""
     return any(note.disposition is Disposition.DROPPED and not note.lost for note in notes)
 
 

@@ -30,13 +30,8 @@ def distinguish_calls(
 ) -> TracedConversation:
     """Returns the turns with new ids for tool calls that repeat the id of another call in the same turn.
 
-    The function does not change the ids of the results. `order_results` does that later.
-
-    Args:
-        turns: The turns.
-        capabilities: The rules of the target.
-        call_ids: Maps each changed call id to its original id. The function adds an entry for each new id.
-
+    The function does not change the ids of the results. `order_results` does that later. `call_ids` maps each
+    changed call id to its original id. The function adds an entry for each new id.
     """
     if not any(msg.features & Feature.REPEATED for msg in turns.msgs):
         return turns

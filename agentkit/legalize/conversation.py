@@ -137,7 +137,6 @@ class _Legalizing:
         self.changes = limit_media(self.legal_messages, self.capabilities, self.media)
 
     def _legalize_turns(self, turns: TracedConversation, start: int) -> None:
-        """Rewrites the turns. `start` is the number of messages in the system prompt."""
         count = self._count_unchanged(turns, start)
         if count == len(turns.msgs) and not self.promoted:
             self.legal.turns = turns

@@ -135,13 +135,8 @@ class MediaLegalizer:
         """Yields a media item unchanged, or the text that takes its place.
 
         The text is the content of a text document, a note that the media item moved, or a short description.
-
-        Args:
-            block: The media item.
-            path: The path of the media item in its message.
-            label: Text that tells the model where the media item comes from, if it moves to another turn.
-            result: The tool result that has the media item. None outside of results.
-
+        `label` tells the model where the media item comes from, if it moves to another turn. `result` is the tool
+        result that has the media item.
         """
         if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
             yield from self._legalize_reply_audio(block, block.state, path, label, result)
@@ -249,7 +244,6 @@ class MediaLegalizer:
         return self._is_accepted_here(block.type, source, result)
 
     def _note_type(self, path: BlockPath, declared: Source, source: Base64Source | URLSource) -> None:
-        """Notes in the ledger that the media type sent differs from the declared media type."""
         media_type = declared.media_type if isinstance(declared, Base64Source) else declared.guessed_type
         if isinstance(source, URLSource) or not media_type:
             return
@@ -287,13 +281,8 @@ class MediaLegalizer:
     ) -> Iterator[TextBlock]:
         """Yields a description of content that is not sent, or nothing if `on_loss` is not `describe`.
 
-        Args:
-            path: The path of the content.
-            noun: The noun for the content in the description.
-            reason: The reason in the description.
-            source: The source of the content. The description includes its URL.
-            ledger_reason: The reason in the ledger. If empty, the ledger has the reason in the description.
-
+        The description includes the URL of `source`. If `ledger_reason` is empty, the ledger has the reason of the
+        description.
         """
         if self.on_loss == "describe":
             self._note(path, Disposition.DESCRIBED, ledger_reason or reason, lost=True)

@@ -53,11 +53,7 @@ def limit_media(
 ) -> dict[int, Changes]:
     """Returns the changes that keep all media of a request within the limits, by message index.
 
-    Args:
-        messages: The messages with media, by index, in the order of the request.
-        target: The rules of the target.
-        media: The loaded media.
-
+    `messages` has the messages with media by index, in the order of the request.
     """
     if _are_within(messages.values(), target):
         return {}
@@ -71,7 +67,6 @@ def limit_media(
 
 
 def _are_within(messages: Collection[LegalMessage], target: Capabilities) -> bool:
-    """Returns True if all media are within the limits. Uses the sizes that are cached with the messages."""
     sizes: dict[str, tuple[int, int]] = {}
     for legal in messages:
         for kind, (count, characters) in legal.sizes.items():
@@ -85,7 +80,6 @@ def _are_within(messages: Collection[LegalMessage], target: Capabilities) -> boo
 def _is_within(
     messages: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, characters: int
 ) -> bool:
-    """Returns True if `count` media items of a kind with this number of characters are within the limits."""
     if rule is None or rule.limits is None:
         return True
     limits = rule.limits
@@ -96,7 +90,6 @@ def _is_within(
 
 
 def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
-    """Returns True if no media item of the kind in the message is larger than `box` allows."""
     fits = legal.box_checks.get((kind, box))
     if fits is None:
         items = [source for _, item_kind, source in legal.media if item_kind == kind]
@@ -115,7 +108,6 @@ class _Limiting:
     changes: dict[tuple[int, BlockPath], str | Base64Source] = field(default_factory=dict[Any, Any])
 
     def group_changes(self) -> dict[int, Changes]:
-        """Returns the changes by message index."""
         groups: dict[int, dict[BlockPath, str | Base64Source]] = {}
         for (message, path), change in self.changes.items():
             groups.setdefault(message, {})[path] = change

@@ -32,16 +32,8 @@ def legalize_message(
 ) -> LegalMessage:
     """Returns a message rewritten to the rules of a target, without regard to other messages.
 
-    The result is cached on the message if it depends only on the message and its files.
-
-    Args:
-        msg: The message.
-        capabilities: The rules of the target.
-        on_loss: The treatment of content that the target does not accept.
-        media: The loaded media.
-        changes: The changes that keep the whole request within its media limits. None means no changes.
-        frame_tag: The name of the tag if the message is a history frame.
-
+    The result is cached on the message if it depends only on the message and its files. `changes` keep the whole
+    request within its media limits. `frame_tag` is the name of the tag if the message is a history frame.
     """
     key = _cache_key(capabilities, on_loss)
     cached = None if changes else cast("_CachedMessage | None", get_cached(msg, key))

@@ -48,7 +48,6 @@ class _Merge:
     count: int = 0
 
     def merge(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a schema with its `$ref`, `allOf`, `anyOf` and `oneOf` merged into it."""
         self.count += 1
         if self.count > _MAX_MERGED:
             self.lost["$ref"] = None

@@ -53,7 +53,6 @@ class _Walk:
     root: Mapping[str, Any]
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
-        """Returns a subschema with all its objects closed. `place` is its path, empty for the root."""
         if not isinstance(part, Mapping):
             raise _NotStrictError(f"{place or 'the root'} is not an object")
         items = cast("Mapping[str, Any]", part).items()
@@ -96,7 +95,6 @@ class _Walk:
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """Returns an object schema with `"additionalProperties": false`."""
         properties = part.get("properties")
         names = [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
         listed = part.get("required")
@@ -113,7 +111,6 @@ class _Walk:
         return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
 
     def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
-        """Returns the value of a keyword with all objects in it closed."""
         prefix = f"{place}." if place else ""
         if key in _NAMED and isinstance(item, dict):
             deeper = depth + (key == "properties")

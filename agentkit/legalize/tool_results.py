@@ -25,11 +25,7 @@ def order_results(
 ) -> TracedConversation:
     """Returns the turns with tool results that have the order, the grouping and the ids that the target requires.
 
-    Args:
-        turns: The turns.
-        target: The rules of the target.
-        call_ids: Maps each changed call id to its original id.
-
+    `call_ids` maps each changed call id to its original id.
     """
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
     together = target.tools.results == "together"

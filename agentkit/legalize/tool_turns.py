@@ -94,7 +94,6 @@ class _TextExchange:
         self.names: dict[str, str] = {}
 
     def add(self, out: TracedConversation, exchange: TracedConversation) -> None:
-        """Adds an assistant turn for the calls, and a user turn for each message with results."""
         self.names = {call.id: call.name for call in exchange.msgs[0].tool_uses}
         for traced in exchange:
             msg, pairs = traced.msg, list[tuple[Block, Provenance]]()

@@ -33,12 +33,7 @@ class TurnRules:
         self.capabilities = capabilities
 
     def run(self, has_system: bool) -> TracedConversation:
-        """Returns the turns after merging, with the additional turns that the target requires.
-
-        Args:
-            has_system: True if the request has a system prompt.
-
-        """
+        """Returns the turns after merging, with the additional turns that the target requires."""
         capabilities = self.capabilities
         if capabilities.turns.merge:
             self._merge()

@@ -73,10 +73,7 @@ def is_local(text: str) -> bool:
 
 
 def _parse_address(text: str) -> _Address | None:
-    """Parses an IP address, or returns None if the text is not an IP address.
-
-    For an IPv6 address that embeds an IPv4 address, the result is the IPv4 address.
-    """
+    """Parses an IP address. Returns the IPv4 address that an IPv6 address embeds, or None for another text."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

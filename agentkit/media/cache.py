@@ -63,9 +63,7 @@ class MediaCache:
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
         """Returns the cached source for a key, or downloads the source.
 
-        Args:
-            key: Key of the entry.
-            load: Function that downloads the source. Concurrent calls with the same key share one download.
+        Concurrent calls with the same key share one call of `load`.
 
         Returns:
             The source, or the reason why the download failed.

@@ -39,12 +39,8 @@ async def download(
 ) -> tuple[bytearray, str]:
     """Downloads a URL. Returns the body, and the content type that the server declares.
 
-    Args:
-        url: URL from an untrusted message.
-        max_bytes: Maximum size of the body, in bytes.
-        max_redirects: Maximum number of redirects.
-        connect_timeout: Time limit for connecting to a host, in seconds. The addresses of a host share this time.
-        allow_private: True allows connections to this machine and to private networks.
+    Sizes are in bytes, times in seconds. All addresses of a host share `connect_timeout`. `allow_private` allows
+    connections to this machine and to private networks.
 
     Raises:
         DownloadRefusedError: The URL or a redirect is refused, or the server sends no usable body.

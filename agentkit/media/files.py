@@ -35,13 +35,8 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYT
     """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
     The source caches the content, and the file is read again only after a change. The checks and the read use one
-    file descriptor, so that another process cannot replace the file in between.
-
-    Args:
-        source: Source with the path or file URL.
-        roots: Resolved folders that files may be read from.
-        max_bytes: Maximum size of the file, in bytes.
-
+    file descriptor, so that another process cannot replace the file in between. `roots` are the resolved folders
+    that files may be read from.
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:

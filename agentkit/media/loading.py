@@ -159,7 +159,6 @@ def _are_ready(media: Sequence[MessageMedia]) -> bool:
 
 
 def _compute_box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
-    """Returns the size limits for each image, which depend on the number of images in the request."""
     return limits.box(sum([item.image_count for item in media]))
 
 
@@ -184,7 +183,6 @@ class _Work:
 
     @classmethod
     def collect(cls, media: Sequence[MessageMedia], capabilities: Capabilities, fetch: Fetch | None) -> _Work:
-        """Collects the media sources that must be loaded for a target."""
         work = cls()
         for block in [block for item in media if not item.ready for block in item.blocks]:
             work._add(block, capabilities, fetch)
@@ -247,7 +245,6 @@ async def _fetch_all(downloads: _Contents, urls: Sequence[URLSource], fetch: Fet
 async def _resize_images(
     media: Sequence[MessageMedia], capabilities: Capabilities, limits: MediaLimits, resolved: ResolvedMedia
 ) -> None:
-    """Adds resized copies to `resolved` for all images that exceed the target's limits."""
     box = _compute_box(media, limits)
     if not [item for item in media if not (item.closed and item.fits(box))]:
         return

@@ -115,7 +115,6 @@ def _convert_mode(image: Image) -> Image:
 
 
 def _compute_scale(size: tuple[int, int], box: Box) -> float:
-    """Returns the factor for width and height that makes the image meet the pixel limits of a box."""
     width, height = size
     scale = 1.0
     if box.side:

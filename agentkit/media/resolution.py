@@ -73,10 +73,7 @@ class ResolvedMedia:
     def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
         """Returns the source as base64 text or as a remote URL, or the reason why it has no content.
 
-        Args:
-            source: Source of a media block.
-            kind: Kind of the media. It decides the media type of a placeholder if the file name has no suffix.
-
+        The kind decides the media type of a placeholder if the file name has no suffix.
         """
         if isinstance(source, Base64Source):
             return _check(source)
@@ -95,12 +92,8 @@ class ResolvedMedia:
 def placeholder_source(media_type: str, size: int | None = None) -> Base64Source:
     """Returns a source for media whose content is not loaded yet.
 
-    Args:
-        media_type: Media type of the source. A placeholder for text contains English words, so that token counters
-            can count them. Any other placeholder is empty.
-        size: Size of the text in bytes. If None, the placeholder has 1,000 words, which cost about as many tokens
-            as an image.
-
+    A placeholder for text has `size` bytes of English words, so that token counters can count them. Without a size
+    it has 1,000 words, which cost about as many tokens as an image. Any other placeholder is empty.
     """
     if not is_text_type(media_type):
         return Base64Source(media_type, "")
@@ -174,13 +167,8 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """Converts base64 text to a media source, or returns the reason for a refusal.
 
     Data without the signature of their declared type are refused, because no target can open them. The content of
-    a text document is converted to UTF-8.
-
-    Args:
-        data: Base64 text.
-        declared: Declared media type, with parameters. It applies if the first bytes of the data indicate no type.
-        subject: Subject of the sentence with the reason for a refusal, such as "its data".
-
+    a text document is converted to UTF-8. `declared` may have parameters. It applies if the first bytes of the
+    data indicate no type. `subject` is the subject of the reason, such as "its data".
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:

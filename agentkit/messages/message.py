@@ -219,16 +219,7 @@ def build_trusted(
 ) -> Msg:
     """Builds a message from parts that are already valid, without validation.
 
-    Args:
-        name: Name of the speaker.
-        content: Text or blocks.
-        role: Role of the message.
-        pinned: True if a budget must not drop the message.
-        features: `Feature` bits of the message. 0 computes the bits from the content.
-        id: Id that the application chooses.
-        timestamp: Time that the application chooses.
-        metadata: JSON object for the application. The dict is not copied.
-
+    `features` are the `Feature` bits of the message; 0 computes them. `metadata` is not copied.
     """
     msg = _new(Msg)
     _set_name(msg, name)
@@ -291,12 +282,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
     """Returns a copy of a message with another role and other blocks.
 
-    Args:
-        msg: Message to copy.
-        blocks: Content of the new message.
-        role: Role of the new message.
-        mark: Metadata key that the new message sets to True. Empty to set no key.
-
+    `mark` is a metadata key that the new message sets to True. Empty sets no key.
     """
     metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
     return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)

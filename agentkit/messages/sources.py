@@ -212,10 +212,6 @@ def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
 
     The function blocks the thread while the file is read.
 
-    Args:
-        path: Path of the file.
-        max_bytes: Maximum size of the file in bytes.
-
     Raises:
         OSError: If the file cannot be read.
         ValueError: If the path is not a regular file, or if the file is too large.

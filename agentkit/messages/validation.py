@@ -172,13 +172,7 @@ def validated_dataclass(cls: _Class) -> _Class:
 
 
 def slot_setter(cls: type[Any], name: str) -> Callable[[Any, Any], None]:
-    """Returns a function that sets a slot of a frozen instance.
-
-    Args:
-        cls: Class that defines the slot.
-        name: Name of the slot.
-
-    """
+    """Returns a function that sets a slot of a frozen instance."""
     setter: Callable[[Any, Any], None] = cls.__dict__[name].__set__
     return setter
 
@@ -189,7 +183,6 @@ def _declared_signature(declared: Callable[..., None]) -> Signature:
 
 
 def _field_signature(cls: type[Any]) -> Signature:
-    """Returns the signature of a generated constructor, with the keyword-only fields at the end."""
     declared: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
     initial = [field for field in declared.values() if field.init]
     return Signature([_parameter(field) for field in sorted(initial, key=lambda field: field.kw_only is True)])

@@ -17,11 +17,8 @@ __all__ = ["to_message_error"]
 def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
     """Converts a pydantic `ValidationError` to a `MessageError`.
 
-    Args:
-        name: First part of the path in the error, such as `Msg` in `Msg.content[1].text`.
-        error: Error that pydantic raised.
-        positional: Names of the positional parameters, which pydantic reports by index.
-
+    `name` is the first part of the path in the error, such as `Msg` in `Msg.content[1].text`. `positional` names
+    the positional parameters, which pydantic reports by index.
     """
     # pydantic reports errors for each type in a union. The deepest error belongs to the type the caller meant.
     details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))

@@ -19,14 +19,9 @@ def find_normal_form(
 ) -> NormalForm | None:
     """Returns properties of a conversation in normal form, or None if the conversation needs repair.
 
-    In normal form, each tool call has exactly one result directly after its turn.
-
-    Args:
-        conversation: The conversation to check.
-        start: The index of the first message to check. None stands for the first message after the system prompt.
-        prefix: The properties of the messages before `start`, which are in normal form. None if all messages are
-            checked.
-
+    In normal form, each tool call has exactly one result directly after its turn. `start` is the index of the
+    first message to check. None stands for the first message after the system prompt. `prefix` has the properties
+    of the messages before `start`, which are in normal form.
     """
     msgs = conversation.msgs
     tool, assistant = Feature.TOOL, Feature.ASSISTANT

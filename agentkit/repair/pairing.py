@@ -62,12 +62,6 @@ def repair_pairing(
     """Returns the conversation with exactly one result directly after each tool call.
 
     A conversation that needs no repair is returned unchanged.
-
-    Args:
-        conversation: The conversation to repair.
-        ledger: The ledger that records all changes.
-        unmatched: Treatment of tool results that match no call.
-
     """
     if conversation.normal_form is None:
         conversation.normal_form = find_normal_form(conversation)
@@ -93,12 +87,6 @@ class IncrementalRepair:
 
         A conversation that needs no repair is returned unchanged. The caller must not change `conversation.msgs`
         later, because the next call compares messages with this list.
-
-        Args:
-            conversation: The conversation to repair.
-            ledger: The ledger that records all changes.
-            unmatched: Treatment of tool results that match no call.
-
         """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):
@@ -147,7 +135,6 @@ class _Repair:
                 self._copy(index, msg, list(group))
 
     def _copy_unmatched(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
-        """Copies results that match no call as a user message, or drops them."""
         blocks: list[Block] = []
         origins: list[Provenance] = []
         for position in block_indexes:

@@ -120,7 +120,6 @@ class _Scan:
         return self._is_over and not self._has_suffix
 
     def feed(self, piece: str) -> None:
-        """Scans the next piece of the text."""
         if self._is_over:
             self._has_suffix = self._has_suffix or bool(piece.strip())
             return

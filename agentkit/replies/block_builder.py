@@ -80,12 +80,7 @@ class BlockBuilder:
         """Converts a partial tool call to tool call blocks.
 
         The result has one block, or several blocks if the server concatenated the arguments of several tool calls.
-
-        Args:
-            partial: Tool call with its argument text.
-            complete: True if the provider reported the end of the call. An empty argument text then means that the
-                call has no arguments.
-
+        If the call is `complete`, an empty argument text means that the call has no arguments.
         """
         if partial.input is not None:
             return [self._call(partial, 0, partial.input, None)]

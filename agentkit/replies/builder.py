@@ -187,12 +187,8 @@ class ReplyBuilder:
     ) -> None:
         """Records an error that the provider reported. Blocks that are still open remain incomplete.
 
-        Args:
-            message: Text of the error.
-            code: Code or type of the error.
-            request_id: Id that the provider assigned to the model call.
-            details: HTTP status (`status`) and waiting time in seconds (`retry_after`), if the error has them.
-
+        `details` are the HTTP status (`status`) and the waiting time in seconds (`retry_after`), if the error has
+        them.
         """
         message = self._redact(as_text(message)) or "an error without a message"
         code = self._redact(as_text(code)) or None
@@ -275,10 +271,7 @@ class ReplyBuilder:
     def replace_arguments(self, key: BlockKey, arguments: object) -> None:
         """Replaces the arguments of a tool call that has begun.
 
-        Args:
-            key: Key of the tool call.
-            arguments: Arguments as an object or as JSON text.
-
+        The arguments are an object or JSON text.
         """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialToolCall):

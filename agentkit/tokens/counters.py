@@ -156,10 +156,6 @@ def weight_key(*terms: object) -> object:
     """Returns the key under which messages cache the token estimates of a counter.
 
     Equal arguments give the same key object, so that looking up the key is fast.
-
-    Args:
-        terms: Values that determine the estimates, such as the class and the model of the counter.
-
     """
     return terms
 
@@ -179,9 +175,7 @@ class LocalTokenCounter(TokenCounterBase):
     def measure(self, request: Mapping[str, Any]) -> int:
         """Returns the number of tokens of a request.
 
-        Args:
-            request: Keyword arguments of the SDK's call. The method must not change them.
-
+        The request is not changed.
         """
 
     @abstractmethod

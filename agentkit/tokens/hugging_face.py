@@ -167,10 +167,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns the number of tokens of a request.
 
-        Args:
-            request: Keyword arguments of the SDK's call.
-            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
-                `WireLayout`.
+        `provider` may also be a formatter or a `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.

@@ -26,11 +26,7 @@ class ImageRule(Protocol):
     def tokens(self, width: int, height: int, detail: str) -> int:
         """Returns the tokens of one image.
 
-        Args:
-            width: Width in pixels.
-            height: Height in pixels.
-            detail: Level of detail that the request sets, in the API's spelling. Empty if the request sets none.
-
+        Width and height are in pixels. `detail` is the level of detail in the API's spelling, or empty.
         """
         ...
 

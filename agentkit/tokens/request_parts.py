@@ -72,10 +72,7 @@ class RequestParts:
     def of(cls, request: Mapping[str, Any], provider: LayoutSource) -> RequestParts:
         """Splits a request into its parts.
 
-        Args:
-            request: Keyword arguments of the SDK's call.
-            provider: Provider that the request is for, or its formatter or `WireLayout`.
-
+        `provider` may also be a formatter or a `WireLayout`.
         """
         parts = cls(layout=as_layout(provider))
         for name, part in parts.layout.read_items(request):

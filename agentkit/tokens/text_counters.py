@@ -59,10 +59,7 @@ class TextTokenCounter(LocalTokenCounter):
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns the number of tokens of a request.
 
-        Args:
-            request: Keyword arguments of the SDK's call.
-            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
-                `WireLayout`.
+        `provider` may also be a formatter or a `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.
@@ -131,8 +128,7 @@ class CharacterTokenCounter(TextTokenCounter):
     def __init__(self, media_tokens: int = 1_000) -> None:
         """Creates the counter.
 
-        Args:
-            media_tokens: Tokens that each media item costs.
+        Each media item costs `media_tokens` tokens.
 
         Raises:
             OptionError: `media_tokens` is not an int of at least 0.

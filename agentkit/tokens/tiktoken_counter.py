@@ -184,7 +184,6 @@ def _write_comment(text: object) -> str:
 
 
 def _write_type(schema: Any) -> str:
-    """Writes a JSON schema as a TypeScript type."""
     if not isinstance(schema, dict):
         return "any"
     rules = cast("dict[str, Any]", schema)

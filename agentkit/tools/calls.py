@@ -87,10 +87,6 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
     Some models call tools that do not exist, such as `multi_tool_use.parallel` (OpenAI). The result then has
     `is_error` and lists the available tools, so that the model can continue.
 
-    Args:
-        block: Tool call of a reply.
-        tools: Tools of the request.
-
     Raises:
         OptionError: `block` is not a ToolUseBlock.
         MessageError: A tool is invalid, or two tools have the same name.

@@ -134,7 +134,6 @@ def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | 
 
 
 def _find_name(tool: object) -> object:
-    """Reads the tool name from a reference in OpenAI's format. Returns None if there is no name."""
     if not isinstance(tool, Mapping):
         return None
     reference = cast("Mapping[str, Any]", tool)

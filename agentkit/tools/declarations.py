@@ -13,10 +13,7 @@ __all__ = ["declare_tool"]
 def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
     """Writes the declaration of a tool for a request, with a copy of the schema.
 
-    Args:
-        tool: Tool of a request. An empty description is omitted.
-        schema_key: Key of the schema in the API's declarations. If None, the schema is omitted.
-
+    An empty description is omitted. If `schema_key` is None, the schema is omitted.
     """
     declaration: dict[str, Any] = {"name": tool.name}
     if tool.description:

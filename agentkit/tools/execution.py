@@ -157,7 +157,6 @@ _Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _argument_check(function: Callable[..., Any]) -> _Check:
-    """Returns the function that validates the arguments of a tool's function. The result is cached."""
     try:
         return _cached_check(function)
     except TypeError:  # the function is not hashable
@@ -188,7 +187,6 @@ _cached_check = lru_cache(512)(_build_check)
 
 
 def _describe_faults(name: str, error: ValidationError) -> str:
-    """Describes the invalid arguments for the model, one per line, without pydantic's help URLs."""
     lines = [
         f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
         for details in error.errors(include_url=False, include_context=False, include_input=False)

@@ -59,7 +59,6 @@ def _write_output(
 
 
 def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
-    """Returns a block unchanged, and converts an item of an MCP result. Returns None for any other value."""
     return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
 
 

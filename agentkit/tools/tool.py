@@ -188,7 +188,6 @@ def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _docstring(function: Callable[..., Any]) -> str:
-    """Returns the docstring of a function, of the function inside a `partial`, or of a callable object's class."""
     while isinstance(function, partial):
         function = cast("partial[Any]", function).func
     return inspect.getdoc(function) or ""

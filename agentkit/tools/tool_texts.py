@@ -44,11 +44,8 @@ def result_text(result: ToolResultBlock, name: str) -> str:
 def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part]) -> str | list[_Part]:
     """Writes the output of a tool result for an API without an error field.
 
-    The output of a failed result begins with `ERROR_MARK`.
-
-    Args:
-        result: Result of a tool call.
-        write_block: Function that converts a block of the output to a part in the API's format.
+    The output of a failed result begins with `ERROR_MARK`. `write_block` converts a block of the output to a part
+    in the API's format.
 
     Returns:
         Text if the output has only text, else a list of parts.
