@@ -42,6 +42,8 @@ class Capabilities:
         wire: Wire format whose opaque blocks the target accepts. None: the target accepts no opaque blocks.
         output: Response formats that the API enforces: "schema" for a JSON schema, "object" for any JSON object,
             or "prompt" if the API enforces no format and an instruction in the prompt asks for it.
+        can_combine_output: False if the API refuses a response format in a request with tools. In a request with
+            tools, `output` is then "prompt".
         cache_breakpoints: True if content parts may carry a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
@@ -56,6 +58,7 @@ class Capabilities:
     issuer: str | None = None
     wire: str | None = None
     output: Literal["schema", "object", "prompt"] = "schema"
+    can_combine_output: bool = True
     cache_breakpoints: bool = False
     layout: WireLayout = field(default_factory=WireLayout)
     turns: TurnCapabilities = field(default_factory=TurnCapabilities)

@@ -82,8 +82,9 @@ class ToolCapabilities:
 
     Attributes:
         role: True if the API has roles for tool calls and results. If False, calls and results are sent as texts.
-        choices: Modes of `ToolChoice` that the API accepts. If a mode that requires a call is not accepted, an
-            instruction at the end of the request asks for the call.
+        choices: Modes of `ToolChoice` that the API accepts. Without "tool", a required tool is the only tool of a
+            request with "required". If no mode requires a call, an instruction at the end of the request asks for
+            the call.
         allowed: Modes ("auto" or "required") in which the API can limit the choice to some of the tools. In any
             other mode, the request declares only the allowed tools.
         strict: Rules for schemas under `strict: true`. None if the API has no such flag.

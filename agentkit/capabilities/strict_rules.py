@@ -21,6 +21,8 @@ class StrictRules:
         can_recurse: True if a definition may refer to itself.
         max_depth: Maximum number of levels of nested objects and arrays. 0 if no limit is known.
         has_output_flag: True if the API has the flag `strict` for response formats too.
+        is_request_wide: True if the request has one flag for all its tools. The flag is set only if all tools are
+            strict.
 
     """
 
@@ -30,5 +32,6 @@ class StrictRules:
     can_recurse: bool = True
     max_depth: int = 0
     has_output_flag: bool = False
+    is_request_wide: bool = False
 
     __repr__ = bounded_repr

@@ -30,7 +30,7 @@ from agentkit.ledger.plan import Plan
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
-from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools
+from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools, state_output
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_media, check_roots
 from agentkit.media.resolution import ResolvedMedia
@@ -220,7 +220,10 @@ class FormatterBase(ABC):
         check_text("model", name)
         choice = as_tool_choice(options.get("tool_choice"), tools)
         capabilities, notes = self.capabilities(name), list[Synthesis]()
-        output = fit_output(as_output_schema(options.get("response_format")), capabilities, notes)
+        output = as_output_schema(options.get("response_format"))
+        if output and tools and not capabilities.can_combine_output:
+            capabilities = state_output(capabilities)
+        output = fit_output(output, capabilities, notes)
         tools, choice = fit_choice(tools, choice, capabilities, notes)
         tools = fit_tools(tools, capabilities, notes)
         return RequestSpec(capabilities, name, tools, choice, output, tuple(notes))

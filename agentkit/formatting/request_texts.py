@@ -68,7 +68,8 @@ def add_output_instruction(conversation: Conversation, context: StageContext) ->
 def _create_instruction(context: StageContext) -> TracedConversation:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
-    reason = "the API cannot enforce a JSON schema, so a text asks the model to follow the schema"
+    beside = "" if context.spec.capabilities.can_combine_output else " in a request with tools"
+    reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Synthesis
@@ -13,7 +14,7 @@ from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["fit_choice", "fit_output", "fit_tools"]
+__all__ = ["fit_choice", "fit_output", "fit_tools", "state_output"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
@@ -22,7 +23,18 @@ _UNREAD = frozenset({"$ref", "enum", "const"})
 
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
     """Returns the tools with schemas that the target accepts. `notes` gets each change of meaning."""
-    return tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
+    fitted = tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
+    rules = capabilities.tools.strict
+    if rules is None or not rules.is_request_wide or len({tool.strict is True for tool in fitted}) < 2:
+        return fitted
+    other = next(tool.name for tool in fitted if not tool.strict)
+    reason = f"{capabilities.name} has one strict mode for all tools, and {other!r} is not strict"
+    for tool, new in zip(tools, fitted, strict=True):
+        if new.strict:
+            notes.append(
+                Synthesis("strict mode", f"tool {tool.name!r} sent without strict mode, because {reason}")
+            )
+    return tuple(_fit_tool(replace(tool, strict=None), capabilities, []) for tool in tools)
 
 
 def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) -> Tool:
@@ -70,6 +82,12 @@ def fit_output(
     return replace(output, schema=closed, strict=True)
 
 
+@lru_cache(64)
+def state_output(capabilities: Capabilities) -> Capabilities:
+    """Returns the capabilities of a request in which only the prompt states the output schema."""
+    return capabilities.override({"output": "prompt"})
+
+
 def fit_choice(
     tools: tuple[Tool, ...], choice: ToolChoice | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> tuple[tuple[Tool, ...], ToolChoice | None]:
@@ -78,9 +96,12 @@ def fit_choice(
     If the API cannot limit the choice to some of the tools, the request declares only these tools. A mode that the
     target refuses stays in the returned choice, because a later stage adds a text that asks for a tool call.
     """
+    modes = capabilities.tools.choices
+    if choice and choice.name is not None and "tool" not in modes and "required" in modes:
+        choice = ToolChoice("required", names=(choice.name,))
     if choice is None or not choice.names or choice.mode in capabilities.tools.allowed:
         return tools, choice
-    names, modes = choice.names, capabilities.tools.choices
+    names = choice.names
     if {*names} == {tool.name for tool in tools}:
         return tools, ToolChoice(choice.mode)
     if choice.mode == "required" and len(names) == 1 and ("tool" in modes or "required" not in modes):
