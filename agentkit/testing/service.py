@@ -24,12 +24,14 @@ class FakeService(ABC):
         prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
             of these values.
         client_defaults: Additional options for the SDK client, such as an option that disables retries.
+        error_codes: Code or type of an error by HTTP status, for `get_error_code`.
     """
 
     media_type: ClassVar[str] = "text/event-stream"
     stream_end: ClassVar[bytes] = b""
     prompt_keys: ClassVar[tuple[str, ...]]
     client_defaults: ClassVar[Mapping[str, Any]] = {}
+    error_codes: ClassVar[Mapping[int, str]] = {}
 
     @abstractmethod
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -42,6 +44,11 @@ class FakeService(ABC):
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
         """Returns the body of an error response. The default is `{"error": {"message": …, "code": …}}`."""
         return {"error": {"message": error.message, "code": error.code}}
+
+    def get_error_code(self, error: LoopbackError) -> str:
+        """Returns the code of an error. A status without a code gets the code of status 400 or 500."""
+        codes = self.error_codes
+        return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
         """Returns the event that reports an error inside a stream. The default is the body of `build_error`."""

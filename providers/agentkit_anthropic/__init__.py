@@ -8,7 +8,7 @@ from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAge
 from agentkit_anthropic.counting import AnthropicTokenCounter
 from agentkit_anthropic.endpoint import ERROR_PATTERNS, AnthropicEndpoint
 from agentkit_anthropic.logs import load_native
-from agentkit_anthropic.replies import AnthropicStreamParser, parse_response
+from agentkit_anthropic.replies import AnthropicStreamParser
 
 __all__ = [
     "AnthropicChatFormatter",
@@ -21,6 +21,8 @@ __all__ = [
     "load_native",
     "parse_response",
 ]
+
+parse_response = AnthropicStreamParser.parse_response
 
 PROVIDER = Provider(
     "anthropic",

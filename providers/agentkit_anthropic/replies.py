@@ -8,21 +8,34 @@ from typing import Any, ClassVar, Unpack, cast
 
 from agentkit.provider_kit import (
     FinishReason,
-    Msg,
+    MessageError,
     OpaqueBlock,
     ParserOptions,
     StreamParserBase,
+    Usage,
     WireLayout,
     as_list,
     as_object,
     as_text,
+    as_token_count,
+    reported_error,
 )
-from agentkit_anthropic._parts import carried
-from agentkit_anthropic._reply_fields import as_finish_reason, check_reply, parse_usage
-from agentkit_anthropic._server_parts import ServerPart
+from agentkit_anthropic._parts import ServerPart, carried
 from agentkit_anthropic.capabilities import LAYOUT
 
-__all__ = ["AnthropicStreamParser", "parse_response"]
+__all__ = ["AnthropicStreamParser"]
+
+_REASONS = {
+    # SDK: StopReason, BetaStopReason
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_USE,
+    "pause_turn": FinishReason.PAUSE,
+    "compaction": FinishReason.PAUSE,
+    "refusal": FinishReason.REFUSAL,
+}
 
 _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """Finish reasons of replies that may end in the middle of a tool call."""
@@ -57,8 +70,17 @@ class AnthropicStreamParser(StreamParserBase):
         self._citations: dict[int, list[Any]] = {}
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply in Anthropic's format into the message."""
-        check_reply(reply)
+        """Reads a complete reply in Anthropic's format into the message.
+
+        Raises:
+            MessageError: The value is an error from the provider, or is not a reply in Anthropic's format.
+        """
+        error = as_object(reply.get("error"))
+        if reply.get("type") == "error" or (error and "content" not in reply):
+            text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
+            raise reported_error(text)
+        if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
+            raise MessageError("reply", "expected an Anthropic message", "Pass the result of messages.create.")
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
             self._start(index, as_object(block))
@@ -114,8 +136,8 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_thinking(key, piece)
         elif kind == "signature_delta" and index in self._thoughts:
             self.reply.add_state(self._thoughts[index], signature=as_text(delta.get("signature")) or None)
-        elif kind == "citations_delta" and index in self._texts and (found := as_object(delta.get("citation"))):
-            self._citations.setdefault(index, []).append(found)
+        elif kind == "citations_delta" and index in self._texts and (citation := as_object(delta.get("citation"))):
+            self._citations.setdefault(index, []).append(citation)
 
     def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
         """Starts a block whose start event is missing. Returns None if the index already has another block."""
@@ -206,50 +228,50 @@ class AnthropicStreamParser(StreamParserBase):
         if delta.get("stop_reason") is not None:
             self._end(delta)
 
-    def _end(self, found: dict[str, Any]) -> None:
-        native = as_text(found.get("stop_reason"))
+    def _end(self, fields: dict[str, Any]) -> None:
+        native = as_text(fields.get("stop_reason"))
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
-        reason = as_finish_reason(native)
+        reason = _REASONS.get(native, FinishReason.OTHER)
         self._close_empty_call(cut=reason in _CUTTING_REASONS)
         self.reply.end(reason, native or None)
 
-    def _note(self, found: Mapping[str, Any]) -> None:
-        self.reply.notes |= {key: found[key] for key in _NOTE_KEYS if found.get(key) is not None}
-        if container := as_object(found.get("container")):
-            self.reply.notes["container"] = {
-                **container,
-                "expires_at": _normalize_time(container.get("expires_at")),
-            }
+    def _note(self, fields: Mapping[str, Any]) -> None:
+        self.reply.notes |= {key: fields[key] for key in _NOTE_KEYS if fields.get(key) is not None}
+        if container := as_object(fields.get("container")):
+            expiry = _normalize_time(container.get("expires_at"))
+            self.reply.notes["container"] = {**container, "expires_at": expiry}
 
-    def _use(self, found: object) -> None:
-        """Updates the usage. Each number is a total for the reply so far. Missing numbers stay unchanged."""
-        numbers = {key: item for key, item in as_object(found).items() if item is not None}
-        if not numbers:
+    def _use(self, usage: object) -> None:
+        """Updates the usage. Each count is a total for the reply so far. Missing counts stay unchanged."""
+        counts = {key: item for key, item in as_object(usage).items() if item is not None}
+        if not counts:
             return
-        self._usage |= numbers
-        self.reply.set_usage(parse_usage(self._usage))
+        self._usage |= counts
+        self.reply.set_usage(_parse_usage(self._usage))
         if served := as_object(self._usage.get("server_tool_use")):
             self.reply.notes["server_tool_use"] = served
 
 
-def _normalize_time(found: object) -> str | None:
+def _parse_usage(fields: Mapping[str, Any]) -> Usage:
+    """Returns the usage of a reply, with the tokens of the prompt cache included in `input_tokens`.
+
+    The `input_tokens` of the API exclude tokens that are read from or written to the cache (SDK: Usage).
+    """
+    read = as_token_count(fields.get("cache_read_input_tokens"))
+    written = as_token_count(fields.get("cache_creation_input_tokens"))
+    return Usage(
+        input_tokens=as_token_count(fields.get("input_tokens")) + written + read,
+        output_tokens=as_token_count(fields.get("output_tokens")),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=as_token_count(as_object(fields.get("output_tokens_details")).get("thinking_tokens")),
+    )
+
+
+def _normalize_time(value: object) -> str | None:
     """Returns a time in ISO format, because the SDK may use another format than the API."""
     try:
-        return datetime.fromisoformat(as_text(found)).isoformat()
+        return datetime.fromisoformat(as_text(value)).isoformat()
     except ValueError:
-        return as_text(found) or None
-
-
-def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Returns a complete reply in Anthropic's format as a message.
-
-    Args:
-        reply: SDK object `Message`, or its dict or JSON text.
-        **options: See `ParserOptions`.
-
-    Raises:
-        MessageError: The value is an error from the provider, or is not a reply in Anthropic's format.
-
-    """
-    return AnthropicStreamParser.parse_response(reply, **options)
+        return as_text(value) or None

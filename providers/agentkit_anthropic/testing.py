@@ -7,8 +7,9 @@ The JSON formats and the order of events follow `anthropic.types`, and for Bedro
 from __future__ import annotations
 
 import json
+import struct
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 from zlib import crc32
 
@@ -47,26 +48,25 @@ _REASONS: Final[dict[str, str]] = {
     FinishReason.PAUSE: "pause_turn",
 }
 
-_ERROR_TYPES: Final[dict[int, str]] = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-"""Error types of the API, by HTTP status (`anthropic.types.shared`)."""
-
 
 class FakeMessages(FakeService):
     """Fake service for `POST /v1/messages`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
+    error_codes: ClassVar[Mapping[int, str]] = {
+        # `anthropic.types.shared`
+        400: "invalid_request_error",
+        401: "authentication_error",
+        402: "billing_error",
+        403: "permission_error",
+        404: "not_found_error",
+        413: "request_too_large",
+        429: "rate_limit_error",
+        500: "api_error",
+        504: "timeout_error",
+        529: "overloaded_error",
+    }
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         content = [_part(block, reply, index) for index, block in enumerate(reply.msg.blocks)]
@@ -91,9 +91,7 @@ class FakeMessages(FakeService):
         return encode_named_event(event)
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
-        fallback = "api_error" if error.status >= 500 else "invalid_request_error"
-        error_type = error.code or _ERROR_TYPES.get(error.status, fallback)
-        inner = {"type": error_type, "message": error.message}
+        inner = {"type": self.get_error_code(error), "message": error.message}
         return {"type": "error", "error": inner, "request_id": "req_loopback"}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
@@ -107,12 +105,15 @@ class FakeMessages(FakeService):
         messages = [as_object(message) for message in as_list(call.body.get("messages"))]
         if not messages:
             return "messages: at least one message is required"
-        open_ids: list[str] = []
-        for index, message in enumerate(messages):
-            if fault := _find_unpaired(index, open_ids, _part_ids(message, "tool_result", "tool_use_id")):
-                return fault
-            open_ids = _part_ids(message, "tool_use", "id")
-        return _find_unpaired(len(messages), open_ids, [])
+        call_ids: list[str] = []
+        for index, message in enumerate([*messages, {}]):
+            result_ids = _part_ids(message, "tool_result", "tool_use_id")
+            if missing := [id for id in call_ids if id not in result_ids]:
+                return _MISSING_RESULTS.format(index - 1, ", ".join(missing))
+            if orphans := [id for id in result_ids if id not in call_ids]:
+                return _ORPHAN_RESULT.format(index, orphans[0])
+            call_ids = _part_ids(message, "tool_use", "id")
+        return None
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return verb == "streamRawPredict" or body.get("stream") is True
@@ -190,25 +191,15 @@ def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[st
             pass
 
 
-def _find_unpaired(index: int, call_ids: Sequence[str], result_ids: Sequence[str]) -> str | None:
-    """Returns the API's error text if the results in a message do not match the calls in the message before.
-
-    The error texts are copied from recorded responses.
-    """
-    orphans = [id for id in result_ids if id not in call_ids]
-    missing = [id for id in call_ids if id not in result_ids]
-    if missing:
-        return (
-            f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-            f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
-            "next message."
-        )
-    if orphans:
-        return (
-            f"messages.{index}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {orphans[0]}. "
-            "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
-        )
-    return None
+# Error texts of recorded responses.
+_MISSING_RESULTS: Final = (
+    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` "
+    "block must have a corresponding `tool_result` block in the next message."
+)
+_ORPHAN_RESULT: Final = (
+    "messages.{}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {}. Each `tool_result` block "
+    "must have a corresponding `tool_use` block in the previous message."
+)
 
 
 def _part_ids(message: Mapping[str, Any], part_type: str, key: str) -> list[str]:
@@ -218,23 +209,22 @@ def _part_ids(message: Mapping[str, Any], part_type: str, key: str) -> list[str]
 
 # -- Amazon Bedrock -----------------------------------------------------------------------------------------------
 
-_EXCEPTIONS: Final[dict[int, str]] = {
-    400: "ValidationException",
-    403: "AccessDeniedException",
-    404: "ResourceNotFoundException",
-    408: "ModelTimeoutException",
-    424: "ModelErrorException",
-    429: "ThrottlingException",
-    500: "InternalServerException",
-    503: "ServiceUnavailableException",
-}
-"""Names of Bedrock's errors, by HTTP status (AWS: InvokeModel, errors)."""
-
 
 class FakeBedrock(FakeMessages):
     """Fake service for Bedrock's `invoke`, and for `invoke-with-response-stream` with binary events."""
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
+    error_codes: ClassVar[Mapping[int, str]] = {
+        # AWS: InvokeModel, errors
+        400: "ValidationException",
+        403: "AccessDeniedException",
+        404: "ResourceNotFoundException",
+        408: "ModelTimeoutException",
+        424: "ModelErrorException",
+        429: "ThrottlingException",
+        500: "InternalServerException",
+        503: "ServiceUnavailableException",
+    }
 
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         """Yields the events of the Messages API. The last event also has Bedrock's token counts."""
@@ -255,7 +245,7 @@ class FakeBedrock(FakeMessages):
         return {"message": error.message}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        name = _exception_name(error)  # in a stream, Bedrock's names start in lower case
+        name = self.get_error_code(error)  # in a stream, Bedrock's names start in lower case
         return {"type": "error", "error": {"type": name[:1].lower() + name[1:], "message": error.message}}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
@@ -273,16 +263,10 @@ class FakeBedrock(FakeMessages):
         return {"x-amzn-requestid": f"req_{reply_id}"}
 
     def build_error_headers(self, error: LoopbackError) -> dict[str, str]:
-        return {"x-amzn-errortype": _exception_name(error)}
+        return {"x-amzn-errortype": self.get_error_code(error)}
 
 
-def _exception_name(error: LoopbackError) -> str:
-    fallback = "InternalServerException" if error.status >= 500 else "ValidationException"
-    return error.code or _EXCEPTIONS.get(error.status, fallback)
-
-
-_STRING_HEADER: Final = b"\x07"
-"""Type byte of a message header whose value is a string."""
+_STRING_TYPE: Final = 7  # type of a message header whose value is a string
 
 
 def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
@@ -292,19 +276,14 @@ def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
     headers, the payload, and a checksum of all preceding bytes.
     """
     headers = {**headers, ":content-type": "application/json"}
-    head = b"".join(_encode_header(name, text) for name, text in headers.items())
-    prelude = _encode_number(16 + len(head) + len(payload)) + _encode_number(len(head))
-    message = prelude + _encode_number(crc32(prelude)) + head + payload
-    return message + _encode_number(crc32(message))
+    head = b"".join(_encode_header(name.encode(), text.encode()) for name, text in headers.items())
+    prelude = struct.pack(">II", 16 + len(head) + len(payload), len(head))
+    message = prelude + struct.pack(">I", crc32(prelude)) + head + payload
+    return message + struct.pack(">I", crc32(message))
 
 
-def _encode_header(name: str, text: str) -> bytes:
-    key, value = name.encode(), text.encode()
-    return bytes([len(key)]) + key + _STRING_HEADER + len(value).to_bytes(2, "big") + value
-
-
-def _encode_number(number: int) -> bytes:
-    return number.to_bytes(4, "big")
+def _encode_header(name: bytes, text: bytes) -> bytes:
+    return struct.pack(f">B{len(name)}sBH", len(name), name, _STRING_TYPE, len(text)) + text
 
 
 _MESSAGES: Final = FakeMessages()

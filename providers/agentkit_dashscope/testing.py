@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from agentkit.provider_kit import FinishReason, ToolUseBlock, Usage, as_list, as_object
 from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
-from agentkit_openai.testing import ChatVariant, FakeChatCompletions, find_unpaired_message
+from agentkit_openai.testing import FakeChatCompletions, find_unpaired_message
 
 __all__ = ["FakeDashScope", "ROUTES"]
 
@@ -22,17 +22,6 @@ _REASONS: Final[dict[str, str]] = {
     FinishReason.REFUSAL: "stop",
 }
 
-_CODES: Final[dict[int, str]] = {
-    400: "InvalidParameter",
-    401: "InvalidApiKey",
-    403: "AccessDenied",
-    404: "ModelNotFound",
-    429: "Throttling.RateQuota",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-}
-"""Error codes by HTTP status (help.aliyun.com/zh/model-studio/error-code)."""
-
 
 class FakeDashScope(FakeService):
     """Fake of DashScope's native API, for its text path or its multimodal path.
@@ -42,6 +31,16 @@ class FakeDashScope(FakeService):
     """
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
+    error_codes: ClassVar[Mapping[int, str]] = {
+        # help.aliyun.com/zh/model-studio/error-code
+        400: "InvalidParameter",
+        401: "InvalidApiKey",
+        403: "AccessDenied",
+        404: "ModelNotFound",
+        429: "Throttling.RateQuota",
+        500: "InternalError",
+        503: "ServiceUnavailable",
+    }
 
     def __init__(self, *, is_multimodal: bool) -> None:
         self.is_multimodal = is_multimodal
@@ -88,9 +87,7 @@ class FakeDashScope(FakeService):
         return head + b"data:" + encode_json(event) + b"\n\n"
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
-        fallback = "InternalError" if error.status >= 500 else "InvalidParameter"
-        code = error.code or _CODES.get(error.status, fallback)
-        return {"code": code, "message": error.message, "request_id": "loopback"}
+        return {"code": self.get_error_code(error), "message": error.message, "request_id": "loopback"}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
         return {**self.build_error(error), "status_code": error.status}
@@ -184,7 +181,7 @@ ROUTES: Final = (
     Route(
         "dashscope-compatible",
         r"/compatible-mode/v1/chat/completions",
-        FakeChatCompletions(ChatVariant(reasoning_field="reasoning_content", later_id="")),
+        FakeChatCompletions(reasoning_field="reasoning_content", later_id=""),
         base="/compatible-mode/v1",
     ),
 )

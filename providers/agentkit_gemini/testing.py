@@ -44,23 +44,22 @@ _REASONS: Final[dict[str, str]] = {
     FinishReason.OTHER: "OTHER",
 }
 
-_STATUSES: Final[dict[int, str]] = {
-    # Names of google.rpc.Code by HTTP status.
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-
 
 class FakeGemini(FakeService):
     """Fake of `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
+    error_codes: ClassVar[Mapping[int, str]] = {
+        # google.rpc.Code
+        400: "INVALID_ARGUMENT",
+        401: "UNAUTHENTICATED",
+        403: "PERMISSION_DENIED",
+        404: "NOT_FOUND",
+        429: "RESOURCE_EXHAUSTED",
+        500: "INTERNAL",
+        503: "UNAVAILABLE",
+        504: "DEADLINE_EXCEEDED",
+    }
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         parts = [_part(block, reply, index) for index, block in enumerate(reply.msg.blocks)]
@@ -78,8 +77,7 @@ class FakeGemini(FakeService):
         return b"data: " + encode_json(event) + b"\r\n\r\n"
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
-        fallback = "INTERNAL" if error.status >= 500 else "INVALID_ARGUMENT"
-        status = error.code or _STATUSES.get(error.status, fallback)
+        status = self.get_error_code(error)
         fields: dict[str, Any] = {"code": error.status, "message": error.message, "status": status}
         if error.retry_after is not None:
             retry_info = "type.googleapis.com/google.rpc.RetryInfo"

@@ -5,8 +5,7 @@ OpenAI's marker is the key `prompt_cache_breakpoint`. Other vendors use the key 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from agentkit.provider_kit import Feature, LegalConversation, ModelFact, place_cache_breakpoints, stable_blocks
@@ -22,61 +21,47 @@ BREAKPOINTS = ModelFact(
 
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50
+_MAX_MARKERS = 4
+_REACH = 20  # number of content parts before a marker in which the cache looks for an earlier marker
 
 _Part: TypeAlias = dict[str, Any]
 
 
-@dataclass(slots=True)
-class _ContentParts:
-    """Content parts of chat messages, in the order of the request.
+def text_part(text: str) -> _Part:
+    """Writes a text as a content part of Chat Completions."""
+    return {"type": "text", "text": text}
 
-    An entry is None if there can be no marker at its position. Such entries are tool calls, strings, parts of
-    assistant messages, and parts that may change in later requests.
 
-    Attributes:
-        system: Content parts of the system prompt.
-        turns: Content parts of all turns.
-        last_turn: Index in `turns` at which the last assistant turn begins. None if there is no assistant turn.
+def _open_parts(
+    messages: list[dict[str, Any]], legal: LegalConversation, as_part: Callable[[str], _Part]
+) -> tuple[list[_Part | None], int, int | None]:
+    """Returns the content parts of messages that were written from the turns and tool results in `legal`.
+
+    Each string becomes a list of one part in place, because only parts can have markers. Strings without a marker
+    become lists too, so that a message has the same content in later requests.
+
+    Returns:
+        The parts, the number of parts in the system prompt, and the index at which the last assistant turn begins.
+        A part is None if it can have no marker, like tool calls and parts that may change in later requests.
     """
-
-    system: list[_Part | None] = field(default_factory=list[_Part | None])
-    turns: list[_Part | None] = field(default_factory=list[_Part | None])
-    last_turn: int | None = None
-
-    @property
-    def markable(self) -> tuple[list[_Part], list[_Part]]:
-        """Parts that can have a marker, as a list for the system prompt and a list for the turns."""
-        return [part for part in self.system if part], [part for part in self.turns if part]
-
-
-def _write_texts_as_parts(messages: Iterable[dict[str, Any]], as_part: Callable[[str], _Part]) -> None:
-    """Replaces strings by lists of one content part in place, because only content parts can have markers.
-
-    Strings that get no marker are replaced too, so that a message has the same content in later requests.
-    """
-    for message in messages:
-        content = message.get("content")
-        if message["role"] in _ROLES and isinstance(content, str) and content.strip():
-            message["content"] = [as_part(content)]
-
-
-def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> _ContentParts:
-    """Returns the content parts of messages. Each message was written from a turn or a tool result in `legal`."""
-    parts = _ContentParts()
-    system_count = len(legal.system.msgs)
-    for number, (message, flags) in enumerate(zip(messages, _stable_flags(legal), strict=True)):
-        section = parts.system if number < system_count else parts.turns
-        if message["role"] == "assistant":
-            parts.last_turn = len(section)
+    parts: list[_Part | None] = []
+    system_count, last_turn = 0, None
+    for number, (message, flags) in enumerate(zip(messages, _stable_flags(legal), strict=True), 1):
         content: list[_Part] | str | None = message.get("content")
-        if isinstance(content, list) and message["role"] in _ROLES:
+        if message["role"] == "assistant":
+            last_turn = len(parts)
+        if message["role"] in _ROLES and isinstance(content, str) and content.strip():
+            content = message["content"] = [as_part(content)]
+        if message["role"] in _ROLES and isinstance(content, list):
             if message["role"] == "tool":
                 flags *= len(content)  # all parts of a tool result share the flag of its block
-            section.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
+            parts += [part if flag else None for part, flag in zip(content, flags, strict=True)]
         else:
-            section.extend([None] * (len(flags) or 1))
-        section.extend([None] * len(message.get("tool_calls", ())))
-    return parts
+            parts += [None] * (len(flags) or 1)
+        parts += [None] * len(message.get("tool_calls", ()))
+        if number == len(legal.system.msgs):
+            system_count = len(parts)
+    return parts, system_count, last_turn
 
 
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
@@ -119,17 +104,8 @@ def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
 
 def mark_chat(messages: list[dict[str, Any]], legal: LegalConversation) -> None:
     """Adds OpenAI's cache markers to chat messages, in place. `mark_latest` chooses the content parts."""
-    _write_texts_as_parts(messages, text_part)
-    mark_latest(*_collect_parts(messages, legal).markable)
-
-
-_MAX_MARKERS = 4
-_REACH = 20  # number of content parts before a marker in which the cache looks for an earlier marker
-
-
-def text_part(text: str) -> _Part:
-    """Writes a text as a content part of Chat Completions."""
-    return {"type": "text", "text": text}
+    parts, system_count, _ = _open_parts(messages, legal, text_part)
+    mark_latest([part for part in parts[:system_count] if part], [part for part in parts[system_count:] if part])
 
 
 def mark_cache_control(
@@ -148,11 +124,11 @@ def mark_cache_control(
         legal: Conversation that the messages were written from.
         as_part: Function that writes a text as a content part.
     """
-    _write_texts_as_parts(messages, as_part)
-    parts = _collect_parts(messages, legal)
-    system = parts.markable[0][-1:]
-    candidates = [index for index, part in enumerate(parts.turns) if part]
-    chosen = place_cache_breakpoints(candidates, _MAX_MARKERS - len(system), reach=_REACH, turn=parts.last_turn)
-    for part in (*system, *(parts.turns[index] for index in chosen)):
+    parts, system_count, last_turn = _open_parts(messages, legal, as_part)
+    candidates = [index for index, part in enumerate(parts) if part]
+    system = [index for index in candidates if index < system_count][-1:]
+    turns = [index for index in candidates if index >= system_count]
+    chosen = place_cache_breakpoints(turns, _MAX_MARKERS - len(system), reach=_REACH, turn=last_turn)
+    for part in (parts[index] for index in (*system, *chosen)):
         assert part is not None
         part["cache_control"] = {"type": "ephemeral"}

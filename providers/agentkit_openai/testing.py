@@ -31,7 +31,7 @@ from agentkit.testing import (
     unsupported_block,
 )
 
-__all__ = ["CREATED", "ChatVariant", "FakeChatCompletions", "ROUTES", "build_error", "find_unpaired_message"]
+__all__ = ["CREATED", "FakeChatCompletions", "ROUTES", "build_error", "chat_route", "find_unpaired_message"]
 
 CREATED: Final = 1_760_000_000
 """Creation time of every fake reply, in Unix seconds."""
@@ -56,9 +56,9 @@ _ERROR_TYPES: Final[dict[int, tuple[str, str | None]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChatVariant:
-    """Differences between the replies of a vendor and OpenAI's replies.
+@dataclass(frozen=True)
+class FakeChatCompletions(FakeService):
+    """Fake service for `POST /chat/completions`. The attributes are differences between a vendor and OpenAI.
 
     Attributes:
         reasoning_field: Message key that contains reasoning. None if replies have no reasoning.
@@ -76,16 +76,9 @@ class ChatVariant:
     has_prompt_chunk: bool = False
     has_numeric_code: bool = False
 
-
-class FakeChatCompletions(FakeService):
-    """Fake service for `POST /chat/completions`."""
-
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     stream_end: ClassVar[bytes] = b"data: [DONE]\n\n"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
-
-    def __init__(self, variant: ChatVariant | None = None) -> None:
-        self.variant = variant or ChatVariant()
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reason = reply.map_reason(_REASONS)
@@ -94,32 +87,35 @@ class FakeChatCompletions(FakeService):
         return {**head, "choices": [choice], "usage": self._usage(reply.usage)}
 
     def _message(self, reply: NormalizedReply) -> dict[str, Any]:
-        texts, refusals = _texts(reply, refused=False), _texts(reply, refused=True)
+        texts = [block for block in reply.msg.blocks if isinstance(block, TextBlock)]
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": "".join(block.text for block in texts) or None,
-            "refusal": "".join(block.text for block in refusals) or None,
+            "content": "".join(block.text for block in texts if not is_refusal(block)) or None,
+            "refusal": "".join(block.text for block in texts if is_refusal(block)) or None,
         }
         thinking = self._thinking(reply)
-        if self.variant.reasoning_field:
-            message[self.variant.reasoning_field] = thinking or None
+        if self.reasoning_field:
+            message[self.reasoning_field] = thinking or None
         optional: dict[str, Any] = {
-            "annotations": [citation for block in texts for citation in get_citations(block)],
-            "tool_calls": [_tool_call(use) for use in reply.msg.tool_uses],
+            "annotations": [item for block in texts if not is_refusal(block) for item in get_citations(block)],
+            "tool_calls": [
+                {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": use.arguments}}
+                for use in reply.msg.tool_uses
+            ],
             "audio": _audio(reply),
         }
         return message | {key: value for key, value in optional.items() if value}
 
     def _thinking(self, reply: NormalizedReply) -> str:
-        if reply.thinking and not self.variant.reasoning_field:
+        if reply.thinking and not self.reasoning_field:
             raise unsupported_block("Chat Completions", "thinking")
         return reply.thinking
 
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         head = _head(reply, call, "chat.completion.chunk")
         includes_usage = as_object(call.body.get("stream_options")).get("include_usage") is True
-        in_last_choice = self.variant.has_usage_in_last_choice
-        if self.variant.has_prompt_chunk:
+        in_last_choice = self.has_usage_in_last_choice
+        if self.has_prompt_chunk:
             empty: dict[str, Any] = {"id": "", "object": "", "created": 0, "model": "", "choices": []}
             yield {**empty, "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
         no_usage: dict[str, Any] = {"usage": None} if includes_usage and not in_last_choice else {}
@@ -134,7 +130,7 @@ class FakeChatCompletions(FakeService):
     def _deltas(self, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
         has_text = any(isinstance(block, TextBlock) for block in reply.msg.blocks)
         first: dict[str, Any] = {"role": "assistant", "content": "" if has_text else None}
-        thinking, key = self._thinking(reply), self.variant.reasoning_field
+        thinking, key = self._thinking(reply), self.reasoning_field
         yield first | ({key: ""} if key and thinking else {"refusal": None})
         if key:
             yield from ({"content": None, key: piece} for piece in reply.split(thinking))
@@ -148,7 +144,7 @@ class FakeChatCompletions(FakeService):
     def _call_deltas(self, index: int, use: ToolUseBlock, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
         function = {"name": use.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": use.id, "type": "function", "function": function}]}
-        repeated: dict[str, Any] = {} if self.variant.later_id is None else {"id": self.variant.later_id}
+        repeated: dict[str, Any] = {} if self.later_id is None else {"id": self.later_id}
         for piece in reply.split(use.arguments):
             yield {"tool_calls": [{"index": index, **repeated, "function": {"arguments": piece}}]}
 
@@ -163,12 +159,12 @@ class FakeChatCompletions(FakeService):
         }
         if written:
             counts["prompt_tokens_details"]["cache_write_tokens"] = written
-        if self.variant.has_cache_hit_keys:
+        if self.has_cache_hit_keys:
             counts |= {"prompt_cache_hit_tokens": read, "prompt_cache_miss_tokens": usage.input_tokens - read}
         return counts
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
-        return build_error(error, has_numeric_code=self.variant.has_numeric_code)
+        return build_error(error, has_numeric_code=self.has_numeric_code)
 
     def find_fault(self, call: ReceivedCall) -> str | None:
         messages = as_list(call.body.get("messages"))
@@ -180,8 +176,7 @@ def build_error(error: LoopbackError, *, has_numeric_code: bool = False) -> dict
     if has_numeric_code:
         fields = {"message": error.message, "type": error.code or "BadRequestError", "param": None}
         return {"error": {**fields, "code": error.status}}
-    fallback = ("server_error" if error.status >= 500 else "invalid_request_error", None)
-    error_type, code = _ERROR_TYPES.get(error.status, fallback)
+    error_type, code = _ERROR_TYPES.get(error.status) or _ERROR_TYPES[500 if error.status >= 500 else 400]
     return {"error": {"message": error.message, "type": error_type, "param": None, "code": error.code or code}}
 
 
@@ -193,19 +188,11 @@ def _choice(delta: Mapping[str, Any], reason: str | None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
-def _texts(reply: NormalizedReply, *, refused: bool) -> list[TextBlock]:
-    return [block for block in reply.msg.blocks if isinstance(block, TextBlock) and is_refusal(block) is refused]
-
-
 def _text_deltas(block: TextBlock, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
     key = "refusal" if is_refusal(block) else "content"
     yield from ({key: piece} for piece in reply.split(block.text))
     if citations := get_citations(block):
         yield {"annotations": citations}
-
-
-def _tool_call(use: ToolUseBlock) -> dict[str, Any]:
-    return {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": use.arguments}}
 
 
 def _audio(reply: NormalizedReply) -> dict[str, Any] | None:
@@ -261,30 +248,20 @@ def find_unpaired_message(messages: Iterable[object]) -> str | None:
     return _UNANSWERED.format(ids=", ".join(open_ids)) if open_ids else None
 
 
+def chat_route(provider: str, service: FakeChatCompletions) -> Route:
+    """Returns the route of a fake service whose base URL has the path `/PROVIDER/v1`."""
+    return Route(provider, f"/{provider}/v1/chat/completions", service, base=f"/{provider}/v1")
+
+
 ROUTES: Final = (
     Route("openai", r"(?:/v1)?/chat/completions", FakeChatCompletions(), base="/v1"),
     Route(
         "azure",  # Azure sends `prompt_filter_results` in a separate chunk
         r"/openai/(?:v1|deployments/(?P<model>[^/]+))/chat/completions",
-        FakeChatCompletions(ChatVariant(has_prompt_chunk=True)),
+        FakeChatCompletions(has_prompt_chunk=True),
     ),
-    Route(
-        "openrouter",
-        r"/openrouter/v1/chat/completions",
-        FakeChatCompletions(ChatVariant(reasoning_field="reasoning", has_numeric_code=True)),
-        base="/openrouter/v1",
-    ),
-    Route(
-        "mistral",
-        r"/mistral/v1/chat/completions",
-        FakeChatCompletions(ChatVariant(has_usage_in_last_choice=True)),
-        base="/mistral/v1",
-    ),
-    Route(
-        "llamacpp",
-        r"/llamacpp/v1/chat/completions",
-        FakeChatCompletions(ChatVariant(reasoning_field="reasoning_content", has_numeric_code=True)),
-        base="/llamacpp/v1",
-    ),
-    Route("compatible", r"/compatible/v1/chat/completions", FakeChatCompletions(), base="/compatible/v1"),
+    chat_route("openrouter", FakeChatCompletions(reasoning_field="reasoning", has_numeric_code=True)),
+    chat_route("mistral", FakeChatCompletions(has_usage_in_last_choice=True)),
+    chat_route("llamacpp", FakeChatCompletions(reasoning_field="reasoning_content", has_numeric_code=True)),
+    chat_route("compatible", FakeChatCompletions()),
 )
