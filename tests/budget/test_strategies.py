@@ -38,6 +38,7 @@ from agentkit import (
     load_messages,
 )
 from agentkit.tokens.counters import count_request
+from agentkit.tokens.estimate import estimate_text
 from tests.budget.test_budget import Remote, Words
 from tests.conftest import EchoFormatter, call, fates, says, sent, wire
 
@@ -378,6 +379,16 @@ async def test_the_newest_unit_with_media_keeps_them_by_default() -> None:
     assert [len(msg.media) for msg in found.history] == [0, 0, 0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("keep", [1, 2, 3])
+async def test_the_newest_units_with_media_keep_them_in_a_budget_that_is_too_small(keep: int) -> None:
+    images = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
+    with pytest.raises(BudgetError) as caught:
+        await plan([*images, *talk(1)], 900, DropMedia(keep, step=0))
+    needed = caught.value.needed
+    fitting = await plan([*images, *talk(1)], needed, DropMedia(keep, step=0))
+    assert [len(msg.media) for msg in fitting.history] == [0] * (5 - keep) + [1] * keep + [0]
+
+
 async def test_media_in_results_are_left_out_item_by_item() -> None:
     msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
     found = await plan(msgs, 1_100, DropMedia(keep=1))
@@ -532,6 +543,14 @@ async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bo
     assert (summary[0], summary[-1]) == (text[0], text[-1])
     assert found.tokens is not None
     assert found.tokens <= 900
+
+
+async def test_a_summary_may_have_a_quarter_of_the_tokens_less_twenty_for_its_message() -> None:
+    words = next(count for count in range(200) if estimate_text("word " * count) > 100 * (400 // 4 - 20))
+    for count, is_shortened in ((words - 1, False), (words, True)):
+        strategy = Summarize(Writer("word " * count), max_tokens=400)
+        summary = (await plan([SYSTEM, TASK, *chat(40)], 900, strategy)).history[2].text
+        assert ("left out" in summary) == is_shortened
 
 
 async def test_two_plans_at_once_buy_one_summary() -> None:

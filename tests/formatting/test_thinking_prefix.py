@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -145,6 +146,20 @@ def test_a_cut_takes_the_thinking_behind_it_and_says_so(
     assert len(found.cut.thinking) == kept // 2
     assert found.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
     assert not check_request(provider, found.request)
+
+
+def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
+    call, orphan = (
+        thinks("anthropic", 0, None),
+        Msg("tool", [ToolResultBlock("lost", "look", "x " * 600)], "system"),
+    )
+    msgs = [SYSTEM, TASK, replace(call, pinned=True), answer(0), orphan, Msg("Bob", "And now?", "user")]
+    cut = plan(
+        AnthropicChatFormatter("claude-opus-5-5", budget=Budget(300, strategy=OldestFirst(keep_task=True))), msgs
+    )
+    assert cut.cut is not None
+    assert (cut.cut.numbers, cut.cut.thinking) == ([4], ())
+    assert thoughts(cut.request) == [0]
 
 
 @BINDING
