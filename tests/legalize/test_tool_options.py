@@ -56,7 +56,7 @@ async def test_the_schema_is_stated_in_multi_agent_requests_and_whole_plans() ->
     formatter = target(can_combine_output=False)(history=MultiAgentHistory())
     plan = await formatter.plan(MSGS, tools=[Tool("look")], response_format=ANSWER)
     assert "schema" not in plan.request
-    assert "verdict" in str(plan.request["messages"][0])
+    assert str(plan.request["messages"]).count("verdict") == 1
 
 
 # -- a choice of one tool -----------------------------------------------------------------------------------------
