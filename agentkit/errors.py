@@ -268,7 +268,7 @@ class ModelError(AgentkitError):
             self.retryable = retryable
         if advice is not None:
             self.advice = advice
-        prefix = f"{place}: " if place else ""
+        prefix = f"{place} (probable place): " if place else ""
         codes = " ".join(str(item) for item in (status, code) if item is not None)
         text = provider_message.strip()
         sentence = text if text.endswith((".", "!", "?")) else f"{text}."

@@ -114,7 +114,8 @@ class ToolResultBlock(BlockBase):
 
     Attributes:
         id: Id of the tool call.
-        name: Name of the tool. If the name is empty, requests use the name in the matching tool call.
+        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. A text about
+            media that were moved out of the result then calls the tool `tool`.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
             from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.

@@ -175,7 +175,12 @@ class EndpointBase(ABC):
         """Returns the failure for an error from the SDK or its HTTP client. Returns None for any other error."""
 
     def failure_from_reply(self, reply: object) -> Failure | None:
-        """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none."""
+        """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none.
+
+        Args:
+            reply: Complete reply as JSON values, which agentkit parsed from the return value of `send`.
+
+        """
         return parse_failure(reply)
 
     @abstractmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, cast
 
 from agentkit.reprs import bounded_repr
 
@@ -20,13 +21,17 @@ _MAX_DIGITS: Final = 12  # maximum digits of a token count
 class ErrorPatterns:
     """Regular expressions that classify the errors of a provider's API.
 
-    The HTTP status usually selects the error class. The patterns are used where the status is not specific enough,
-    which is the case for errors in streams and for status 400, 413, 422 and 500. A pattern ignores case and may
-    match any part of a code or text. An empty pattern matches nothing. `a | b` has the patterns of both objects.
+    The HTTP status usually selects the error class: `AuthError` for 401, 402 and 403, `RateLimitError` for 429,
+    `OverloadedError` for 408, 409, 424, 425 and all statuses from 500, and `BadRequestError` for any other status
+    from 400. The patterns are used where the status is not specific enough: in streams, and for the statuses 400,
+    413, 422 and 500. A pattern ignores case and may match any part of a code or text. An empty pattern matches
+    nothing. `a | b` has the patterns of both objects.
 
     Text patterns ignore the quoted parts of an error text, because a quoted text may come from the request.
 
     Attributes:
+        statuses: Map from statuses that have a special meaning in this API to the usual status for this meaning.
+            For example, `{498: 401}` declares that 498 reports an invalid key.
         context_length_code: Codes for a prompt that is too long.
         context_length_text: Texts for a prompt that is too long.
         other_limit: Codes and texts about limits other than the context length. If this pattern matches,
@@ -34,8 +39,8 @@ class ErrorPatterns:
         part_code: Codes about one part of the request. The pattern must match the complete code. If it does,
             `context_length_text` is not searched.
         context_sizes: Patterns for the token counts in texts about the prompt length. The first match is used. The
-            groups are `limit` (context length), `count` (tokens of the prompt, optional) and `reply` (tokens of
-            the limit that are reserved for the reply, optional).
+            groups are `limit` (context length), and optionally `count` (tokens of the prompt) or `excess` (tokens
+            of the prompt above the limit), and `reply` (tokens of the limit that are reserved for the reply).
         auth_code: Codes for a missing key, permission or payment.
         auth_text: Texts for a missing key, permission or payment, in errors with status 400.
         rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has no code
@@ -53,6 +58,7 @@ class ErrorPatterns:
 
     """
 
+    statuses: Mapping[int, int] = field(default_factory=dict[int, int])
     context_length_code: str = ""
     context_length_text: str = ""
     other_limit: str = ""
@@ -71,7 +77,7 @@ class ErrorPatterns:
 
     def __or__(self, other: ErrorPatterns) -> ErrorPatterns:
         return ErrorPatterns(
-            **{field.name: _join(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+            **{item.name: _join(getattr(self, item.name), getattr(other, item.name)) for item in fields(self)}
         )
 
     def parse_sizes(self, text: str) -> tuple[int, int | None] | None:
@@ -88,7 +94,8 @@ class ErrorPatterns:
             if match:
                 sizes = {name: int(size[:_MAX_DIGITS]) for name, size in match.groupdict().items() if size}
                 limit = sizes["limit"] - sizes.get("reply", 0)
-                return (limit, sizes.get("count")) if limit > 0 else None
+                count = limit + sizes["excess"] if "excess" in sizes else sizes.get("count")
+                return (limit, count) if limit > 0 else None
         return None
 
 
@@ -96,4 +103,6 @@ def _join(first: Any, second: Any) -> Any:
     """Joins two patterns into one pattern that matches either, or two tuples of patterns into one tuple."""
     if isinstance(first, tuple):
         return first + second
+    if isinstance(first, Mapping):
+        return {**cast("Mapping[int, int]", first), **second}
     return f"{first}|{second}" if first and second else first or second

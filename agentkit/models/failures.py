@@ -69,6 +69,7 @@ def get_error_class(failure: Failure, patterns: ErrorPatterns) -> type[ModelErro
     status = failure.status
     if status in _NO_STATUS and re.fullmatch(r"[45]\d\d", failure.code or ""):
         status = int(failure.code or 0)  # some servers write the HTTP status into the error code
+    status = patterns.statuses.get(status or 0, status)
     if status in (*_NO_STATUS, 400, 413, 422, 500) and _is_too_long(failure, patterns):
         return ContextLengthError
     if _is_refused_by_template(failure, patterns):

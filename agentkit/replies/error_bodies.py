@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -72,7 +72,8 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
 
     Most providers send an object `error` with a `message` and a `code`, `type` or `status`. Some providers put
     this object in a list, or send a plain text instead of the object. DashScope sends `code`, `message` and
-    `request_id` at the top level. A body with only a `message` is an error if `status` is an error status.
+    `request_id` at the top level. A body with only a `message` is an error if `status` is an error status. The
+    `id` of this body is the id of the model call.
 
     Args:
         body: Parsed JSON of a response or of an event.
@@ -96,7 +97,8 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     message = fields.get("message")
     is_error = fields.get("code") or "type" in fields or (status or 0) >= 400
     if isinstance(message, str) and (message or fields.get("code")) and is_error:
-        return _parse_fields(fields, fields, status)
+        failure = _parse_fields(fields, fields, status)
+        return replace(failure, request_id=failure.request_id or _get_text(fields, "id"))
     return None
 
 

@@ -120,7 +120,10 @@ class StreamParserBase(ABC):
 
     @abstractmethod
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Adds the content of a complete native reply to `self.reply`. The reply consists of JSON values."""
+        """Adds the content of a complete native reply to `self.reply`. The reply consists of JSON values.
+
+        For a reply that is an error, raise `reported_error(text)`.
+        """
 
     def read_done(self) -> None:  # noqa: B027 - most streams end with an event of the provider
         """Handles the mark `data: [DONE]`, with which some providers end a stream. Does nothing by default."""
@@ -137,7 +140,8 @@ class StreamParserBase(ABC):
             **options: Options of the parser, as described by `ParserOptions`.
 
         Raises:
-            MessageError: If `reply` is not a reply of this provider, or is an error response.
+            MessageError: If `reply` is not a JSON object, or if `read_reply` raises the error. For a failure that
+                `read_reply` records with `self.reply.fail`, no error is raised.
 
         """
         parser = cls(**options)

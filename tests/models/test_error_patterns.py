@@ -1,5 +1,7 @@
 """Error patterns of providers: combination, and token counts in error texts."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit import load_provider
@@ -9,10 +11,18 @@ from agentkit.provider_kit import ErrorPatterns
 def test_two_tables_become_one_with_the_patterns_of_both() -> None:
     first = ErrorPatterns(auth_code="no_key", overload_code="busy", context_sizes=(r"(?P<limit>\d+) at most",))
     second = ErrorPatterns(auth_code="bad_key", quota_text="empty", context_sizes=(r"up to (?P<limit>\d+)",))
+    first, second = replace(first, statuses={498: 401}), replace(second, statuses={499: 408})
     both = first | second
+    assert both.statuses == {498: 401, 499: 408}
     assert (both.auth_code, both.overload_code, both.quota_text) == ("no_key|bad_key", "busy", "empty")
     assert both.parse_sizes("8 at most") == (8, None)
     assert both.parse_sizes("up to 9") == (9, None)
+
+
+def test_an_excess_is_added_to_the_limit() -> None:
+    pattern = r"exceeded by (?P<excess>\d+) tokens.* limit for this model is (?P<limit>\d+)"
+    text = "too many tokens: size limit exceeded by 712 tokens. The limit for this model is 288000 tokens."
+    assert ErrorPatterns(context_sizes=(pattern,)).parse_sizes(text) == (288_000, 288_712)
 
 
 def test_without_patterns_a_text_has_no_token_counts() -> None:

@@ -252,6 +252,19 @@ def test_a_third_party_provider_declares_its_own_patterns() -> None:
     assert get_error_class(Failure("Later.", code="busy"), patterns) is OverloadedError
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "error_class"),
+    [(498, None, AuthError), (499, None, OverloadedError), (None, "498", AuthError), (400, None, BadRequestError)],
+)
+def test_a_special_status_has_the_meaning_that_the_provider_declares(
+    status: int | None, code: str | None, error_class: type[ModelError]
+) -> None:
+    patterns = ErrorPatterns(statuses={498: 401, 499: 408})
+    error = as_model_error(Failure("no", status, code), "cohere", patterns)
+    assert type(error) is error_class
+    assert error.status == status
+
+
 def test_the_patterns_of_another_provider_do_not_apply() -> None:
     assert type(_error("anthropic", Failure("Range of input length should be [1, 9]", 400))) is BadRequestError
 
@@ -345,4 +358,4 @@ def test_an_error_has_the_facts_of_its_failure_before_and_after_pickling() -> No
             "req_1",
             2.5,
         )
-        assert str(copy) == "msgs[0]: openai (400 bad): No. Pass a text."
+        assert str(copy) == "msgs[0] (probable place): openai (400 bad): No. Pass a text."

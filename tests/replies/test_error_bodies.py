@@ -44,6 +44,12 @@ def test_a_body_gives_its_error_or_none(body: Any, expected: Failure | None) -> 
     assert parse_failure(body) == expected
 
 
+def test_the_id_of_a_bare_message_is_the_request_id() -> None:
+    assert parse_failure({"id": "r1", "message": "No."}, 404) == Failure("No.", 404, request_id="r1")
+    both = {"id": "r1", "request_id": "r2", "message": "No."}
+    assert parse_failure(both, 404) == Failure("No.", 404, request_id="r2")
+
+
 def test_a_bare_message_is_an_error_only_with_an_error_status() -> None:
     body = {"message": "Too many tokens, please wait before trying again."}
     failure = parse_failure(body, 429)
