@@ -12,7 +12,8 @@ A provider consists of these parts, in the order in which a message passes throu
   `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
 - `FormatterBase`: its method `convert` converts a `LegalConversation` and a `RequestSpec` to a `Request`.
 - `EndpointBase`: sends an `OutgoingRequest` through the SDK client, and returns the reply or an `IncomingStream`.
-  `HttpEndpoint` is the endpoint for an API without an SDK.
+  `HttpEndpoint` is the endpoint for an API without an SDK. `SDKEndpoint` is the endpoint for an SDK that Stainless
+  generates, such as OpenAI's and Anthropic's.
 - `ErrorPatterns`: codes and texts of the API's errors, which select the error class of a failed call.
 - `StreamParserBase`: parses native events and replies with a `ReplyBuilder`. `parse_failure` parses error bodies.
 - `RemoteTokenCounter`: counts the tokens of a request by calling the provider's API.
@@ -98,12 +99,13 @@ from agentkit.messages.opaque_state import get_state_fields
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
-from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
+from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, dump_body, merge_parameters
 from agentkit.models.error_patterns import ErrorPatterns
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
 from agentkit.models.http_endpoint import HttpEndpoint
 from agentkit.models.registry import Provider
 from agentkit.models.response_headers import find_request_id, parse_retry_after
+from agentkit.models.sdk_endpoint import SDKEndpoint
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure, reported_error
 from agentkit.replies.events import StreamEvent
@@ -174,6 +176,7 @@ __all__ = [
     "Request",
     "RequestParts",
     "RequestSpec",
+    "SDKEndpoint",
     "Source",
     "StreamEvent",
     "StreamParserBase",
@@ -208,6 +211,7 @@ __all__ = [
     "declare_tool",
     "derive_call_id",
     "describe_log_format",
+    "dump_body",
     "find_request_id",
     "get_set_fields",
     "get_state_fields",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
+from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
 
-__all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameters"]
+__all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "dump_body", "merge_parameters"]
+
+_MAX_ERROR_TEXT = 500
+"""Maximum characters of the error message if an error response is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +40,6 @@ class OutgoingRequest:
 
     __repr__ = bounded_repr
 
-    def payload(self, *, as_object: bool) -> dict[str, Any]:
-        """Returns the body as a keyword argument for the `post` method of the OpenAI and Anthropic SDKs.
-
-        The result is usually `{"content": TEXT}`. The text is the same JSON that the SDK would write, but
-        writing it takes only a sixth of the time. If some values are not JSON, the result is `{"body": BODY}`,
-        because the SDK may be able to serialize the values.
-
-        Args:
-            as_object: True to always return `{"body": BODY}`, for a client that reads or changes the body.
-
-        """
-        if not as_object:
-            try:
-                return {"content": _WRITER.to_json(self.body, by_alias=True, exclude_unset=True, warnings=False)}
-            except ValueError:
-                pass
-        return {"body": self.body}
-
 
 class IncomingStream(AsyncIterator[Any]):
     """Iterator over the bytes or events of a reply, with the provider's id for the model call.
@@ -73,6 +59,17 @@ class IncomingStream(AsyncIterator[Any]):
 
 
 _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_json_inf_nan="constants"))
+
+
+def dump_body(body: Mapping[str, Any]) -> bytes | None:
+    """Returns a body as the JSON that an SDK would write, in about a sixth of the time.
+
+    Returns None if some values are not JSON. The SDK may be able to serialize these values.
+    """
+    try:
+        return _WRITER.to_json(body, by_alias=True, exclude_unset=True, warnings=False)
+    except ValueError:
+        return None
 
 
 class EndpointBase(ABC):
@@ -111,6 +108,9 @@ class EndpointBase(ABC):
 
     required_attributes: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that a client must have. `check` rejects other clients."""
+
+    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)
+    """Names of response headers that may contain the id of a call. The first header that is present is used."""
 
     @classmethod
     def check(cls, client: Any) -> None:
@@ -158,21 +158,55 @@ class EndpointBase(ABC):
         """
         return False
 
-    @abstractmethod
+    def open_response(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[Any]:
+        """Returns a context manager that sends the request, yields the HTTP response, and closes the response.
+
+        The response is an object of httpx or httpx2. An endpoint without such an object overrides `send` and
+        `stream` instead.
+        """
+        raise NotImplementedError
+
+    def read_chunks(self, response: Any) -> AsyncIterator[Any]:
+        """Returns an iterator over the bytes of a streamed reply, or over its events."""
+        return cast("AsyncIterator[Any]", response.aiter_bytes())
+
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
         """Sends the request and returns the complete reply, as JSON text or as parsed JSON."""
+        async with self.open_response(outgoing) as response:
+            return bytes(await response.aread())
 
-    @abstractmethod
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """Returns a context manager that sends the request and yields the bytes or events of the reply.
 
         Leaving the context closes the connection. The iterator may be an `IncomingStream`, which also has the
         id of the call.
         """
+        return self._stream(outgoing)
+
+    @asynccontextmanager
+    async def _stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
+        async with self.open_response(outgoing) as response:
+            request_id = find_request_id(response.headers, self.request_id_headers)
+            yield IncomingStream(self.read_chunks(response), request_id)
 
     @abstractmethod
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns the failure for an error from the SDK or its HTTP client. Returns None for any other error."""
+
+    def failure_from_response(self, response: Any) -> Failure:
+        """Returns the failure for an HTTP response with an error status, whose body was read to its end."""
+        status, headers = response.status_code, response.headers
+        try:
+            failure = parse_failure(response.json(), status)
+        except (ValueError, RecursionError):
+            failure = None
+        failure = failure or Failure(response.text.strip()[:_MAX_ERROR_TEXT] or response.reason_phrase)
+        return replace(
+            failure,
+            status=status,
+            request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
+            retry_after=parse_retry_after(headers),
+        )
 
     def failure_from_reply(self, reply: object) -> Failure | None:
         """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none.

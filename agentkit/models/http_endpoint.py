@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from agentkit.errors import AuthError, MissingExtraError
 from agentkit.json_values import as_object
-from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
+from agentkit.models.endpoint import EndpointBase, OutgoingRequest, merge_parameters
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
-from agentkit.models.response_headers import find_request_id, parse_retry_after
-from agentkit.replies.error_bodies import Failure, parse_failure
+from agentkit.replies.error_bodies import Failure
 
 __all__ = ["HttpEndpoint"]
 
@@ -31,8 +29,6 @@ class HttpEndpoint(EndpointBase):
         base_url: Address of the API.
         path: Path of model calls, relative to `base_url`.
         key_variable: Environment variable with the API key. Empty if the API needs no key.
-        request_id_headers: Names of response headers that may contain the id of a call. The first header that is
-            present is used.
 
     """
 
@@ -42,7 +38,6 @@ class HttpEndpoint(EndpointBase):
     base_url: ClassVar[str]
     path: ClassVar[str]
     key_variable: ClassVar[str] = ""
-    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)
 
     @classmethod
     def open(cls, *, api_key: str | None = None, base_url: str | None = None, **options: Any) -> Self:
@@ -83,11 +78,6 @@ class HttpEndpoint(EndpointBase):
         body = merge_parameters({"model": model, "stream": stream, **request}, parameters)
         return OutgoingRequest(self.path, body, stream, http_options)
 
-    async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Sends the request and returns the bytes of the reply."""
-        async with self._open_response(outgoing) as response:
-            return bytes(await response.aread())
-
     async def post_json(self, path: str, body: Mapping[str, Any]) -> Any:
         """Posts a JSON body to a path of the API, for example to count tokens, and returns the JSON of the reply.
 
@@ -100,14 +90,7 @@ class HttpEndpoint(EndpointBase):
         return response.raise_for_status().json()
 
     @asynccontextmanager
-    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Sends the request and yields the bytes of the streamed reply."""
-        async with self._open_response(outgoing) as response:
-            request_id = find_request_id(response.headers, self.request_id_headers)
-            yield IncomingStream(response.aiter_bytes(), request_id)
-
-    @asynccontextmanager
-    async def _open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
+    async def open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
         """Sends the request and yields the response. For an error status, raises `httpx2.HTTPStatusError`."""
         async with self.client.stream("POST", outgoing.path, json=outgoing.body, **outgoing.options) as response:
             if not response.is_success:
@@ -119,22 +102,8 @@ class HttpEndpoint(EndpointBase):
         import httpx2
 
         if isinstance(error, httpx2.HTTPStatusError):
-            return self._read_refusal(error.response)
+            return self.failure_from_response(error.response)
         return as_network_failure(error) if is_transport_error(error) else None
-
-    def _read_refusal(self, response: Any) -> Failure:
-        status, headers = response.status_code, response.headers
-        try:
-            failure = parse_failure(response.json(), status)
-        except (ValueError, RecursionError):
-            failure = None
-        failure = failure or Failure(response.text.strip()[:500] or response.reason_phrase)
-        return replace(
-            failure,
-            status=status,
-            request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
-            retry_after=parse_retry_after(headers),
-        )
 
     async def aclose(self) -> None:
         """Closes the client."""

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Self
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from agentkit.provider_kit import (
-    AuthError,
-    EndpointBase,
     ErrorPatterns,
     Failure,
-    IncomingStream,
     MissingExtraError,
     OutgoingRequest,
+    SDKEndpoint,
     as_network_failure,
-    find_request_id,
-    is_transport_error,
     merge_parameters,
-    parse_failure,
-    parse_retry_after,
     split_http_options,
 )
 from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
@@ -56,7 +50,7 @@ ERROR_PATTERNS = ErrorPatterns(
 )
 """Error types and texts of Anthropic (docs: errors), AWS (ResponseStream; common errors) and Google."""
 
-_REQUEST_IDS = (
+_REQUEST_ID_HEADERS = (
     "request-id",  # Anthropic
     "x-request-id",  # gateways
     "x-amzn-requestid",  # Bedrock
@@ -76,10 +70,9 @@ For a larger number, the SDK estimates a time of more than ten minutes, and requ
 """
 
 _AWS_PACKAGES = frozenset({"boto3", "botocore"})
-_NO_KEY = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
 
 
-class AnthropicEndpoint(EndpointBase):
+class AnthropicEndpoint(SDKEndpoint):
     """Endpoint for `AsyncAnthropic` and the SDK's async clients for Bedrock, Vertex, Foundry and AWS.
 
     The endpoint passes the finished body to the client's `post` method, so that each client adds its own URL and
@@ -88,26 +81,16 @@ class AnthropicEndpoint(EndpointBase):
     `betas`, `extra_headers`, `extra_query`, `extra_body` and `timeout` mean the same as in the SDK's methods.
     """
 
+    provider: ClassVar[str] = "anthropic"
     extra: ClassVar[str] = "anthropic"
+    sdk: ClassVar[str] = "anthropic"
+    client_class: ClassVar[str] = "AsyncAnthropic"
+    error_class: ClassVar[str] = "AnthropicError"
+    no_key: ClassVar[re.Pattern[str]] = re.compile(
+        r"authentication method|Could not resolve (AWS credentials|API token)"  # the SDK's `_validate_headers`
+    )
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
-
-    @classmethod
-    def open(cls, **options: Any) -> Self:
-        """Returns an endpoint with the client `AsyncAnthropic(**options)`.
-
-        Raises:
-            MissingExtraError: The SDK is not installed.
-            AuthError: The SDK finds no key.
-
-        """
-        try:
-            import anthropic
-        except ImportError:
-            raise MissingExtraError("anthropic", cls.extra, "Calling Anthropic") from None
-        try:
-            return cls(anthropic.AsyncAnthropic(**options))
-        except anthropic.AnthropicError as error:
-            raise AuthError("anthropic", str(error)) from error
+    request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -133,39 +116,19 @@ class AnthropicEndpoint(EndpointBase):
         limit = outgoing.body.get("max_tokens")
         return isinstance(limit, int) and limit > _MAX_UNSTREAMED_TOKENS
 
-    async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Sends the request and returns the bytes of the reply."""
-        response = await self._post(outgoing)
-        return bytes(await response.aread())
+    def read_chunks(self, response: Any) -> AsyncIterator[Any]:
+        """Returns an iterator over the bytes of a reply, or over the events in Bedrock's binary stream."""
+        chunks = super().read_chunks(response)
+        return bedrock_events(chunks) if MEDIA_TYPE in response.headers.get("content-type", "") else chunks
 
-    @asynccontextmanager
-    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Sends the request and yields the bytes of the reply, or the events from Bedrock's binary stream."""
-        response = await self._post(outgoing)
+    async def post(self, outgoing: OutgoingRequest) -> Any:
+        """Sends the request through the SDK, and returns the HTTP response unparsed.
+
+        Raises:
+            MissingExtraError: The client signs requests for AWS, and the packages for this are not installed.
+        """
         try:
-            pieces: AsyncIterator[bytes] = response.aiter_bytes()
-            binary = MEDIA_TYPE in response.headers.get("content-type", "")
-            request_id = find_request_id(response.headers, _REQUEST_IDS)
-            yield IncomingStream(bedrock_events(pieces) if binary else pieces, request_id)
-        finally:
-            await response.aclose()
-
-    async def _post(self, outgoing: OutgoingRequest) -> Any:
-        import anthropic
-        import httpx2
-
-        # Clients for Bedrock and Vertex change the body, and middleware may read it. They need a dict, not JSON.
-        has_middleware = bool(getattr(self.client, "middleware", ()))
-        reads_body = has_middleware or self.client.__class__ is not anthropic.AsyncAnthropic
-        try:
-            return await self.client.post(
-                outgoing.path,
-                cast_to=httpx2.Response,  # the SDK then returns the reply unparsed
-                **outgoing.payload(as_object=reads_body),
-                options=dict(outgoing.options),
-                stream=outgoing.stream,
-                stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,
-            )
+            return await super().post(outgoing)
         except ModuleNotFoundError as error:
             if str(error.name).partition(".")[0] not in _AWS_PACKAGES:
                 raise
@@ -173,48 +136,21 @@ class AnthropicEndpoint(EndpointBase):
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns the failure for an error from the SDK or a package that the SDK calls, otherwise None."""
-        import anthropic
+        return super().failure_from_exception(error) or _parse_foreign_error(error)
 
-        if isinstance(error, anthropic.APIConnectionError):
-            return as_network_failure(error)
-        if isinstance(error, anthropic.APIStatusError):
-            return _parse_status_error(error)
-        if isinstance(error, anthropic.APIError):
-            return parse_failure(error.body) or Failure(error.message)
-        if isinstance(error, anthropic.AnthropicError) or _lacks_key(error):
-            return Failure(str(error), code="authentication_error" if _lacks_key(error) else None)
-        return _parse_foreign_error(error)
-
-    async def aclose(self) -> None:
-        """Closes the SDK's client."""
-        await self.client.close()
-
-
-def _parse_status_error(error: Any) -> Failure:
-    status, headers = error.status_code, error.response.headers
-    failure = parse_failure(error.body, status) or Failure("")
-    aws_type = headers.get("x-amzn-errortype", "").partition(":")[0]  # a URL may follow the type
-    return Failure(
-        failure.message or str(error.response.text).strip()[:500] or error.message,
-        None if status == 200 else status,
-        error.error_code or error.type or failure.code or aws_type or None,
-        find_request_id(headers, _REQUEST_IDS) or failure.request_id,
-        parse_retry_after(headers),
-    )
-
-
-def _lacks_key(error: BaseException) -> bool:
-    """Returns True if the SDK raised the error at the first call because it has no credentials.
-
-    Source: SDK, `_validate_headers`.
-    """
-    return isinstance(error, Exception) and _NO_KEY.search(str(error)) is not None
+    def failure_from_status_error(self, error: Any) -> Failure:
+        """Returns the failure for an error status. Bedrock sends the error type in a header."""
+        failure = super().failure_from_status_error(error)
+        aws_type = error.response.headers.get("x-amzn-errortype", "").partition(":")[
+            0
+        ]  # a URL may follow the type
+        return replace(failure, code=error.error_code or error.type or failure.code or aws_type or None)
 
 
 def _parse_foreign_error(error: BaseException) -> Failure | None:
-    """Returns the failure for an error from the HTTP client or the AWS and Google packages, otherwise None."""
+    """Returns the failure for an error from the AWS and Google packages, otherwise None."""
     module = type(error).__module__
-    if is_transport_error(error) or module == "botocore.eventstream":
+    if module == "botocore.eventstream":
         return as_network_failure(error)
     if module == "google.auth.exceptions":
         is_network = type(error).__name__ in {"TransportError", "TimeoutError", "ResponseError"}

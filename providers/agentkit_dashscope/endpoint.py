@@ -36,9 +36,6 @@ __all__ = ["DashScopeEndpoint"]
 _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 """Error text if only the other API path accepts the model: 'url error, please check url！' (model-studio)."""
 
-_REQUEST_IDS: Final = ("x-request-id", "x-dashscope-request-id")
-"""Response headers that may contain the id of a request. Gateways send `x-request-id`."""
-
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
@@ -65,6 +62,7 @@ class DashScopeEndpoint(EndpointBase):
 
     extra: ClassVar[str] = "dashscope"
     required_attributes: ClassVar[tuple[str, ...]] = ("transport",)
+    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id", "x-dashscope-request-id")  # gateways; the API
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -155,7 +153,8 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
         try:
-            yield IncomingStream(_prepend(first_event, pieces), find_request_id(response.headers, _REQUEST_IDS))
+            request_id = find_request_id(response.headers, self.request_id_headers)
+            yield IncomingStream(_prepend(first_event, pieces), request_id)
         finally:
             await response.aclose()
 
@@ -229,14 +228,16 @@ class DashScopeEndpoint(EndpointBase):
         if isinstance(error, errors.APIConnectionError):
             return Failure(error.message, network=True)
         if isinstance(error, errors.DashScopeError):
-            failure = parse_failure(error.body, error.status_code)
+            failure = parse_failure(error.body, error.status_code) or Failure(error.message)
             headers = {name.lower(): item for name, item in (error.headers or {}).items()}
-            return Failure(
-                failure.message if failure else error.message,
-                error.status_code,
-                (failure and failure.code) or error.code,
-                error.request_id or (failure and failure.request_id) or find_request_id(headers, _REQUEST_IDS),
-                parse_retry_after(headers),
+            return replace(
+                failure,
+                status=error.status_code,
+                code=failure.code or error.code,
+                request_id=error.request_id
+                or failure.request_id
+                or find_request_id(headers, self.request_id_headers),
+                retry_after=parse_retry_after(headers),
             )
         if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key
             return Failure("the error reply has a code that is not a string")

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from copy import deepcopy
 from typing import Any, Self, cast
 
-from agentkit.provider_kit import IncomingStream, OutgoingRequest, find_request_id, native_to_json
+from agentkit.provider_kit import IncomingStream, OutgoingRequest, dump_body, find_request_id, native_to_json
 from agentkit_gemini._errors import REQUEST_IDS
 
 __all__ = ["Sender"]
@@ -64,9 +64,7 @@ class Sender:
 
     async def _send(self, method: str, path: str, options: Any, *, stream: bool) -> Any:
         request = self._client._build_request(method, path, self._build_body(options), options)
-        request.data = (
-            OutgoingRequest("", request.data, stream).payload(as_object=False).get("content", request.data)
-        )
+        request.data = dump_body(request.data) or request.data
         return await self._client._async_request(request, options, stream=stream)
 
     def _build_body(self, options: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -12,7 +12,6 @@ from agentkit.provider_kit import (
     EndpointBase,
     ErrorPatterns,
     Failure,
-    IncomingStream,
     MissingExtraError,
     OptionError,
     OutgoingRequest,
@@ -118,19 +117,8 @@ class OllamaEndpoint(EndpointBase):
         """Returns the limit of output tokens as `num_predict`, which `build_request` moves into `options`."""
         return {"num_predict": max_tokens}
 
-    async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """Sends the request, and returns the bytes of the reply."""
-        async with self._answer(outgoing) as response:
-            return bytes(await response.aread())
-
     @asynccontextmanager
-    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Sends a streamed request, and yields an iterator over its bytes, which are lines of JSON."""
-        async with self._answer(outgoing) as response:
-            yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers))
-
-    @asynccontextmanager
-    async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
+    async def open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
         """Sends the request, and yields the HTTP response. Raises the SDK's errors, like `_request_raw`."""
         import httpx
 

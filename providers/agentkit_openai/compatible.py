@@ -189,7 +189,7 @@ class OpenAICompatible:
             chat,
             agents,
             parser=self.parser,
-            endpoint=_subclass(self, OpenAIChatEndpoint, "Endpoint"),
+            endpoint=_subclass(self, OpenAIChatEndpoint, "Endpoint", provider=self.name),
             load_native=self.load_native,
             models=self.models,
             testing=self.testing,

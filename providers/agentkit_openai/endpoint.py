@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from agentkit.provider_kit import (
     AuthError,
-    EndpointBase,
     Failure,
-    IncomingStream,
-    MissingExtraError,
     OptionError,
     OutgoingRequest,
-    as_network_failure,
-    as_object,
-    find_request_id,
-    is_transport_error,
+    SDKEndpoint,
     merge_parameters,
-    parse_failure,
-    parse_retry_after,
     split_http_options,
 )
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 
-_REQUEST_IDS = (
+_REQUEST_ID_HEADERS = (
     "request-id",  # Anthropic, through a gateway
     "x-request-id",  # OpenAI, and most compatible servers
     "x-amzn-requestid",  # Bedrock
@@ -50,11 +42,8 @@ _TOOLS_ADVICE = (
     "with reasoning_effort='none'."
 )
 
-_MAX_ERROR_TEXT = 500
-"""Maximum characters of the error message if an error reply is not JSON."""
 
-
-class OpenAIChatEndpoint(EndpointBase):
+class OpenAIChatEndpoint(SDKEndpoint):
     """Endpoint for `AsyncOpenAI`, `AsyncAzureOpenAI` and other async clients of the openai SDK.
 
     The endpoint posts the finished body to `/chat/completions`, and returns the bytes of the reply. Azure's client
@@ -63,11 +52,17 @@ class OpenAIChatEndpoint(EndpointBase):
     that the vendor uses.
     """
 
-    extra: ClassVar[str] = "openai"
-    required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
-    path: ClassVar[str] = "/chat/completions"
+    provider: ClassVar[str] = OPENAI.name
     vendor: ClassVar[OpenAICompatible] = OPENAI
     """Description of the vendor, including its address, API key variable and parameter names."""
+    path: ClassVar[str] = "/chat/completions"
+    extra: ClassVar[str] = "openai"
+    sdk: ClassVar[str] = "openai"
+    client_class: ClassVar[str] = "AsyncOpenAI"
+    error_class: ClassVar[str] = "OpenAIError"
+    no_key: ClassVar[re.Pattern[str]] = re.compile("Missing credentials")
+    required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
+    request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -84,14 +79,8 @@ class OpenAIChatEndpoint(EndpointBase):
             AuthError: No API key is set.
             OptionError: The vendor has no default address, and no address is set.
         """
-        try:
-            import openai
-        except ImportError:
-            raise MissingExtraError("openai", cls.extra, f"Calling {cls.vendor.name}") from None
-        try:
-            return cls(openai.AsyncOpenAI(**_complete_client_options(cls.vendor, options)))
-        except openai.OpenAIError as error:
-            raise AuthError(cls.vendor.name, str(error)) from error
+        cls.import_sdk()  # a missing SDK is reported before a missing key
+        return super().open(**_complete_client_options(cls.vendor, options))
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -124,64 +113,25 @@ class OpenAIChatEndpoint(EndpointBase):
         """Returns True if the model has refused an earlier request because it was not streamed."""
         return outgoing.body["model"] in self._stream_only
 
-    async def send(self, outgoing: OutgoingRequest) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
         """Sends a request and returns the bytes of the reply.
 
         If the model accepts only streamed requests, its name is recorded for `requires_stream`.
         """
         try:
-            response = await self._post(outgoing)
+            return await super().send(outgoing)
         except Exception as error:
             pattern = self.vendor.stream_only
             failure = self.failure_from_exception(error) if pattern else None
             if pattern and failure and pattern.search(failure.message):
                 self._stream_only.add(outgoing.body["model"])
             raise
-        return bytes(await response.aread())
 
-    @asynccontextmanager
-    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Sends a streamed request and yields an iterator over the bytes of the event stream."""
-        response = await self._post(outgoing)
-        try:
-            yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers, _REQUEST_IDS))
-        finally:
-            await response.aclose()
-
-    async def _post(self, outgoing: OutgoingRequest) -> Any:
-        import httpx2
-        import openai
-
-        # Azure's client reads the deployment from the body, so the body must be an object.
-        reads_body = self.client.__class__ is not openai.AsyncOpenAI
-        # `cast_to` prevents the SDK from parsing the response. Clients that use httpx instead of httpx2
-        # return httpx.Response.
-        return await self.client.post(
-            outgoing.path,
-            cast_to=httpx2.Response,
-            **outgoing.payload(as_object=reads_body),
-            options=dict(outgoing.options),
-            stream=outgoing.stream,
-            stream_cls=openai.AsyncStream[object] if outgoing.stream else None,
-        )
-
-    def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Converts an error of the SDK or of its HTTP client into a failure. Returns None for any other error."""
-        import openai
-
-        if isinstance(error, openai.APIConnectionError) or is_transport_error(error):
-            return as_network_failure(error)
-        if isinstance(error, openai.APIStatusError):
-            return _parse_status_error(error)
-        if isinstance(error, openai.APIError):
-            return parse_failure(error.body) or Failure(error.message, code=error.code)
-        if isinstance(error, openai.OpenAIError):
-            return Failure(str(error), code="authentication_error" if "credentials" in str(error) else None)
-        return None
-
-    async def aclose(self) -> None:
-        """Closes the client of the SDK."""
-        await self.client.close()
+    def failure_from_status_error(self, error: Any) -> Failure:
+        """Returns the failure for an error status, with advice if Chat Completions refuses the tools."""
+        failure = super().failure_from_status_error(error)
+        advice = _TOOLS_ADVICE if _TOOLS_REFUSED.search(failure.message) else None
+        return replace(failure, code=failure.code or error.code or error.type, advice=advice)
 
 
 class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
@@ -195,22 +145,6 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
     def _stream_options(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {}
-
-
-def _parse_status_error(error: Any) -> Failure:
-    """Converts an `APIStatusError` of the SDK into a failure."""
-    body = as_object(error.body)
-    failure = parse_failure({"error": body} if "error" not in body else body) or Failure("")
-    headers = error.response.headers
-    return Failure(
-        failure.message or str(error.response.text).strip()[:_MAX_ERROR_TEXT] or error.message,
-        error.status_code,
-        failure.code or error.code or error.type,
-        find_request_id(headers, _REQUEST_IDS) or failure.request_id,
-        parse_retry_after(headers),
-        param=failure.param,
-        advice=_TOOLS_ADVICE if _TOOLS_REFUSED.search(failure.message) else None,
-    )
 
 
 def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from agentkit import AuthError, OptionError
-from agentkit.provider_kit import HttpEndpoint
+from agentkit.provider_kit import HttpEndpoint, native_to_json
 
 
 class BirdEndpoint(HttpEndpoint):
@@ -35,7 +35,7 @@ def open_endpoint(answer: httpx2.Response, **options: Any) -> tuple[BirdEndpoint
 async def test_a_request_is_sent_with_its_key_and_its_model() -> None:
     endpoint, received = open_endpoint(httpx2.Response(200, json={"text": "Tweet."}), api_key="sk-bird")
     outgoing = endpoint.build_request("b-1", {"turns": []}, {"volume": 3, "timeout": 5.0}, stream=False)
-    assert json.loads(await endpoint.send(outgoing)) == {"text": "Tweet."}
+    assert native_to_json(await endpoint.send(outgoing)) == {"text": "Tweet."}
     await endpoint.aclose()
     (request,) = received
     assert (request.method, str(request.url)) == ("POST", "https://bird.example/v1/sing")
