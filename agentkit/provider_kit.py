@@ -28,6 +28,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.groups import (
     MediaCapabilities,
     OpaqueCapabilities,
+    StrictRules,
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
@@ -37,7 +38,6 @@ from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.name_rules import NameRule, derive_call_id, short_hash
 from agentkit.capabilities.option_layout import OptionLayout
-from agentkit.capabilities.strict_rules import StrictRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import (
     AgentkitError,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from agentkit.budget.shortening import shorten_middle
-from agentkit.budget.strategies import CutStrategy, check_number, edit_once, find_newest
+from agentkit.budget.strategies import CutStrategy, check_number, edit_once, find_newest, shorten_middle
 from agentkit.budget.units import UnitNumber, Units
 from agentkit.messages.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
 from agentkit.messages.features import Feature

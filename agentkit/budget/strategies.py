@@ -25,6 +25,7 @@ __all__ = [
     "check_number",
     "edit_once",
     "find_newest",
+    "shorten_middle",
 ]
 
 _Strategy = TypeVar("_Strategy", bound="CutStrategy")
@@ -175,3 +176,17 @@ def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], 
 
 _UNCHANGED = "unchanged"
 """Cached in place of an unchanged message, because a message that caches itself would be a reference cycle."""
+
+
+def shorten_middle(text: str, characters: int, mark: str) -> str:
+    r"""Returns a text with a note in place of its middle.
+
+    The text has more than `characters` characters. Half of the remaining characters come from its start, and half
+    from its end. The note becomes a line of its own.
+
+    Example:
+        >>> shorten_middle("abcdefgh", 4, "…")
+        'ab\n…\ngh'
+
+    """
+    return f"{text[: characters - characters // 2]}\n{mark}\n{text[len(text) - characters // 2 :]}"

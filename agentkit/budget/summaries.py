@@ -14,8 +14,7 @@ import anyio.lowlevel
 from pydantic_core import to_json
 
 from agentkit.argument_checks import check_text
-from agentkit.budget.shortening import shorten_middle
-from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number
+from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number, shorten_middle
 from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg, get_cached, set_cached

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from agentkit.capabilities.media_rules import Kind, MediaRule
 from agentkit.capabilities.name_rules import NameRule
-from agentkit.capabilities.strict_rules import StrictRules
 from agentkit.messages.message import Role
 from agentkit.reprs import bounded_repr
 
 __all__ = [
     "MediaCapabilities",
     "OpaqueCapabilities",
+    "StrictRules",
     "ThinkingCapabilities",
     "ToolCapabilities",
     "TurnCapabilities",
@@ -74,6 +74,34 @@ class TurnCapabilities:
             object.__setattr__(self, "speaker_names", False)
         if self.alternate or not self.system_role:
             object.__setattr__(self, "late_system", "line")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StrictRules:
+    """Rules of a target for a schema with `strict: true`. All targets require `additionalProperties: false`.
+
+    Attributes:
+        keywords: JSON Schema keywords that the target accepts. Other keywords that are only annotations are
+            omitted.
+        formats: Values of `format` that the target accepts.
+        can_omit_properties: True if a schema may have optional properties, which `required` does not list.
+        can_recurse: True if a definition may refer to itself.
+        max_depth: Maximum number of levels of nested objects and arrays. 0 if no limit is known.
+        has_output_flag: True if the API has the flag `strict` for response formats too.
+        is_request_wide: True if the request has one flag for all its tools. The flag is set only if all tools are
+            strict.
+
+    """
+
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    can_omit_properties: bool = False
+    can_recurse: bool = True
+    max_depth: int = 0
+    has_output_flag: bool = False
+    is_request_wide: bool = False
+
+    __repr__ = bounded_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

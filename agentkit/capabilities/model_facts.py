@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.capabilities.capabilities import Capabilities, check_changes
-from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.reprs import bounded_repr
 
-__all__ = ["ModelFact", "apply_facts"]
+__all__ = ["ModelFact", "apply_facts", "normalize_model_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +59,37 @@ def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact
         if re.match(fact.pattern, name):
             changes.update(fact.changes)
     return base.override(changes) if changes else base
+
+
+# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. File names do not match: WORD and `-` must follow.
+_VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
+_PREFIXES = ("ft:", "databricks-")
+# Suffixes. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
+_SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
+# Dates: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's preview-05-06.
+_DATE = re.compile(
+    r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
+)
+
+_MAX_LENGTH = 200
+"""Length of a model name in characters above which the name is not normalized: searching it would take long."""
+
+
+def normalize_model_name(model: str) -> str:
+    """Returns the model name in lower case, without path, vendor, date and version suffix of a cloud.
+
+    Numbers in versions have one or two digits. Dates have more digits, so a date is never taken for a version.
+
+    >>> normalize_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
+    'claude-opus-4-5'
+    >>> normalize_model_name("publishers/anthropic/models/claude-opus-4-5@20251101")
+    'claude-opus-4-5'
+    >>> normalize_model_name("openai/gpt-6-2026-10-01")
+    'gpt-6'
+    """
+    name = model.strip().rpartition("/")[2].lower()
+    if len(name) > _MAX_LENGTH:
+        return name
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return _DATE.sub("", _SUFFIX.sub("", _VENDOR.sub("", name, count=1)))

@@ -9,10 +9,6 @@ from typing import Any
 __all__ = ["OptionLayout"]
 
 
-def _no_readers() -> dict[str, Callable[[Any], Any]]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OptionLayout:
     """Keys of tools, tool choice and output schema in a request.
@@ -39,4 +35,4 @@ class OptionLayout:
     choices: tuple[str, ...] = ("tool_choice",)
     read_choice: Callable[[Any], Any] | None = None
     outputs: tuple[str, ...] = ("response_format",)
-    read_schemas: Mapping[str, Callable[[Any], Any]] = field(default_factory=_no_readers)
+    read_schemas: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, Callable[[Any], Any]])

@@ -6,8 +6,8 @@ separate turns (native turns) between the frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, is_reply_part, is_tool_block
@@ -33,6 +33,9 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.tool_texts import call_text, result_text
 
+if TYPE_CHECKING:
+    from agentkit.history.policies import MultiAgentHistory
+
 __all__ = ["Framing"]
 
 _INVISIBLE = Note(
@@ -45,31 +48,6 @@ _NO_LINE = Note(
 )
 
 
-class FrameOptions(Protocol):
-    """Interface that `Framing` needs from a history policy. `MultiAgentHistory` implements it."""
-
-    @property
-    def viewer(self) -> str | None: ...
-
-    @property
-    def visible(self) -> Callable[[Msg], bool] | None: ...
-
-    @property
-    def other_agents_tools(self) -> str: ...
-
-    @property
-    def tag(self) -> str: ...
-
-    @property
-    def opening(self) -> str: ...
-
-    def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks: ...
-
-    def format_speaker(self, msg: Msg) -> str: ...
-
-    def format_text(self, text: str) -> str: ...
-
-
 class Framing:
     """Writer of one conversation as history frames.
 
@@ -79,7 +57,7 @@ class Framing:
 
     def __init__(
         self,
-        policy: FrameOptions,
+        policy: MultiAgentHistory,
         conversation: TracedConversation,
         ledger: Ledger,
         capabilities: Capabilities,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from agentkit.ledger.entries import Disposition, LedgerEntry, Note, Synthesis
@@ -28,26 +29,6 @@ LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
 
 The notes are computed late because they are expensive, and because no pipeline stage needs them.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _ComputedNotes:
-    """Replacement for a `LateNotes` function in a pickled ledger, with the notes that the function returned."""
-
-    notes: Mapping[BlockPath, Note]
-
-    def __call__(self) -> Mapping[BlockPath, Note]:
-        return self.notes
-
-
-@dataclass(frozen=True, slots=True)
-class _ComputedDetails:
-    """Replacement for a `Details` function in a pickled ledger, because the function may not be picklable."""
-
-    details: dict[BlockPath, tuple[str, ...]]
-
-    def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
-        return self.details.get(path, ())
 
 
 @dataclass(slots=True)
@@ -159,8 +140,8 @@ class Ledger:
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }
-        details = _ComputedDetails({path: reasons for path, reasons in all_details.items() if reasons})
-        late_notes = _ComputedNotes(self.late_notes()) if self.late_notes else None
+        details = partial(_look_up, {path: reasons for path, reasons in all_details.items() if reasons})
+        late_notes = partial(dict, self.late_notes()) if self.late_notes else None
         return (Ledger, (self.msgs, self.syntheses, self._notes, self._message_notes, details, late_notes))
 
     def _collect_notes(
@@ -200,6 +181,12 @@ class Ledger:
 
     def _find_details(self, path: BlockPath, block: Block, notes: list[Note]) -> tuple[str, ...]:
         return self.details(path, self.msgs[path[0]], block, notes) if self.details else ()
+
+
+def _look_up(
+    details: Mapping[BlockPath, tuple[str, ...]], path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]
+) -> tuple[str, ...]:
+    return details.get(path, ())
 
 
 def _is_omitted(notes: Sequence[Note]) -> bool:

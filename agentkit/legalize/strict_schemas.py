@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from agentkit.capabilities.strict_rules import StrictRules
+from agentkit.capabilities.groups import StrictRules
 from agentkit.tools.json_schema import find_definition, has_type
 
 __all__ = ["close_for_strict"]

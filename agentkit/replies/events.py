@@ -47,83 +47,74 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
-class MessageStart:
+class _Event:
+    __slots__ = ()
+    __repr__ = bounded_repr
+
+
+@dataclass(slots=True, repr=False)
+class MessageStart(_Event):
     """Start of the reply. `id` or `model` is None if the provider has not sent this value yet."""
 
     id: str | None = None
     model: str | None = None
     type: Literal["message-start"] = "message-start"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class TextStart:
+@dataclass(slots=True, repr=False)
+class TextStart(_Event):
     """Start of a text block."""
 
     index: int
     type: Literal["text-start"] = "text-start"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class TextDelta:
+@dataclass(slots=True, repr=False)
+class TextDelta(_Event):
     """Piece of a text block."""
 
     index: int
     text: str
     type: Literal["text-delta"] = "text-delta"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class TextEnd:
+@dataclass(slots=True, repr=False)
+class TextEnd(_Event):
     """End of a text block, with its complete text."""
 
     index: int
     text: str
     type: Literal["text-end"] = "text-end"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ThinkingStart:
+@dataclass(slots=True, repr=False)
+class ThinkingStart(_Event):
     """Start of a thinking block."""
 
     index: int
     type: Literal["thinking-start"] = "thinking-start"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ThinkingDelta:
+@dataclass(slots=True, repr=False)
+class ThinkingDelta(_Event):
     """Piece of a thinking block."""
 
     index: int
     text: str
     type: Literal["thinking-delta"] = "thinking-delta"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ThinkingEnd:
+@dataclass(slots=True, repr=False)
+class ThinkingEnd(_Event):
     """End of a thinking block, with its complete text."""
 
     index: int
     text: str
     type: Literal["thinking-end"] = "thinking-end"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ToolUseStart:
+@dataclass(slots=True, repr=False)
+class ToolUseStart(_Event):
     """Start of a tool call. `id` or `name` is empty if the value arrives later. `ToolUseEnd` has both values."""
 
     index: int
@@ -131,11 +122,9 @@ class ToolUseStart:
     name: str
     type: Literal["tool-use-start"] = "tool-use-start"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ToolUseDelta:
+@dataclass(slots=True, repr=False)
+class ToolUseDelta(_Event):
     """Piece of a tool call's argument text. `length` is the text length including this piece."""
 
     index: int
@@ -143,8 +132,6 @@ class ToolUseDelta:
     arguments: ArgumentBuffer = field(repr=False)
     length: int
     type: Literal["tool-use-delta"] = "tool-use-delta"
-
-    __repr__ = bounded_repr
 
     @property
     def input(self) -> dict[str, Any]:
@@ -155,69 +142,57 @@ class ToolUseDelta:
         return self.arguments.partial(self.length)
 
 
-@dataclass(slots=True)
-class ToolUseEnd:
+@dataclass(slots=True, repr=False)
+class ToolUseEnd(_Event):
     """End of a tool call. `block` is the complete tool call, as the message contains it."""
 
     index: int
     block: ToolUseBlock
     type: Literal["tool-use-end"] = "tool-use-end"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class MediaEvent:
+@dataclass(slots=True, repr=False)
+class MediaEvent(_Event):
     """Image, audio or other media block that the model created."""
 
     index: int
     block: MediaBlock
     type: Literal["media"] = "media"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class OpaqueEvent:
+@dataclass(slots=True, repr=False)
+class OpaqueEvent(_Event):
     """Block that only the provider's own wire format can express, such as a web search that the provider ran."""
 
     index: int
     block: OpaqueBlock
     type: Literal["opaque"] = "opaque"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class UsageEvent:
+@dataclass(slots=True, repr=False)
+class UsageEvent(_Event):
     """Token counts that the provider has reported so far."""
 
     usage: Usage
     type: Literal["usage"] = "usage"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class ErrorEvent:
+@dataclass(slots=True, repr=False)
+class ErrorEvent(_Event):
     """Error that the provider reported within the stream. Blocks that arrived before remain valid."""
 
     message: str
     code: str | None = None
     type: Literal["error"] = "error"
 
-    __repr__ = bounded_repr
 
-
-@dataclass(slots=True)
-class MessageEnd:
+@dataclass(slots=True, repr=False)
+class MessageEnd(_Event):
     """End of the reply. `native` is the finish reason as the provider spells it."""
 
     finish_reason: FinishReason
     native: str | None = None
     type: Literal["message-end"] = "message-end"
-
-    __repr__ = bounded_repr
 
 
 StreamEvent: TypeAlias = (

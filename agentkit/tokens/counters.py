@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import isawaitable
 from typing import Any, ClassVar, Self
@@ -138,19 +137,6 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
     await result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _IdentityKey:
-    """Cache key that compares an object by its identity, because the object may not be hashable."""
-
-    owner: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _IdentityKey) and other.owner is self.owner
-
-    def __hash__(self) -> int:
-        return id(self.owner)
-
-
 @lru_cache(256)
 def weight_key(*terms: object) -> object:
     """Returns the key under which messages cache the token estimates of a counter.
@@ -188,7 +174,7 @@ class LocalTokenCounter(TokenCounterBase):
 
         Counters with equal keys must return equal results.
         """
-        return _IdentityKey(self)
+        return self
 
     @property
     def local_counter(self) -> LocalTokenCounter:
