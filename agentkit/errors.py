@@ -78,7 +78,6 @@ class InputError(AgentkitError, ValueError):
         place: Place of the argument, such as `msgs[3].content[1]`.
         reason: Description of the problem.
         advice: Sentence that says how to fix the argument.
-
     """
 
     def __init__(self, place: str, reason: str, advice: str) -> None:
@@ -103,7 +102,6 @@ class VersionError(InputError):
     Attributes:
         version: Format version of the JSON.
         supported: Newest format version that this agentkit can load.
-
     """
 
     def __init__(self, place: str, version: int, supported: int) -> None:
@@ -130,7 +128,6 @@ class ConversionError(AgentkitError):
     Attributes:
         block_type: Type of the block, such as `image`.
         place: Part of the request that cannot contain the block, such as `a tool result`.
-
     """
 
     def __init__(self, block_type: str, place: str) -> None:
@@ -150,7 +147,6 @@ class LossError(AgentkitError):
         losses: Pairs of the place of the content and the reason for the loss, in input order.
         place: Place of the first loss.
         reason: Reason for the first loss.
-
     """
 
     def __init__(self, target: str, losses: Sequence[tuple[str, str]]) -> None:
@@ -175,7 +171,6 @@ class BudgetError(AgentkitError):
         needed: Size of the smallest legal request in tokens. With a limit of this size, the same call succeeds.
         required: Places of the messages that the smallest legal request contains.
         place: Last item of `required`, or `msgs` if `required` is empty.
-
     """
 
     def __init__(self, limit: int, needed: int, required: Sequence[str]) -> None:
@@ -195,7 +190,6 @@ class ProviderError(AgentkitError):
     Attributes:
         name: Name of the provider.
         available: Names of the installed providers.
-
     """
 
     def __init__(self, name: str, reason: str, available: Sequence[str]) -> None:
@@ -213,7 +207,6 @@ class MissingExtraError(AgentkitError, ImportError):
     Attributes:
         package: Name of the package.
         extra: Name of the extra of `agentkit-middleware` that installs the package.
-
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
@@ -238,7 +231,6 @@ class ModelError(AgentkitError):
         place: Probable place of the block that the provider refuses. Empty string if unknown.
         retryable: True if the same call may succeed later. The SDK has already used its own retries.
         advice: Sentence that says how to fix the problem.
-
     """
 
     advice = "Check the error text of the provider."

@@ -38,7 +38,6 @@ class Budget:
     Example:
         >>> Budget(100_000, reserve=8_000).limit
         92000
-
     """
 
     max_tokens: int

@@ -42,7 +42,6 @@ def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
 
     Raises:
         OptionError: If the strategy returns a value that is not a unit number.
-
     """
     recent: object = strategy.recent(units)
     if not isinstance(recent, int) or not 0 <= recent <= len(units):
@@ -59,7 +58,6 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     Raises:
         OptionError: If the order contains an unknown or protected unit, or repeats a unit although `repeats` is
             False.
-
     """
     returned: object = strategy.order(units)
     if isinstance(returned, range) and returned.step == 1:
@@ -113,7 +111,6 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
 
     Raises:
         OptionError: If the strategy returns an invalid value.
-
     """
     returned: object = strategy.edit(unit, is_newest)
     if not isinstance(returned, list | tuple):

@@ -92,11 +92,9 @@ class CutPlan:
     """List of all edits that the strategies allow in one conversation, with the tokens that the edits save.
 
     Attributes:
-        units: Units of the conversation: single messages, and tool calls together with their results.
         steps: Distance in tokens between allowed positions of a cut, for each strategy. 0 allows every position.
         is_exact: True if a cut may end after any edit, because all steps are 0.
         order_is_stable: True if new messages only add edits at the end of the list.
-
     """
 
     def __init__(

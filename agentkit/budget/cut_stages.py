@@ -24,14 +24,11 @@ class CutStage:
     The methods count edits from the start of the stage.
 
     Attributes:
-        strategy: Strategy that makes the edits.
         order: Numbers of the units that the edits change, in the order of the edits.
         step: Distance in tokens between allowed positions of a cut. 0 allows a cut to end after any edit.
-        units: Units of the conversation.
         saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
             units, because the savings can then be computed from `units.sums`.
         remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
-
     """
 
     strategy: CutStrategy

@@ -29,12 +29,10 @@ class EditedConversation:
 
     Attributes:
         conversation: Conversation before the cut.
-        units: Units of the conversation: single messages, and tool calls together with their results.
         changes: Changes that the cut makes, in the order of the conversation.
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
         dropped_units: Number of dropped units. `record` sets this number.
         changed_places: Paths of the edited blocks, such as `msgs[3].content[1]`. `record` sets this list.
-
     """
 
     conversation: TracedConversation
@@ -51,7 +49,6 @@ class EditedConversation:
             summaries: Summary messages to insert in place of dropped units.
             replaced: Number of the dropped unit in whose place the summaries are inserted. None inserts no
                 summaries.
-
         """
         before = self.conversation
         if not self.changes:

@@ -30,7 +30,6 @@ class DropMedia(CutStrategy):
     Attributes:
         keep: Number of the newest units with media that keep their media.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
-
     """
 
     keep: int = 1

@@ -34,7 +34,6 @@ class ClearResults(CutStrategy):
         keep: Number of the newest assistant turns with tool calls that keep their results.
         characters: Maximum length of a result that always remains, in characters.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
-
     """
 
     keep: int = 3
@@ -93,7 +92,6 @@ class ShrinkResults(CutStrategy):
         characters: Number of characters that remain of each long text, half from its start and half from its end.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
         repeats: True because several edits may shrink the results of one assistant turn.
-
     """
 
     characters: int = 2_000

@@ -48,7 +48,6 @@ class CutStrategy:
         order_is_stable: True if new messages only append units to `order`. If a number of edits is not
             enough for a conversation, it is then not enough after the conversation has grown, either.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
-
     """
 
     step: int | None = 0
@@ -78,7 +77,6 @@ class CutStrategy:
         Returns:
             An empty sequence to drop the unit. Otherwise one message for each message of the unit, with as many
             blocks as before.
-
         """
         return ()
 
@@ -96,7 +94,6 @@ class OldestFirst(CutStrategy):
     Attributes:
         keep_task: True to keep the first user message.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
-
     """
 
     keep_task: bool = False
@@ -130,7 +127,6 @@ class OldestFirstInSteps(OldestFirst):
         keep_task: True to keep the first user message.
         step: Distance in tokens between allowed positions of a cut. None stands for a quarter of the tokens that
             the budget leaves after the system prompt.
-
     """
 
     keep_task: bool = True
@@ -187,6 +183,5 @@ def shorten_middle(text: str, characters: int, mark: str) -> str:
     Example:
         >>> shorten_middle("abcdefgh", 4, "…")
         'ab\n…\ngh'
-
     """
     return f"{text[: characters - characters // 2]}\n{mark}\n{text[len(text) - characters // 2 :]}"

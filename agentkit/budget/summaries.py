@@ -47,7 +47,6 @@ class Summarize(CutStrategy):
         step: Distance in tokens between allowed positions of a cut. See `OldestFirstInSteps.step`.
         keep_task: True to keep the first user message.
         name: Speaker name of the summaries.
-
     """
 
     summarizer: Callable[[Sequence[Msg]], Awaitable[str]]
@@ -98,7 +97,6 @@ class Summarize(CutStrategy):
 
         Raises:
             OptionError: If `summarizer` is not asynchronous, or returns a blank text or no text.
-
         """
         digests = _digest_prefixes(dropped)
         digest = digests[-1]

@@ -68,7 +68,6 @@ class Units:
             the viewer sees the last unit.
         known_too_large: For each token counter, by its name, a cut after which the request was still too large. A
             value has the conditions of the measurement, the length of the conversation, and the number of edits.
-
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])

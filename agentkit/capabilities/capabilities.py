@@ -51,7 +51,6 @@ class Capabilities:
         media: Rules for images, audio, video and documents.
         thinking: Rules for the thinking of earlier replies.
         opaque: Rules for opaque blocks and opaque state.
-
     """
 
     name: str
@@ -81,7 +80,6 @@ class Capabilities:
 
         Raises:
             OptionError: A key in `changes` is not a field of `Capabilities` or of its groups.
-
         """
         check_changes("changes", changes)
         values = {name: value for name, value in changes.items() if "." not in name}

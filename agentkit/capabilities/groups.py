@@ -47,7 +47,6 @@ class TurnCapabilities:
             because one field cannot name several speakers.
         speaker_refused: Characters that the field for the speaker name refuses, as in a regular expression's
             `[…]`, without the brackets.
-
     """
 
     text_joining: Literal["apart", "glued", "string"] = "apart"
@@ -90,7 +89,6 @@ class StrictRules:
         has_output_flag: True if the API has the flag `strict` for response formats too.
         is_request_wide: True if the request has one flag for all its tools. The flag is set only if all tools are
             strict.
-
     """
 
     keywords: frozenset[str]
@@ -123,7 +121,6 @@ class ToolCapabilities:
             by its result.
         results: "each" if every result needs a separate message, "together" if the results share one turn.
         results_in_order: True if results must have the same order as their calls.
-
     """
 
     role: bool = True
@@ -161,7 +158,6 @@ class MediaCapabilities:
             (`OpaqueState.fields`).
         generated_by_id: True if a request refers by item id to other media that the target's own model generated
             (`OpaqueState.item_id`).
-
     """
 
     image: MediaRule | None = None
@@ -202,7 +198,6 @@ class ThinkingCapabilities:
             least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
-
     """
 
     mode: Literal["never", "signed", "text"] = "never"
@@ -233,7 +228,6 @@ class OpaqueCapabilities:
         signed_parts: True if each text and each tool call may have a separate signature.
         placeholder_signature: Signature (base64) for tool calls that have no signature of their own. None if the
             API requires no signature.
-
     """
 
     is_reply_data: Callable[[Mapping[str, Any]], bool] | None = None

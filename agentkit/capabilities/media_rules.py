@@ -19,7 +19,6 @@ def media_types(family: str, subtypes: str) -> frozenset[str]:
     Example:
         >>> sorted(media_types("image", "png jpeg"))
         ['image/jpeg', 'image/png']
-
     """
     return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
 
@@ -31,7 +30,6 @@ class Box(NamedTuple):
         side: Maximum length of the longer side, in pixels.
         pixels: Maximum number of pixels (width times height).
         data: Maximum length of the base64 text, in characters.
-
     """
 
     side: int = 0
@@ -63,7 +61,6 @@ class MediaLimits:
         pixels: Maximum number of pixels of an image (width times height).
         data: Maximum length of the base64 text of one item, in characters.
         total: Maximum length of the base64 text of all items, in characters.
-
     """
 
     count: int = 0
@@ -93,7 +90,6 @@ class MediaRule:
         embed: True if the target accepts base64 data.
         magic: Accepted first characters of base64 text, for an API without a field for the media type. Empty: any.
         limits: Limits for one request. None: no limit is known.
-
     """
 
     types: frozenset[str] = frozenset()

@@ -32,7 +32,6 @@ class ModelFact:
 
     Raises:
         OptionError: `changes` names a field that does not exist.
-
     """
 
     pattern: str

@@ -41,7 +41,6 @@ class ModelRules:
             not added. None keeps the provider's rule.
         call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
-
     """
 
     system_role: bool = True

@@ -67,7 +67,6 @@ class NameRule:
         limit: Maximum number of characters.
         prefix: Text that `fit` puts at the start of each changed identifier.
         reserved: Identifiers that the API refuses although they match the pattern.
-
     """
 
     pattern: str = r"[A-Za-z0-9_-]+"

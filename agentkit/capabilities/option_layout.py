@@ -26,7 +26,6 @@ class OptionLayout:
         outputs: Paths of the output schema. The first path that leads to a schema of an object is used.
         read_schemas: Map from keys of schemas in another format, such as OpenAPI's, to functions that convert the
             schema to a JSON schema.
-
     """
 
     function_types: frozenset[str] = frozenset({"function"})

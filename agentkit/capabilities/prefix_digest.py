@@ -35,7 +35,6 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
 
     Raises:
         OptionError: `request` is not a mapping, or `provider` has no layout.
-
     """
     check_option("request", request, Mapping, "Pass the request of a plan: plan.request.")
     layout = as_layout(provider)

@@ -68,7 +68,6 @@ class WireLayout:
             items. None: the digest covers the turn unchanged.
         digest_prompt: Function that converts the system prompt for the prefix digest. None: the digest covers the
             prompt unchanged.
-
     """
 
     turns: str = "messages"
@@ -165,7 +164,6 @@ def as_layout(source: LayoutSource) -> WireLayout:
 
     Raises:
         OptionError: The source has no layout.
-
     """
     layout = source if isinstance(source, WireLayout) else getattr(source, "layout", None)
     if isinstance(layout, WireLayout):

@@ -110,7 +110,6 @@ def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]])
     Returns:
         The exit code. It is 2 if any line was bad input. Otherwise it is 1 if any line had a loss with
         `--on-loss raise`, and 0 if all lines succeeded.
-
     """
     return anyio.run(_process_lines, file, convert)
 

@@ -149,12 +149,9 @@ class _Comparison:
     """Messages and options of a comparison, which are the same for all models.
 
     Attributes:
-        msgs: Messages of the conversation.
-        options: Options of each request.
         prices: Prices of the models. A key is a label or the name of a model.
         target: Recording that calls are appended to.
         source: Recording that calls are replayed from.
-
     """
 
     msgs: list[Msg]

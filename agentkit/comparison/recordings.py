@@ -53,7 +53,6 @@ class RecordedCall:
         error: Error of the call. None if there is a reply.
         first_token: Seconds from the request to the first token. None if unknown.
         total: Seconds from the request to the end of the call. None if unknown.
-
     """
 
     reply: Msg | None = None
@@ -78,7 +77,6 @@ class RecordedCall:
 
         Raises:
             MessageError: The reply is invalid, or the values have both a reply and an error, or neither.
-
         """
         reply, error = values.get("reply"), values.get("error")
         if (reply is None) == (not isinstance(error, dict)):
@@ -115,12 +113,7 @@ def _load_error(values: dict[str, Any]) -> ModelError:
 
 
 class RecordingFile:
-    """JSON Lines file of recorded calls.
-
-    Attributes:
-        path: Path of the file.
-
-    """
+    """JSON Lines file of recorded calls."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -132,7 +125,6 @@ class RecordingFile:
 
         Raises:
             OptionError: The file cannot be written.
-
         """
         try:
             await anyio.to_thread.run_sync(self._append, "")
@@ -148,7 +140,6 @@ class RecordingFile:
         Raises:
             OptionError: The file cannot be read.
             MessageError: A line is not a recorded call. The error names the path and the line number.
-
         """
         advice = "Pass the path of a recording."
         try:
@@ -193,7 +184,6 @@ class RecordingFile:
 
         Raises:
             OSError: The file cannot be written.
-
         """
         head = {"fingerprint": key, "label": label, "provider": provider, "model": model}
         line = json.dumps({**head, **call.to_dict()})

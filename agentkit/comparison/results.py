@@ -33,7 +33,6 @@ class Price:
 
     Raises:
         OptionError: A price is not a number of at least 0.
-
     """
 
     input: float
@@ -84,7 +83,6 @@ class ComparisonResult:
             the provider reported no usage.
         fingerprint: Identifier of the call in a recording. Empty if no request could be built.
         replayed: True if reply, error and times are from a recording.
-
     """
 
     label: str

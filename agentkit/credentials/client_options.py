@@ -29,7 +29,6 @@ def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
             character. The error names the option, but never shows its value.
-
     """
     return {name: _clean_option(f"{place}[{name!r}]", name, item) for name, item in options.items()}
 
@@ -87,7 +86,6 @@ def check_client(client: object) -> None:
         OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The
             error names the environment variable that has the value. If there is none, the error names the
             attribute or header of the client. The error never shows the value.
-
     """
     for name, value, is_header in iterate_texts(client):
         if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):

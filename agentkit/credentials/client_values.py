@@ -43,7 +43,6 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
 
     Yields:
         Name of the attribute, key or header, its text, and True if the text is the value of a header.
-
     """
     pending = deque(("", root, False, 0) for root in roots)
     visited: set[int] = set()

@@ -33,7 +33,6 @@ def create_redactor(*roots: object) -> Redactor:
     Args:
         roots: Clients, options and errors that contain the credentials. They are read when the returned function
             is called for the first time.
-
     """
     secrets: list[str] | None = None
 
@@ -56,7 +55,6 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
     Returns:
         True if the error itself shows no credential.
-
     """
     visited: set[int] = set()
     pending: list[BaseException] = [error]

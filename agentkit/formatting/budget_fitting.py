@@ -46,12 +46,7 @@ class BudgetFitter:
     messages that remain after the cut.
 
     Attributes:
-        lowering: Builder of requests from conversations.
-        budget: The budget.
         conversation: The repaired conversation before the cut.
-        ledger: The ledger of the conversation.
-        units: The units of the conversation, with their weights.
-        cuts: The cut plan.
         local: The token counter that needs no I/O.
         summarize: The strategy that writes summaries. None if the budget has no such strategy.
         needs_loading: True if media must be read, fetched or resized.
@@ -60,7 +55,6 @@ class BudgetFitter:
         sizes: The requests measured by the budget's counter.
         summarized: The conversations with summaries, by the number of edits.
         local_sizes: The requests as far as they are known without I/O, measured by the local counter.
-
     """
 
     lowering: Lowering
@@ -106,7 +100,6 @@ class BudgetFitter:
         Raises:
             BudgetError: The smallest request does not fit.
             LossError: Content would be lost, and `on_loss` is `raise`.
-
         """
         count = await self._find_cut()
         if not await self._fits(count):

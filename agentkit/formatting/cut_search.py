@@ -21,11 +21,9 @@ class CutSearch:
     worst, it measures O(log n) positions.
 
     Attributes:
-        plan: The cut plan.
         limit: Maximum number of tokens of a request after a cut.
         fits: Async predicate that returns True if the request fits after a number of edits.
         sizes: The requests that `fits` measured and their numbers of tokens, by the number of edits.
-
     """
 
     plan: CutPlan

@@ -82,7 +82,6 @@ class FormatterBase(ABC):
     Raises:
         OptionError: An option is unknown, or has a value that is not allowed.
         MissingExtraError: `fetch` needs a package that is not installed.
-
     """
 
     base: ClassVar[Capabilities]
@@ -155,7 +154,6 @@ class FormatterBase(ABC):
             InputError: The messages or options are invalid.
             LossError: Content would be lost, and `on_loss` is `raise`.
             BudgetError: The smallest request does not fit the budget.
-
         """
         return (await self.plan(msgs, model=model, **options)).request
 
@@ -192,7 +190,6 @@ class FormatterBase(ABC):
         Raises:
             InputError: The messages or options are invalid.
             LossError: Content would be lost, and `on_loss` is `raise`.
-
         """
         checked = _check_messages(msgs)
         lowering = self._create_lowering(options, model)

@@ -46,13 +46,9 @@ class Lowered:
     """Request, its ledger, and the rewritten conversation from which the request was converted.
 
     Attributes:
-        request: The request.
-        ledger: The ledger of the request.
-        legal: The conversation that obeys the target's rules.
         frames: The texts of the history frames, as in `Plan`.
         stale: The paths of thinking that is left out because earlier parts of the request changed, and the paths
             of blocks that the API refuses without this thinking.
-
     """
 
     request: Request
@@ -74,14 +70,10 @@ class Lowering:
 
     Attributes:
         spec: The target, tools, tool choice and output schema.
-        history: The history policy.
-        on_loss: The treatment of content that the target does not accept.
         media_roots: The folders from which `file:` sources may be read.
-        convert: The converter of the provider.
         fetch: The settings for downloads. None means no downloads.
         downloads: The result of each download by source, which is the data or the reason for a failure.
         text_sizes: Placeholders that have the sizes of text files which are not read yet, by source.
-
     """
 
     spec: RequestSpec

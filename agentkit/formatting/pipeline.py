@@ -68,7 +68,6 @@ def run_pipeline(
     Raises:
         MessageError: Two tools would have the same name in the request.
         OptionError: The history policy or `convert` returned a value of another type.
-
     """
     spec, tool_names = context.spec, dict[str, str]()
     target = spec.capabilities

@@ -69,7 +69,6 @@ def place_cache_breakpoints(
         [9, 29, 49]
         >>> place_cache_breakpoints(range(50), 3, reach=20, turn=5)
         [4, 29, 49]
-
     """
     chosen = list(candidates[-1:])
     if turn is not None and (before := bisect_left(candidates, turn)):

@@ -32,7 +32,6 @@ class RequestSpec:
         tool_choice: The tool choice. None means the provider's default.
         output: The JSON schema of the reply. None means a reply in free text.
         syntheses: Notes about changes to the tools, the tool choice and the output schema of the caller.
-
     """
 
     capabilities: Capabilities
@@ -61,7 +60,6 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
 
     Raises:
         MessageError: Two tools would have the same name.
-
     """
     capabilities, tools, choice = spec.capabilities, spec.tools, spec.tool_choice
     ledger.syntheses.extend(spec.syntheses)

@@ -54,11 +54,7 @@ class StageContext:
 
     Attributes:
         spec: The target, tools, tool choice and output schema. Stages may replace it, except for the target.
-        history: The history policy.
-        on_loss: The treatment of content that the target does not accept.
         ledger: The ledger of the request.
-        media: The loaded media.
-
     """
 
     spec: RequestSpec
@@ -81,7 +77,6 @@ class Stage:
         features: Function that takes the target and returns bits of `Feature`, or of the constants of this module.
             The pipeline calls `run` only for conversations with one of these features. 0 means that the target
             never needs the step.
-
     """
 
     run: Callable[[Conversation, StageContext], Conversation]

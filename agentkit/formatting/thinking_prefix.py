@@ -81,7 +81,6 @@ class _IssuedThinking:
         follows_reply: True if another reply comes right before the reply with the thinking. A turn between the two
             is missing then.
         paths: The paths of the thinking blocks with this state.
-
     """
 
     state: OpaqueState

@@ -24,7 +24,6 @@ class FrameTexts:
         opening: The text before the first frame.
         timestamps: True if each line of a frame begins with a timestamp.
         is_safe: True if speaker names and texts are escaped.
-
     """
 
     def __init__(

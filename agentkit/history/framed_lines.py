@@ -54,7 +54,6 @@ class FramedBlocks:
             the policy wrote.
         features: The `Feature` bits of the media and opaque blocks.
         omitted: The indexes of the input blocks that the frame omits.
-
     """
 
     pieces: tuple[Piece, ...]

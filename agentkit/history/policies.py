@@ -65,7 +65,6 @@ class HistoryPolicy:
 
         Raises:
             OptionError: If `view` does not return a sequence of messages.
-
         """
         viewed = self.view(tuple(conversation.msgs))
         if not isinstance(viewed, Sequence) or not all(isinstance(msg, Msg) for msg in viewed):
@@ -164,7 +163,6 @@ class MultiAgentHistory(HistoryPolicy):
 
     Raises:
         OptionError: If an option has an invalid value.
-
     """
 
     viewer: str | None = None

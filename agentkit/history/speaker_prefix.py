@@ -29,7 +29,6 @@ def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
 
     Raises:
         OptionError: If `msg` is not a Msg, or `name` is not a string.
-
     """
     check_option("msg", msg, Msg, "Pass the message of a reply.")
     check_text("name", name)

@@ -42,7 +42,6 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
         OptionError: If the plan's history policy writes plain frames, which have no escaping and cannot be parsed.
         InputError: If the plan's request no longer contains the text of a frame, or if `rendered` is a request, a
             message or a whole turn.
-
     """
     if isinstance(rendered, Plan):
         return _read_plan(rendered)

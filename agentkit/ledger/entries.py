@@ -45,7 +45,6 @@ class Note:
         disposition: The outcome of the block.
         reason: The cause of the outcome.
         lost: True if user content did not reach the request.
-
     """
 
     disposition: Disposition
@@ -72,7 +71,6 @@ class LedgerEntry:
         reason: The cause of the main outcome.
         lost: True if user content did not reach the request.
         details: The reasons for all other changes to the block.
-
     """
 
     place: str
@@ -103,7 +101,6 @@ class Synthesis:
     Attributes:
         name: The kind of the added part, such as `frame`.
         reason: The reason why the part was added.
-
     """
 
     name: str

@@ -43,7 +43,6 @@ class Ledger:
         details: Function that computes further details about a block when the ledger is read. None adds no
             details.
         late_notes: Function that computes expensive notes when the ledger is read. None adds no notes.
-
     """
 
     msgs: Sequence[Msg]

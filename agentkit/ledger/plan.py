@@ -27,7 +27,6 @@ class Cut:
             cannot read these tokens from the provider's prompt cache, but later model calls can.
         thinking: The places of thinking blocks that are omitted because the cut changed messages before them and
             so made the blocks invalid.
-
     """
 
     numbers: Sequence[int]
@@ -63,7 +62,6 @@ class Plan:
             listed.
         frames: The texts of the history frames in the request, which `read_history` needs. None if the history
             policy writes no frames.
-
     """
 
     request: dict[str, Any]

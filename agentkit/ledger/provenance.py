@@ -34,12 +34,7 @@ Provenance: TypeAlias = BlockPath | str
 
 
 class FrameOrigins(tuple[Provenance, ...]):
-    """Origins of the blocks of a history frame, which is one turn of `NAME: TEXT` lines between tags.
-
-    Attributes:
-        tag: The name of the tags around the frame.
-
-    """
+    """Origins of the blocks of a history frame, which is one turn of `NAME: TEXT` lines between tags."""
 
     tag: str
 
@@ -86,7 +81,6 @@ class NormalForm:
         features: The `Feature` bits that at least one message has.
         ordered: True if the results of each assistant turn are in one message, in the order of the tool calls.
         alternating: True if turns of the assistant alternate with other turns.
-
     """
 
     features: int
@@ -99,11 +93,8 @@ class TracedConversation:
     """Conversation in the pipeline, with the origin of each message.
 
     Attributes:
-        msgs: The messages.
-        origins: The origin of each message.
         normal_form: The properties of a conversation that needs no repair. None if the conversation was not
             checked, or if it needs repair.
-
     """
 
     msgs: list[Msg]

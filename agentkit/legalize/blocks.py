@@ -235,7 +235,6 @@ class BlockRule:
             blocks that the target accepts.
         features: Function that takes the target and returns bits of `Feature`. The rule can change only messages
             with one of these features.
-
     """
 
     legalize: Callable[[Any, Any, BlockPath, Msg], Iterable[Block]]

@@ -40,7 +40,6 @@ class LegalConversation:
         call_ids: The original id of each tool call whose id changed.
         tool_names: The original name of each tool whose name changed.
         speakers: For each speaker whose name the API refuses, the name in the request.
-
     """
 
     system: TracedConversation
@@ -95,7 +94,6 @@ class _Legalizing:
         legal_messages: The messages with media, by index, before the limits for the whole request are applied.
         changes: The changes that these limits require, by index of the message.
         legal: The result, to which the messages are added one by one.
-
     """
 
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, media: ResolvedMedia) -> None:

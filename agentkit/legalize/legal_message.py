@@ -27,11 +27,9 @@ class PromotedMedia:
     """Media item to move to a separate user turn.
 
     Attributes:
-        block: The media item.
         path: The path of the media item in its message.
         label: Text that tells the model where the media item comes from.
         call_id: Id of the tool call whose result had the media item. Empty outside of results.
-
     """
 
     block: MediaBlock
@@ -56,7 +54,6 @@ class LegalMessage:
         box_checks: Cached results of size checks, by media kind and size limit (`Box`).
         call_ids: The original id of each tool call whose id changed.
         tool_names: The original name of each tool whose name changed.
-
     """
 
     msg: Msg | None

@@ -57,15 +57,9 @@ class MediaLegalizer:
     """Rewriter for the media of one message that applies the target's rules.
 
     Attributes:
-        capabilities: The rules of the target.
-        on_loss: The treatment of content that the target does not accept.
-        media: The loaded media.
         changes: The changes to media of this message that keep the whole request within its media limits.
-        out: The result.
         has_audio_id: True if the message already contains the id of an audio.
         frame_tag: The name of the tag if the message is a history frame. Otherwise empty.
-        role: The role of the message.
-
     """
 
     def __init__(

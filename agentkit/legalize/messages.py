@@ -65,10 +65,8 @@ class _CachedMessage:
     """Rewritten message in the cache of the original message.
 
     Attributes:
-        legal: The rewritten message.
         files: The content of the files that the message refers to. If a file changes, the entry is not used.
         is_self_contained: True if the message contains the data of all its media.
-
     """
 
     legal: LegalMessage

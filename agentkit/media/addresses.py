@@ -52,7 +52,6 @@ def is_public(text: str) -> bool:
     Example:
         >>> is_public("93.184.216.34"), is_public("::ffff:10.0.0.1")
         (True, False)
-
     """
     address = _parse_address(text)
     if address is None or any(address in block for block in _RESERVED if block.version == address.version):

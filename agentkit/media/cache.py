@@ -26,7 +26,6 @@ class MediaCache:
     Attributes:
         max_bytes: Maximum size of the cached data, in bytes. The size of an entry includes its base64 text, its
             data URL, and the resized copies of an image.
-
     """
 
     def __init__(self, max_bytes: int = 256_000_000) -> None:
@@ -37,7 +36,6 @@ class MediaCache:
 
         Raises:
             OptionError: `max_bytes` is not an integer of at least 0.
-
         """
         if type(max_bytes) is not int or max_bytes < 0:
             reason = f"must be an int of at least 0, got {shorten_repr(max_bytes, 60)}"
@@ -67,7 +65,6 @@ class MediaCache:
 
         Returns:
             The source, or the reason why the download failed.
-
         """
         while True:
             if (entry := self._entries.get(key)) is not None:

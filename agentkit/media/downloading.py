@@ -45,7 +45,6 @@ async def download(
     Raises:
         DownloadRefusedError: The URL or a redirect is refused, or the server sends no usable body.
         Exception: The HTTP client raised a network error.
-
     """
     await anyio.to_thread.run_sync(_load_client)
     import httpx2

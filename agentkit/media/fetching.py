@@ -53,7 +53,6 @@ class Fetch:
 
     Raises:
         OptionError: An option is outside its range or has a wrong type.
-
     """
 
     max_bytes: int = 20_000_000
@@ -82,7 +81,6 @@ class Fetch:
 
         Raises:
             MissingExtraError: The HTTP client is missing.
-
         """
         from importlib.util import find_spec
 
@@ -96,7 +94,6 @@ async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
     Returns:
         The media source, or the reason why the download failed. The reason does not show the URL, because a URL
         can contain a secret.
-
     """
     load = partial(_fetch_logged, source, fetch)
     return await (load() if fetch.cache is None else fetch.cache.get(_cache_key(source, fetch), load))

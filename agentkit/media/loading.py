@@ -45,7 +45,6 @@ def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
 
     Raises:
         OptionError: `roots` is not a list of existing folders.
-
     """
     advice = "Pass a list of folders."
     if isinstance(roots, str | Path):
@@ -79,7 +78,6 @@ async def load_media(
         roots: Folders that files may be read from, after symbolic links are resolved.
         fetch: Options for downloads. If None, no URL is fetched.
         fetched: Downloads from earlier calls for the same request. New downloads are added to this dict.
-
     """
     media = get_all_media(msgs)
     resolved = ResolvedMedia() if _are_ready(media) else await _read(media, capabilities, roots, fetch, fetched)
@@ -128,7 +126,6 @@ async def measure_texts(msgs: Sequence[Msg], capabilities: Capabilities, roots: 
     Returns:
         For each text file, a placeholder of the same size, or the reason why the file cannot be used. Other files
         are not measured, because their placeholders are always empty.
-
     """
     files = _Work.collect(get_all_media(msgs), capabilities, None).files
     texts = {source: limit for source, limit in files.items() if is_text_type(source.guessed_type or "")}
@@ -174,7 +171,6 @@ class _Work:
         files: Files to read. Each value is the maximum size of the file, in bytes.
         urls: URLs to fetch.
         unchecked: Sources whose base64 text must be checked.
-
     """
 
     files: dict[URLSource, int] = field(default_factory=dict[URLSource, int])

@@ -22,10 +22,8 @@ class MessageMedia:
 
     Attributes:
         blocks: Media blocks in the order of the message.
-        image_count: Number of images.
         closed: True if the message itself contains the data of all its media, because no media source is a file or
             a remote URL.
-
     """
 
     blocks: tuple[MediaBlock, ...]

@@ -47,7 +47,6 @@ class ResolvedMedia:
         resizes: True if images that are too large will be resized later.
         fits: Resized copies of images. A key is the `id` of the image source and the size limits that the copy
             meets.
-
     """
 
     files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])

@@ -33,7 +33,6 @@ class BlockBase(Validated):
 
     Attributes:
         metadata: JSON object for the application. It is never sent to a provider.
-
     """
 
     metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
@@ -46,7 +45,6 @@ class TextBlock(BlockBase):
     Attributes:
         text: The text.
         state: Opaque state, such as a signature (Gemini signs text parts) or further keys of the provider's block.
-
     """
 
     text: Text
@@ -83,7 +81,6 @@ class ThinkingBlock(BlockBase):
     Attributes:
         thinking: Readable text of the reasoning. Empty if the provider returned no readable text.
         state: Opaque state, such as a signature, by which the provider verifies the reasoning in later requests.
-
     """
 
     thinking: Text
@@ -101,7 +98,6 @@ class OpaqueBlock(BlockBase):
     Attributes:
         wire: Name of the provider whose requests may contain `data`, such as `openai-responses`.
         data: Content in the provider's format.
-
     """
 
     wire: Text
@@ -117,7 +113,6 @@ class InvalidBlock(BlockBase):
         data: The stored block, unchanged.
         reason: Reason why the block is invalid.
         place: Path of the block in the stored conversation, such as `messages[3].content[1]`.
-
     """
 
     data: Json

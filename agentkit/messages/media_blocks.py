@@ -32,7 +32,6 @@ class _MediaBase(BlockBase):
         source: Data of the media, or a URL of the data.
         state: Opaque state, such as a signature (Gemini signs images that a model produced) or further keys of the
             provider's block (see `OpaqueState.fields`).
-
     """
 
     source: Source
@@ -48,7 +47,6 @@ class _MediaBase(BlockBase):
 
         Raises:
             MessageError: If `data` is not bytes, or `media_type` is not a media type.
-
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise MessageError("data", f"expected bytes, got {type(data).__name__}", "Pass the bytes of the file.")
@@ -67,7 +65,6 @@ class _MediaBase(BlockBase):
 
         Raises:
             MessageError: If the file cannot be read, is too large, is not a regular file, or has an unknown type.
-
         """
         if not isinstance(path, str | Path):
             raise MessageError("path", f"expected a path, got {type(path).__name__}", "Pass a str or a Path.")
@@ -96,7 +93,6 @@ class _MediaBase(BlockBase):
 
         Raises:
             MessageError: If the URL is blank, or `media_type` is not a media type.
-
         """
         return cls(URLSource(url, media_type))
 
@@ -128,7 +124,6 @@ class DocumentBlock(_MediaBase):
 
     Attributes:
         title: File name or heading of the document. None if there is no title.
-
     """
 
     title: Text | None = None

@@ -83,7 +83,6 @@ class Msg(_Computed):
     Example:
         >>> Msg("Bob", "Where is the library?", "user").text
         'Where is the library?'
-
     """
 
     name: Text
@@ -181,7 +180,6 @@ class Msg(_Computed):
 
         Raises:
             MessageError: If the dict is not a message.
-
         """
         from agentkit.messages.serialization import load_message
 

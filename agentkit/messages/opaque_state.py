@@ -30,7 +30,6 @@ class OpaqueState(Validated):
             (OpenAI messages), `caller` (Anthropic calls), `detail` (images) and `fps` (videos). In the state of
             a spoken reply, `audio` has the `id` that the provider accepts in place of the audio data. `audio` also
             has the `transcript`, for requests that cannot contain audio.
-
     """
 
     issuer: Text

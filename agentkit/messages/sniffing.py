@@ -70,7 +70,6 @@ def sniff_media_type(data: str, declared: str) -> str | None:
     Args:
         data: Base64 text.
         declared: Media type that the data is expected to have. Empty if unknown.
-
     """
     head = base64.b64decode(data[:_HEAD])
     if is_text_type(declared) and _NO_TEXT.search(head) is None:

@@ -60,7 +60,6 @@ class URLSource(_CachedContent):
 
     Raises:
         MessageError: If the URL is blank, or `media_type` is not a media type.
-
     """
 
     url: Text
@@ -110,7 +109,6 @@ class Base64Source(_CachedResults):
 
     Raises:
         MessageError: If `media_type` is not a media type, or `data` is a data URL.
-
     """
 
     media_type: Text
@@ -180,7 +178,6 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
     Example:
         >>> source_from_url("data:image/png;base64,AAAA")
         Base64Source(media_type='image/png', data='AAAA')
-
     """
     text = as_text(url)
     match = _DATA_URL.fullmatch(text)
@@ -215,7 +212,6 @@ def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
     Raises:
         OSError: If the file cannot be read.
         ValueError: If the path is not a regular file, or if the file is too large.
-
     """
     descriptor = os.open(path, _OPEN_FLAGS)
     with os.fdopen(descriptor, "rb") as file:

@@ -47,7 +47,6 @@ class ToolUseBlock(_ComputedArguments):
             text unchanged if it parses to the same value as `input`. Otherwise they receive `input` as JSON text.
             None if there is no such text.
         state: Opaque state of the call, which only the provider that issued it can read.
-
     """
 
     id: Text
@@ -120,7 +119,6 @@ class ToolResultBlock(BlockBase):
             from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.
         is_error: True if the tool failed.
-
     """
 
     id: Text

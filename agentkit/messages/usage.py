@@ -49,7 +49,6 @@ class Usage:
         cache_read_tokens: Number of prompt tokens that were read from a cache.
         cache_write_tokens: Number of prompt tokens that were written to a cache.
         reasoning_tokens: Number of reply tokens that the model used for reasoning.
-
     """
 
     input_tokens: int = 0

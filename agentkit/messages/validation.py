@@ -212,7 +212,6 @@ def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], k
 
     Raises:
         MessageError: If the class cannot convert the arguments.
-
     """
     positional = [field.name for field in fields(cls) if field.init and not field.kw_only]
     convert = getattr(cls, "_convert_refused", None)

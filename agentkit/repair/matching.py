@@ -26,7 +26,6 @@ class Matches:
             absent.
         unmatched: The tool name of each result that matches no call, by the position of the result.
         duplicates: The positions of unmatched results that repeat the last result with the same call id.
-
     """
 
     results: dict[BlockIndex, BlockIndex] = field(default_factory=dict[BlockIndex, BlockIndex])
@@ -59,7 +58,6 @@ class _Calls:
         phase: The phase of the last call. Messages without tool blocks divide a conversation into phases.
         tool_name: The tool name of the last call.
         last_result: The phase and the block of the last result. None if there is no result.
-
     """
 
     open: deque[BlockIndex] = field(default_factory=deque[BlockIndex])

@@ -23,7 +23,6 @@ class ArgumentBuffer:
 
     Attributes:
         length: Number of characters received so far.
-
     """
 
     __slots__ = (
@@ -155,7 +154,6 @@ def split_objects(text: str) -> list[tuple[dict[str, Any], str]]:
     Example:
         >>> [value for value, _ in split_objects('{"a": 1}{"a": 2}')]
         [{'a': 1}, {'a': 2}]
-
     """
     objects: list[tuple[dict[str, Any], str]] = []
     decoder, position, text = json.JSONDecoder(), 0, text.strip()

@@ -39,7 +39,6 @@ class BlockBuilder:
         model: Name of the model that wrote the reply. None until the name arrives.
         id: Id of the reply. None until the id arrives.
         created: Creation time of the reply, in the provider's format. Empty until the time arrives.
-
     """
 
     def __init__(

@@ -103,7 +103,6 @@ class ReplyBuilder:
         error: Error that the provider reported. The keys are `message`, `code`, `request_id`, `status` and
             `retry_after`; keys without a value are left out. None if there is no error.
         notes: Further metadata of the reply, by name, such as `safety_ratings`.
-
     """
 
     def __init__(

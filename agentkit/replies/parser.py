@@ -38,7 +38,6 @@ class ParserOptions(TypedDict, total=False):
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
             `plan.tool_names`.
         redact: Function that removes credentials from the text of an error.
-
     """
 
     request: Mapping[str, Any] | None
@@ -78,7 +77,6 @@ class StreamParserBase(ABC):
 
     Raises:
         OptionError: If an option is unknown or invalid.
-
     """
 
     provider: ClassVar[str]
@@ -142,7 +140,6 @@ class StreamParserBase(ABC):
         Raises:
             MessageError: If `reply` is not a JSON object, or if `read_reply` raises the error. For a failure that
                 `read_reply` records with `self.reply.fail`, no error is raised.
-
         """
         parser = cls(**options)
         native = reply_to_json(reply)
@@ -163,7 +160,6 @@ class StreamParserBase(ABC):
 
         Raises:
             MessageError: If the chunk is neither an event nor bytes, or if `finish` was called before.
-
         """
         if self._msg is not None:
             raise MessageError("chunk", "`finish` was already called", "Create a new parser for each reply.")

@@ -34,9 +34,7 @@ class PartialBlock:
     Attributes:
         index: Number of the block, in the order in which the blocks began.
         state: Opaque state of the block as a dict. The keys are names of fields of `OpaqueState`.
-        metadata: Metadata of the block.
         closed: True if the block accepts no more pieces.
-
     """
 
     __slots__ = ("_half", "closed", "index", "metadata", "state")
@@ -120,7 +118,6 @@ class PartialToolCall(PartialBlock):
         arguments: Argument text that has arrived.
         input: Arguments as an object. None if the provider sends the arguments as text.
         blocks: Tool calls that the argument text contains, usually one. Empty until the call is closed.
-
     """
 
     __slots__ = ("arguments", "blocks", "id", "input", "name")

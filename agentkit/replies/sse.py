@@ -31,7 +31,6 @@ class EventBytes:
         >>> decoder = EventBytes()
         >>> decoder.feed(b'data: {"a"'), decoder.feed(b': 1}\n\n')
         ([], [b'{"a": 1}'])
-
     """
 
     def __init__(self) -> None:
@@ -45,7 +44,6 @@ class EventBytes:
 
         Raises:
             MessageError: If an event has more than `MAX_EVENT_BYTES` bytes.
-
         """
         self._size += len(piece)
         events = self._split(piece)

@@ -20,7 +20,6 @@ class StreamOpening:
 
     Attributes:
         is_over: True after the buffered bytes were recognized as events.
-
     """
 
     def __init__(self, *, json_lines: bool) -> None:

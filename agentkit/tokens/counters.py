@@ -35,7 +35,6 @@ class TokenCount(int):
     Attributes:
         estimated: Short reasons why a part of the number is an estimate, without duplicates. Empty if the number
             is exact.
-
     """
 
     estimated: tuple[str, ...]
@@ -65,7 +64,6 @@ class TokenCounterBase(ABC):
 
         Args:
             request: Keyword arguments of the SDK's call. The method must not change them.
-
         """
 
     needs_layout: ClassVar[bool] = False
@@ -86,7 +84,6 @@ async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], l
 
     Raises:
         OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
-
     """
     count: Any = counter.count
     result: object = count(request, layout) if counter.needs_layout else count(request)
@@ -115,7 +112,6 @@ def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> Wir
 
     Raises:
         OptionError: `provider` is None, so the keys of the request are unknown.
-
     """
     if provider is None:
         reason = f"{type(counter).__name__} does not know the keys of the request"
@@ -128,7 +124,6 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
 
     Raises:
         OptionError: `counter.prepare` is not asynchronous.
-
     """
     result: object = counter.prepare()
     if not isawaitable(result):
@@ -197,7 +192,6 @@ class LocalTokenCounter(TokenCounterBase):
 
         Raises:
             OptionError: The result of `weigh` is not a number of tokens.
-
         """
         return cache_result(msg, self.key, self._weigh_checked)
 

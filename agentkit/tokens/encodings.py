@@ -36,7 +36,6 @@ class Encoding(NamedTuple):
     Attributes:
         name: Name of the encoding, such as `o200k_base`.
         note: Reason why the counts are estimates. Empty if the model itself uses this encoding.
-
     """
 
     name: str
@@ -102,7 +101,6 @@ def find_encoding_package(encoding: str) -> str:
 
     Raises:
         MissingExtraError: No installed package has the ranks of the encoding.
-
     """
     if _is_installed("tiktoken") and _is_cached(encoding):
         return "tiktoken"
@@ -152,7 +150,6 @@ def load_encoding(encoding: str) -> Count:
 
     Raises:
         MissingExtraError: No installed package has the ranks of the encoding.
-
     """
     with _loading:
         return _load(find_encoding_package(encoding), encoding)

@@ -95,7 +95,6 @@ class TextCounts(dict[str, int]):
     Args:
         count: Function that counts the tokens of a text.
         limit: Maximum length of all cached texts, in characters. If it is exceeded, the oldest texts are removed.
-
     """
 
     __slots__ = ("_count", "_limit", "_lock", "_size")

@@ -44,7 +44,6 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     Attributes:
         file: Path of the `tokenizer.json`.
         model: Name of the model.
-
     """
 
     needs_layout: ClassVar[bool] = True
@@ -61,7 +60,6 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         Raises:
             MissingExtraError: The packages of the extra `tokens` are missing.
             OptionError: There is no tokenizer file.
-
         """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
@@ -171,7 +169,6 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
         Raises:
             OptionError: `provider` is missing.
-
         """
         self._load()
         parts = RequestParts.of(request, find_layout(self, provider))

@@ -41,7 +41,6 @@ class Tiles:
     Attributes:
         base: Tokens that every image costs.
         tile: Additional tokens for each tile.
-
     """
 
     base: int
@@ -67,7 +66,6 @@ class Patches:
         factor: Tokens for each patch.
         max_patches: Maximum number of patches.
         side: Maximum length of the longer side, in pixels.
-
     """
 
     factor: float
@@ -98,7 +96,6 @@ class Cells:
     Attributes:
         edge: Maximum length of the longer side in pixels, after padding to whole cells.
         max_cells: Maximum number of cells.
-
     """
 
     edge: int
@@ -142,7 +139,6 @@ class Levels:
     Attributes:
         prices: Tokens by level of detail, in upper case.
         default: Tokens for any other level of detail.
-
     """
 
     prices: Mapping[str, int]
@@ -162,7 +158,6 @@ class Grid:
     Attributes:
         step: Side length of a field, in pixels.
         max_fields: Maximum number of fields.
-
     """
 
     step: int

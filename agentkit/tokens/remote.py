@@ -30,7 +30,6 @@ class RemoteTokenCounter(TokenCounterBase):
         call: Bound method of an async client that counts tokens.
         model: Model that the requests are for.
         local: Local counter. It estimates single messages, and the parts that the endpoint does not count.
-
     """
 
     deterministic: ClassVar[bool] = True
@@ -50,7 +49,6 @@ class RemoteTokenCounter(TokenCounterBase):
 
         Raises:
             OptionError: An option has a wrong type.
-
         """
         if not callable(call):
             reason = f"expected a bound method of a client, got {type(call).__name__}"
@@ -72,7 +70,6 @@ class RemoteTokenCounter(TokenCounterBase):
 
         Raises:
             InputError: The key is missing, because the request is for another provider.
-
         """
         if name not in request:
             keys = shorten_repr(list(request), 80)
@@ -86,7 +83,6 @@ class RemoteTokenCounter(TokenCounterBase):
         Raises:
             OptionError: The method is not asynchronous.
             Exception: Any error of the SDK, with the credentials of the client redacted.
-
         """
         try:
             result = self.call(*args, **named)
@@ -102,7 +98,6 @@ class RemoteTokenCounter(TokenCounterBase):
 
         Raises:
             ModelError: The field is missing or is not a number of tokens.
-
         """
         tokens: object = as_object(answer).get(name, getattr(answer, name, None))
         if isinstance(tokens, int | float) and not isinstance(tokens, bool) and 0 <= tokens < _LIMIT:

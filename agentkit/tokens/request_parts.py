@@ -22,7 +22,6 @@ class MediaPart(NamedTuple):
         data: Base64 text, a data URL or a URL. Empty if the content is unknown. For example, the request may have
             only the id of a file that the provider stores.
         detail: Level of detail that the request sets, in the API's spelling. Empty if the request sets none.
-
     """
 
     kind: str
@@ -52,7 +51,6 @@ class RequestParts:
         tools: Tools in the API's format.
         settings: All other objects and lists, such as a tool choice or an output schema.
         layout: Layout of the request, which names its keys.
-
     """
 
     turns: int = 0

@@ -37,7 +37,6 @@ class Overheads(NamedTuple):
         text: Additional cost of each text.
         line: Additional cost of each line break in a text.
         invalid: Cost of each invalid block.
-
     """
 
     message: int
@@ -63,7 +62,6 @@ class TextTokenCounter(LocalTokenCounter):
 
         Raises:
             OptionError: `provider` is missing.
-
         """
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
@@ -120,7 +118,6 @@ class CharacterTokenCounter(TextTokenCounter):
 
     Attributes:
         media_tokens: Tokens that each media item costs, independent of its size.
-
     """
 
     overheads: ClassVar[Overheads] = Overheads(_TURN + _NAME, _CALL, _CALL, 0, 50, 1_000)
@@ -132,7 +129,6 @@ class CharacterTokenCounter(TextTokenCounter):
 
         Raises:
             OptionError: `media_tokens` is not an int of at least 0.
-
         """
         if type(media_tokens) is not int or media_tokens < 0:
             reason = f"must be an int of at least 0, got {shorten_repr(media_tokens, 60)}"

@@ -55,7 +55,6 @@ class TiktokenCounter(TextTokenCounter):
         model: Model that the requests are for.
         encoding: Name of the encoding.
         source: Package that counts: "tiktoken" or "splintr".
-
     """
 
     slow: ClassVar[bool] = True
@@ -71,7 +70,6 @@ class TiktokenCounter(TextTokenCounter):
         Raises:
             OptionError: `encoding` is unknown.
             MissingExtraError: No installed package has the ranks of the encoding.
-
         """
         check_option("model", model, str)
         check_text("model", model)

@@ -40,7 +40,6 @@ class _Anchor:
         parts: Digests of the parts of all turns.
         tokens: Prompt tokens that the provider reported.
         measured: Tokens that the local counter counted for the same request.
-
     """
 
     head: int
@@ -63,7 +62,6 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     Attributes:
         local: Local counter that estimates tokens.
-
     """
 
     needs_layout: ClassVar[bool] = True
@@ -76,7 +74,6 @@ class UsageAnchoredCounter(TokenCounterBase):
 
         Raises:
             OptionError: `local` is not a local counter.
-
         """
         check_option("local", local, LocalTokenCounter | None)
         self.local: LocalTokenCounter = CharacterTokenCounter() if local is None else local
@@ -97,7 +94,6 @@ class UsageAnchoredCounter(TokenCounterBase):
 
         Raises:
             OptionError: `tokens` is not a positive integer, or `provider` has no layout.
-
         """
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
             reason = f"must be at least 1, got {shorten_repr(tokens, 60)}"
@@ -116,7 +112,6 @@ class UsageAnchoredCounter(TokenCounterBase):
 
         Raises:
             OptionError: `provider` is missing.
-
         """
         layout = find_layout(self, provider)
         await prepare_counter(self.local)

@@ -34,7 +34,6 @@ async def run_tool_calls(
     Raises:
         OptionError: `calls` is not a list of tool calls, or `max_concurrency` is below 1.
         MessageError: A tool is invalid, or two tools have the same name.
-
     """
     if isinstance(calls, str | ToolUseBlock) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         reason = f"expected a list of ToolUseBlock, got {type(calls).__name__}"
@@ -90,7 +89,6 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
     Raises:
         OptionError: `block` is not a ToolUseBlock.
         MessageError: A tool is invalid, or two tools have the same name.
-
     """
     check_option("block", block, ToolUseBlock)
     by_name = {tool.name: tool for tool in as_tools(tools)}

@@ -32,7 +32,6 @@ class ToolChoice(Validated):
 
     Raises:
         MessageError: The mode `tool` has no name, or another mode has one, or the mode does not allow `names`.
-
     """
 
     mode: Literal["auto", "none", "required", "tool"]
@@ -66,7 +65,6 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
     Raises:
         OptionError: The choice is malformed, or names a tool that does not exist.
         MessageError: The mode does not allow a name or a list of names.
-
     """
     if choice is None:
         return None
@@ -88,7 +86,6 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
     Raises:
         OptionError: The choice is malformed.
         MessageError: The mode does not allow a name or a list of names.
-
     """
     if isinstance(choice, ToolChoice):
         return choice

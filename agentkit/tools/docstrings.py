@@ -20,7 +20,6 @@ def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
     Raises:
         MissingExtraError: `docstring-parser` is not installed.
-
     """
     try:
         from docstring_parser import DocstringStyle, ParseError, parse

@@ -44,7 +44,6 @@ class OutputSchema(Validated):
 
     Raises:
         MessageError: The schema is malformed.
-
     """
 
     schema: JsonObject
@@ -77,7 +76,6 @@ def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
 
     Raises:
         OptionError: The value is not a schema, or the root of the schema is not an object.
-
     """
     if output is None:
         return None
@@ -179,7 +177,6 @@ def check_schema(schema: Any, place: str) -> bool:
 
     Raises:
         MessageError: A keyword such as `properties` is not an object.
-
     """
     has_nulls = False
     pending: list[tuple[Any, str]] = [(schema, place)]

@@ -40,7 +40,6 @@ class Tool(Validated):
 
     Raises:
         MessageError: The name is empty, or the schema is malformed or not a schema of an object.
-
     """
 
     name: Text
@@ -77,7 +76,6 @@ class Tool(Validated):
 
         Args:
             block: Tool call of a reply. To select the tool among several tools by its name, use `run_tool_call`.
-
         """
         from agentkit.tools.execution import run_tool
 
@@ -106,7 +104,6 @@ class Tool(Validated):
         Raises:
             MessageError: A parameter cannot be passed by keyword, or its type has no JSON schema.
             MissingExtraError: `parse_docstring` is True and the extra `tools` is not installed.
-
         """
         tool_name = name or _function_name(function)
         signed: Any = _find_signed_callable(function)
@@ -132,7 +129,6 @@ class Tool(Validated):
 
         Raises:
             MessageError: The dict is not a tool definition.
-
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageError(place, f"expected an object, got {type(data).__name__}", "Pass a dict.")
@@ -220,7 +216,6 @@ def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
 
     Raises:
         MessageError: `tools` is not a list, an item is not a tool, or two tools have the same name.
-
     """
     if isinstance(tools, str | Mapping | Tool) or not isinstance(tools, Iterable | None):
         raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")

@@ -49,7 +49,6 @@ def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part])
 
     Returns:
         Text if the output has only text, else a list of parts.
-
     """
     output = result.output
     if isinstance(output, str) or all(isinstance(item, TextBlock) for item in output):
