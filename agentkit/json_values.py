@@ -29,6 +29,7 @@ __all__ = [
     "parse_arguments",
     "parse_json",
     "read_arguments",
+    "replace_surrogates",
     "reply_to_json",
 ]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentkit.cli.convert import ConvertOptions, convert_lines, convert_once
+from agentkit.cli.convert import convert_lines, convert_once
 from agentkit.cli.format import FormatOptions, format_lines, format_once
 from agentkit.cli.read import read_lines, read_once
 from agentkit.errors import OptionError
@@ -175,8 +175,7 @@ def convert_command(
         ledger=ledger,
         keep_invalid=keep_invalid,
     )
-    convert = convert_lines if lines else convert_once
-    raise typer.Exit(convert(_source(file), ConvertOptions(source=source, format=options)))
+    raise typer.Exit((convert_lines if lines else convert_once)(_source(file), source, options))
 
 
 @app.command("compare")
@@ -214,9 +213,10 @@ def compare_command(
     Prints request sizes, replies, prices and times side by side. Each provider's SDK reads its key and address
     from the environment.
     """
-    from agentkit.cli.compare import CompareOptions, compare_once
+    from agentkit.cli.compare import compare_once
 
-    options = CompareOptions(
+    exit_code = compare_once(
+        _source(file),
         models=model,
         viewer=viewer,
         multi_agent=multi_agent or viewer is not None,
@@ -226,9 +226,9 @@ def compare_command(
         record=record,
         replay=replay,
         prices=price or [],
-        json=json,
+        json_file=json,
     )
-    raise typer.Exit(compare_once(_source(file), options))
+    raise typer.Exit(exit_code)
 
 
 def _source(file: Path | None) -> Path | None:

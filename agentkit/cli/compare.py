@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,70 +22,66 @@ from agentkit.history.policies import MultiAgentHistory
 from agentkit.models.chat_model import ChatModel
 from agentkit.reprs import as_one_line
 
-__all__ = ["CompareOptions", "compare_once"]
+__all__ = ["compare_once"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
-    """Options of `agentkit compare`. The fields have the names of the command-line options."""
-
-    models: Sequence[str]
-    viewer: str | None
-    multi_agent: bool
-    max_tokens: int | None
-    max_reply_tokens: int | None
-    keep_invalid: bool
-    record: Path | None
-    replay: Path | None
-    prices: Sequence[str]
-    json: Path | None
-
-
-def compare_once(file: Path | None, options: CompareOptions) -> int:
+def compare_once(
+    file: Path | None,
+    *,
+    models: Sequence[str],
+    viewer: str | None,
+    multi_agent: bool,
+    max_tokens: int | None,
+    max_reply_tokens: int | None,
+    keep_invalid: bool,
+    record: Path | None,
+    replay: Path | None,
+    prices: Sequence[str],
+    json_file: Path | None,
+) -> int:
     """Runs the comparison and prints a table. Returns 1 if any model call failed, else 0.
 
-    The option `json` names a file for the full results as JSON. If it is `-`, the JSON is written to standard
-    output, and the table to standard error.
+    The parameters have the names of the command-line options. `json_file` gets the full results as JSON. If it is
+    `-`, the JSON is written to standard output, and the table to standard error.
 
     Raises:
         OptionError: An option is invalid. In this case no model has been called.
     """
-    _check_options(options)
+    _check_options(models, record, json_file)
     msgs, request_options = read_conversation(read(file))
-    check_blocks(msgs, options.keep_invalid)
-    prices = _parse_prices(options)
-    history = MultiAgentHistory(viewer=options.viewer) if options.multi_agent else None
-    budget = None if options.max_tokens is None else Budget(options.max_tokens)
-    models = {
-        name: ChatModel(name, history=history, budget=budget, max_tokens=options.max_reply_tokens)
-        for name in options.models
+    check_blocks(msgs, keep_invalid)
+    parsed_prices = _parse_prices(prices, models)
+    history = MultiAgentHistory(viewer=viewer) if multi_agent else None
+    budget = None if max_tokens is None else Budget(max_tokens)
+    opened = {
+        name: ChatModel(name, history=history, budget=budget, max_tokens=max_reply_tokens) for name in models
     }
     comparison = partial(
-        compare, msgs, models, prices=prices, record=options.record, replay=options.replay, **request_options
+        compare, msgs, opened, prices=parsed_prices, record=record, replay=replay, **request_options
     )
-    results = anyio.run(_run, comparison, list(models.values()))
-    on_stdout = str(options.json) == "-"
+    results = anyio.run(_run, comparison, list(opened.values()))
+    on_stdout = str(json_file) == "-"
     _print_table(results, on_stderr=on_stdout)
-    if options.json is not None:
-        _write_json([result.to_dict() for result in results], None if on_stdout else options.json)
+    if json_file is not None:
+        _write_json([result.to_dict() for result in results], None if on_stdout else json_file)
     return 1 if any(result.error for result in results) else 0
 
 
-def _check_options(options: CompareOptions) -> None:
+def _check_options(models: Sequence[str], record: Path | None, json_file: Path | None) -> None:
     """Checks output files and models before any model call, so that no paid replies are lost."""
-    for name, file in (("--record", options.record), ("--json", options.json)):
+    for name, file in (("--record", record), ("--json", json_file)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
             fault = "is a folder" if file.is_dir() else "is in a folder that does not exist"
             raise OptionError(name, f"{file} {fault}", "Pass the path of a file in an existing folder.")
-    duplicate = next((name for name in options.models if options.models.count(name) > 1), None)
+    duplicate = next((name for name in models if models.count(name) > 1), None)
     if duplicate is not None:
         raise OptionError("--model", f"{duplicate!r} is listed twice", "Pass each model once.")
 
 
-def _parse_prices(options: CompareOptions) -> dict[str, Price]:
-    prices = dict(map(_parse_price, options.prices))
-    models = {part for name in options.models for part in (name, name.partition(":")[2])}
-    unknown = next((name for name in prices if name not in models), None)
+def _parse_prices(texts: Sequence[str], models: Sequence[str]) -> dict[str, Price]:
+    prices = dict(map(_parse_price, texts))
+    names = {part for name in models for part in (name, name.partition(":")[2])}
+    unknown = next((name for name in prices if name not in names), None)
     if unknown is not None:
         raise OptionError("--price", f"{unknown!r} is not one of the models", "Pass a value of --model.")
     return prices

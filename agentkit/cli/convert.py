@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,61 +21,52 @@ from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["ConvertOptions", "convert_lines", "convert_once"]
+__all__ = ["convert_lines", "convert_once"]
 
 _AGENTKIT = "agentkit"
 _DUMPS = frozenset({_AGENTKIT, "agentscope", "langchain"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertOptions:
-    """Options of `agentkit convert`.
+def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
+    """Converts one log and writes the request as indented JSON. Returns the exit code.
 
-    Attributes:
-        source: Format of the log.
-        format: Options of the request. If `format.provider` is None, the output is stored messages, not a request.
+    `source` is the format of the log. If `options.provider` is None, the output is stored messages, not a request.
+
+    Raises:
+        OptionError: The provider of the log has no loader for logs.
     """
-
-    source: str
-    format: FormatOptions
-
-    def formatter(self) -> FormatterBase | None:
-        """Returns the formatter for the target provider, or None if the output is stored messages.
-
-        Raises:
-            OptionError: The provider of the log has no loader for logs.
-        """
-        if self.source not in _DUMPS and load_provider(self.source).load_native is None:
-            raise OptionError("--from", f"provider {self.source!r} cannot load logs", "Pass another provider.")
-        return None if self.format.provider is None else self.format.formatters()[self.format.provider]
-
-
-def convert_once(file: Path | None, options: ConvertOptions) -> int:
-    """Converts one log and writes the request as indented JSON. Returns the exit code."""
-    write_output(anyio.run(_convert, read(file), options, options.formatter()), indent=2)
+    formatter = _create_formatter(source, options)
+    write_output(anyio.run(_convert, read(file), source, options, formatter), indent=2)
     return 0
 
 
-def convert_lines(file: Path | None, options: ConvertOptions) -> int:
-    """Converts each line of a file from a log to a request. Returns the exit code.
+def convert_lines(file: Path | None, source: str, options: FormatOptions) -> int:
+    """Converts each line of a file from a log to a request, as `convert_once` does. Returns the exit code.
 
     If a line cannot be converted, an error object is written, and the conversion continues with the next line.
+
+    Raises:
+        OptionError: The provider of the log has no loader for logs.
     """
-    formatter = options.formatter()
-
-    async def convert(line: bytes) -> Any:
-        return await _convert(line, options, formatter)
-
-    return process_lines(file, convert)
+    formatter = _create_formatter(source, options)
+    return process_lines(file, lambda line: _convert(line, source, options, formatter))
 
 
-async def _convert(text: bytes, options: ConvertOptions, formatter: FormatterBase | None) -> dict[str, Any]:
-    msgs, request_options = _load_log(text, options.source)
-    check_blocks(msgs, options.format.keep_invalid, options.format.ledger)
-    if formatter is None or options.format.provider is None:
+def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
+    if source not in _DUMPS and load_provider(source).load_native is None:
+        raise OptionError("--from", f"provider {source!r} cannot load logs", "Pass another provider.")
+    return None if options.provider is None else options.formatters()[options.provider]
+
+
+async def _convert(
+    text: bytes, source: str, options: FormatOptions, formatter: FormatterBase | None
+) -> dict[str, Any]:
+    msgs, request_options = _load_log(text, source)
+    check_blocks(msgs, options.keep_invalid, options.ledger)
+    if formatter is None or options.provider is None:
         return dump_messages(msgs) | _dump_options(request_options)
     plan = await formatter.plan(msgs, **request_options)
-    write_ledgers({options.format.provider: plan}, options.format)
+    write_ledgers({options.provider: plan}, options)
     return plan.request
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import TextBlock
@@ -63,10 +64,5 @@ class FrameTexts:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Returns the state for copies and pickles, which contain the texts but not the conversation."""
-        return (_create_frame_texts, (self.frames, self.tag, self.opening, self.timestamps, self.is_safe))
-
-
-def _create_frame_texts(
-    frames: tuple[tuple[str, ...], ...], tag: str, opening: str, timestamps: bool, is_safe: bool
-) -> FrameTexts:
-    return FrameTexts(frames, tag, opening, timestamps=timestamps, is_safe=is_safe)
+        create = partial(FrameTexts, timestamps=self.timestamps, is_safe=self.is_safe)
+        return (create, (self.frames, self.tag, self.opening))

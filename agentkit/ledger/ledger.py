@@ -140,7 +140,7 @@ class Ledger:
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }
         details = partial(_look_up, {path: reasons for path, reasons in all_details.items() if reasons})
-        late_notes = partial(dict, self.late_notes()) if self.late_notes else None
+        late_notes = partial(dict[BlockPath, Note], self.late_notes()) if self.late_notes else None
         return (Ledger, (self.msgs, self.syntheses, self._notes, self._message_notes, details, late_notes))
 
     def _collect_notes(

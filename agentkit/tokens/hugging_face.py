@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -83,7 +83,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_create, (str(self.file), self._template_text, self.model))
+        create = partial(type(self), chat_template=self._template_text, model=self.model)
+        return (create, (str(self.file),))
 
     @cached_property
     def _config(self) -> dict[str, Any]:
@@ -213,10 +214,6 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def weigh(self, msg: Msg) -> int:
         """Estimates the tokens of a message by characters. Budgets use it to decide how many messages to omit."""
         return self._estimate.weigh(msg)
-
-
-def _create(file: str, template: str | None, model: str) -> HuggingFaceTokenCounter:
-    return HuggingFaceTokenCounter(file, chat_template=template, model=model)
 
 
 def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from agentkit.errors import AgentkitError
-from agentkit.json_values import as_text, make_json_safe
+from agentkit.json_values import as_text, make_json_safe, replace_surrogates
 from agentkit.loggers import get_logger
 from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
@@ -76,21 +76,8 @@ def _write_json(value: object, place: str) -> str:
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        values = to_jsonable_python(_clean_texts(value, place), inf_nan_mode="strings")
+        values = to_jsonable_python(replace_surrogates(value, place), inf_nan_mode="strings")
         return to_json(make_json_safe(values, place)).decode()
-
-
-def _clean_texts(value: object, place: str) -> object:
-    """Replaces lone surrogates in the texts and keys of a value, because UTF-8 cannot encode surrogates."""
-    if isinstance(value, str):
-        return as_text(value, place)
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[Any, object]", value).items()
-        clean = ((as_text(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
-        return {key: _clean_texts(item, place) for key, item in clean}
-    if isinstance(value, list | tuple):
-        return [_clean_texts(item, place) for item in cast("Iterable[object]", value)]
-    return value
 
 
 def _contains_block(value: object) -> bool:
