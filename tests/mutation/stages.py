@@ -51,4 +51,4 @@ def _get_mirrored(path: str) -> tuple[str, ...]:
     if parts[0] == "agentkit":
         return (f"tests/{parts[1]}/",)
     folder = "/".join(parts[1:-1]).removeprefix("agentkit_")
-    return (f"tests/providers/{folder}/",)
+    return (f"tests/providers/{folder}/", "tests/providers/test_requests.py")

@@ -82,7 +82,8 @@ def test_each_equivalent_mutant_exists_and_has_a_reason() -> None:
 
 def test_the_mirrored_tests_run_first_and_each_file_runs_once() -> None:
     stages = get_stages("providers/agentkit_openai/responses/convert.py", ROOT)
-    assert all(name.startswith("tests/providers/openai/responses/") for name in stages[0])
+    assert stages[0][-1] == "tests/providers/test_requests.py"
+    assert all(name.startswith("tests/providers/openai/responses/") for name in stages[0][:-1])
     files = [name for stage in stages for name in stage]
     assert len(files) == len({*files})
     assert get_stages("agentkit/history/framing.py", ROOT)[0] == [

@@ -15,7 +15,7 @@ from agentkit import (
     load_request_options,
     prefix_digest,
 )
-from tests.providers import assistant, call, problems, result, system, user
+from tests.providers import PROVIDERS, assistant, call, problems, result, system, user
 
 A: Final = Tool("a", "First.")
 B: Final = Tool("b", "Second.")
@@ -95,6 +95,14 @@ def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
     if mode == "required":
         listed = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a", "b"])
         assert listed.request == plan.request
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required", "a"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_ledger_has_each_choice_that_the_request_has_not(provider: str, choice: str) -> None:
+    plan = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=choice)
+    is_sent = choice == "auto" or _choice(plan.request) is not None
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ([] if is_sent else ["tool choice"])
 
 
 @pytest.mark.parametrize(("provider", "model", "forced"), REDUCED)

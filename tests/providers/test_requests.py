@@ -1,0 +1,30 @@
+"""Complete requests of all conversations, for each provider."""
+
+from difflib import unified_diff
+from typing import Final
+
+import pytest
+
+from tests.providers import PROVIDERS, problems
+from tests.providers.conversations import CONVERSATIONS
+from tests.providers.request_tables import build_request, load_table, write_as_lines
+
+_RULES_OF_OTHER_MODELS: Final = {
+    "chat with claude-sonnet-4-5": "the last message has role 'assistant'",
+    "chat with gemini-2.5-pro": "no thought_signature",
+}
+"""Rules that the checkers apply to all models, but that these models do not have."""
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_conversation_gives_the_expected_request(provider: str, name: str) -> None:
+    sections = [section for section, requests in load_table(provider).items() if name in requests]
+    assert "chat" in sections
+    for section in sections:
+        request = build_request(provider, section, name)
+        expected = [*write_as_lines(load_table(provider)[section][name])]
+        actual = [*write_as_lines(request)]
+        assert actual == expected, "\n".join(unified_diff(expected, actual, "expected", section, lineterm=""))
+        rule = _RULES_OF_OTHER_MODELS.get(section)
+        assert [text for text in problems(provider, request) if not (rule and rule in text)] == []
