@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from agentkit import MultiAgentHistory, load_provider
 from agentkit.provider_kit import FormatterBase
@@ -27,7 +27,7 @@ _WIDTH: Final = 180
 @cache
 def load_table(provider: str) -> dict[str, dict[str, Any]]:
     """Returns the expected requests of a provider by section and conversation."""
-    return json.loads((_FOLDER / f"{provider}.json").read_text("utf-8"))
+    return cast("dict[str, dict[str, Any]]", json.loads((_FOLDER / f"{provider}.json").read_text("utf-8")))
 
 
 def build_request(provider: str, section: str, name: str) -> dict[str, Any]:
@@ -53,23 +53,22 @@ def write_as_lines(value: Any, indent: int = 0, start: str = "", end: str = "") 
     blanks, text = " " * indent, _dump(value)
     if not value or not isinstance(value, (dict, list)) or len(blanks + start + text + end) <= _WIDTH:
         yield f"{blanks}{start}{text}{end}"
-    elif isinstance(value, list):
-        yield f"{blanks}{start}["
-        for item in value[:-1]:
-            yield from write_as_lines(item, indent + 1, end=",")
-        yield from write_as_lines(value[-1], indent + 1)
-        yield f"{blanks}]{end}"
-    elif len(_dump([*value.values()][:-1])) < _WIDTH / 2:
-        *names, last = value
-        first = "".join(f"{_dump(name)}: {_dump(value[name])}, " for name in names)
-        yield from write_as_lines(value[last], indent, f"{start}{{{first}{_dump(last)}: ", f"}}{end}")
+        return
+    if isinstance(value, list):
+        opening, closing, items = "[", "]", [("", item) for item in cast("list[Any]", value)]
     else:
-        *names, last = value
-        yield f"{blanks}{start}{{"
-        for name in names:
-            yield from write_as_lines(value[name], indent + 1, f"{_dump(name)}: ", ",")
-        yield from write_as_lines(value[last], indent + 1, f"{_dump(last)}: ")
-        yield f"{blanks}}}{end}"
+        pairs = cast("dict[str, Any]", value)
+        opening, closing, items = "{", "}", [(f"{_dump(name)}: ", item) for name, item in pairs.items()]
+    *first, (last_key, last) = items
+    line = "".join(f"{key}{_dump(item)}, " for key, item in first)
+    if opening == "{" and len(line) < _WIDTH / 2:
+        yield from write_as_lines(last, indent, f"{start}{{{line}{last_key}", f"}}{end}")
+        return
+    yield f"{blanks}{start}{opening}"
+    for key, item in first:
+        yield from write_as_lines(item, indent + 1, key, ",")
+    yield from write_as_lines(last, indent + 1, last_key)
+    yield f"{blanks}{closing}{end}"
 
 
 def _dump(value: Any) -> str:
