@@ -27,7 +27,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.error_location import locate_block
-from agentkit.models.failures import as_model_error, get_error_class
+from agentkit.models.failures import as_model_error, get_error_class, is_stream_only
 from agentkit.models.registry import Provider, available_providers
 from agentkit.models.stream import ModelStream
 from agentkit.replies.error_bodies import Failure
@@ -149,20 +149,20 @@ class ModelCall:
 
     async def _generate_once(self) -> Msg:
         outgoing = self._build_request(stream=False)
-        if self.endpoint.requires_stream(outgoing):
+        if self.model in self.endpoint.stream_only_models or self.endpoint.requires_stream(outgoing):
             return await self._generate_by_stream()
         try:
             return await self._send(outgoing)
         except Exception as error:
             raised = self.as_agentkit_error(error)
-            # The endpoint may now know from the error that the model requires a stream.
-            requires_stream = self.endpoint.requires_stream(outgoing)
+            requires_stream = is_stream_only(raised, self.provider.error_patterns)
             if not requires_stream and (raised is None or raised is error):
                 raise
-        if requires_stream:
-            return await self._generate_by_stream()
-        assert raised is not None
-        raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
+        if not requires_stream:
+            assert raised is not None
+            raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
+        self.endpoint.stream_only_models.add(self.model)
+        return await self._generate_by_stream()
 
     async def _send(self, outgoing: OutgoingRequest) -> Msg:
         answer = await self.endpoint.send(outgoing)

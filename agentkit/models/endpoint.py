@@ -89,6 +89,8 @@ class EndpointBase(ABC):
 
     def __init__(self, client: Any) -> None:
         self.client = client
+        self.stream_only_models = set[str]()
+        """Names of models that have refused a request because it was not streamed."""
 
     @classmethod
     @abstractmethod
@@ -152,10 +154,7 @@ class EndpointBase(ABC):
         return {"max_tokens": max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if `generate` must request a stream, because the API would refuse or time out otherwise.
-
-        `generate` calls this method before it sends the request, and again if the request fails.
-        """
+        """Returns True if `generate` must request a stream, because the API would refuse or time out otherwise."""
         return False
 
     def open_response(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[Any]:

@@ -49,6 +49,7 @@ class ErrorPatterns:
         bad_request_code: Codes for a refused request, searched like `rate_limit_code`.
         quota_code: Codes for an exhausted quota, which makes a RateLimitError not retryable.
         quota_text: Texts for an exhausted quota, in errors without a code.
+        stream_only_text: Texts of the error if a model accepts only streamed requests. `generate` then streams.
         template_text: Texts of the error when the chat template of a local model refuses a request.
 
     Example:
@@ -71,6 +72,7 @@ class ErrorPatterns:
     bad_request_code: str = ""
     quota_code: str = ""
     quota_text: str = ""
+    stream_only_text: str = ""
     template_text: str = ""
 
     __repr__ = bounded_repr

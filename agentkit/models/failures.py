@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from agentkit.errors import (
+    AgentkitError,
     AuthError,
     BadRequestError,
     ContextLengthError,
@@ -21,7 +22,7 @@ from agentkit.errors import (
 from agentkit.models.error_patterns import MAX_SEARCHED, ErrorPatterns
 from agentkit.replies.error_bodies import Failure
 
-__all__ = ["as_model_error", "get_error_class"]
+__all__ = ["as_model_error", "get_error_class", "is_stream_only"]
 
 _TEMPLATE_ADVICE: Final = (
     "The chat template of the model refuses the request. Pass model_rules=ModelRules(…) to declare what the "
@@ -77,6 +78,13 @@ def get_error_class(failure: Failure, patterns: ErrorPatterns) -> type[ModelErro
     if status in _NO_STATUS:
         return _class_by_code(failure.code or _remove_quotes(failure), patterns)
     return _class_by_status(status or 0, failure, patterns)
+
+
+def is_stream_only(error: AgentkitError | None, patterns: ErrorPatterns) -> bool:
+    """Returns True if a call failed because the model accepts only streamed requests."""
+    return isinstance(error, ModelError) and _matches(
+        patterns.stream_only_text, error.provider_message[:MAX_SEARCHED]
+    )
 
 
 def _class_by_code(code: str, patterns: ErrorPatterns) -> type[ModelError]:

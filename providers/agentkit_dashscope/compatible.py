@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +22,8 @@ __all__ = [
     "DashScopeCompatibleChatFormatter",
     "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleMultiAgentFormatter",
-    "STREAM_ONLY",
     "load_compatible",
 ]
-
-STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
-"""Error texts of models that accept only streamed requests (model-studio)."""
 
 _WEB = frozenset({"http", "https"})
 
@@ -86,7 +81,6 @@ ROW = OpenAICompatible(
     facts=(NAMED_CHOICE,),
     address="https://dashscope.aliyuncs.com/compatible-mode/v1",  # Beijing; a key is valid in one region only
     key="DASHSCOPE_API_KEY",
-    stream_only=STREAM_ONLY,
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
     empty_content="",

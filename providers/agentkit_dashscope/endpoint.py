@@ -29,7 +29,6 @@ from agentkit.provider_kit import (
     split_http_options,
 )
 from agentkit_dashscope._model_paths import OTHER_PATH, PATH_URLS, ModelPath, convert_content, find_path
-from agentkit_dashscope.compatible import STREAM_ONLY
 
 __all__ = ["DashScopeEndpoint"]
 
@@ -55,8 +54,6 @@ class DashScopeEndpoint(EndpointBase):
     the model, the endpoint converts the request for the multimodal path. Later requests to the model go to the
     multimodal path at once. Requests with lists of parts change to the text path in the same way.
 
-    The endpoint also remembers models that accept only streamed requests.
-
     All parameters of a call go into the field `parameters`, except `extra_headers`, `extra_query` and `timeout`.
     """
 
@@ -68,7 +65,6 @@ class DashScopeEndpoint(EndpointBase):
         super().__init__(client)
         self._client_without_retries: Any = None
         self._learned_paths: dict[str, ModelPath] = {}  # by model, if the first path was wrong
-        self._stream_only_models: set[str] = set()
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -115,10 +111,6 @@ class DashScopeEndpoint(EndpointBase):
             headers: dict[str, str] = http_options.get("headers") or {}
             http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
         return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
-
-    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the API refused an earlier call of the model because the call was not streamed."""
-        return outgoing.body["model"] in self._stream_only_models
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
         """Sends the request, and returns the reply as JSON values."""
@@ -207,14 +199,10 @@ class DashScopeEndpoint(EndpointBase):
     def _reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
         """Returns a request for the other path if a failure reports the wrong path. Otherwise returns None.
 
-        The path changes at most once per model. If the failure says that the model accepts only streamed requests,
-        the method also remembers the model.
+        The path changes at most once per model.
         """
         model = str(outgoing.body["model"])
-        message = failure.message if failure else ""
-        if STREAM_ONLY.search(message):
-            self._stream_only_models.add(model)
-        if not _WRONG_PATH.search(message) or model in self._learned_paths:
+        if not failure or not _WRONG_PATH.search(failure.message) or model in self._learned_paths:
             return None
         path = self._learned_paths[model] = OTHER_PATH[outgoing.path]
         messages = convert_content(outgoing.body["input"]["messages"], path)

@@ -97,6 +97,7 @@ _DASHSCOPE = ErrorPatterns(
     overload_code=r"InternalError\b|\bRequestTimeOut|\bSystemError",
     bad_request_code=r"InvalidParameter|DataInspectionFailed|data_inspection_failed",
     quota_code=r"Arrearage|AllocationQuota",
+    stream_only_text=r"only support stream mode|must be set to false for non-streaming calls",
 )
 
 CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS | _DASHSCOPE

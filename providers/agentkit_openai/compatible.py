@@ -18,7 +18,6 @@ Example:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -75,8 +74,6 @@ class OpenAICompatible:
         keyless: API key that is sent if no key is set. None if the vendor always requires a key.
         max_tokens: Name of the request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage through `stream_options`.
-        stream_only: Pattern for the error text of models that accept only streamed requests. None if there are no
-            such models.
         reasoning_field: Message key in which reasoning is sent back. None if no message key contains reasoning.
         reasoning_fields: Keys of reply messages that may contain reasoning. The first key with text is read.
         reasoning_always: True if each assistant message requires `reasoning_field`, even with an empty text.
@@ -109,7 +106,6 @@ class OpenAICompatible:
     keyless: str | None = None
     max_tokens: str = "max_tokens"
     stream_usage: bool = True
-    stream_only: re.Pattern[str] | None = None
     reasoning_field: str | None = None
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
     reasoning_always: bool = False

@@ -64,10 +64,6 @@ class OpenAIChatEndpoint(SDKEndpoint):
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
     request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
 
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        self._stream_only: set[str] = set()  # models that accept only streamed requests
-
     @classmethod
     def open(cls, **options: Any) -> Self:
         """Creates an endpoint with a new client, `AsyncOpenAI(**options)`.
@@ -108,24 +104,6 @@ class OpenAIChatEndpoint(SDKEndpoint):
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """Returns the token limit for a reply under the parameter name that the vendor uses."""
         return {self.vendor.max_tokens: max_tokens}
-
-    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the model has refused an earlier request because it was not streamed."""
-        return outgoing.body["model"] in self._stream_only
-
-    async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
-        """Sends a request and returns the bytes of the reply.
-
-        If the model accepts only streamed requests, its name is recorded for `requires_stream`.
-        """
-        try:
-            return await super().send(outgoing)
-        except Exception as error:
-            pattern = self.vendor.stream_only
-            failure = self.failure_from_exception(error) if pattern else None
-            if pattern and failure and pattern.search(failure.message):
-                self._stream_only.add(outgoing.body["model"])
-            raise
 
     def failure_from_status_error(self, error: Any) -> Failure:
         """Returns the failure for an error status, with advice if Chat Completions refuses the tools."""

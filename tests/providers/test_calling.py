@@ -795,8 +795,8 @@ async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:
     assert [request.path for request in server.requests] == [TEXT_PATH, MULTIMODAL_PATH]
 
 
-@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
-async def test_a_model_of_dashscopes_that_only_streams_is_streamed(provider: str) -> None:
+@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible", "compatible", "openai-responses"])
+async def test_a_model_that_accepts_only_streamed_requests_is_streamed(provider: str) -> None:
     said = "This model only support stream mode, please enable the stream parameter to access the model."
     with LoopbackServer([LoopbackError(400, said), "Hello.", "Hello again."]) as server:
         async with model_of(provider, server) as model:
