@@ -8,13 +8,15 @@ import os
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from tests.mutation.coverage import TestCoverage
 from tests.mutation.mutants import Mutant, find_mutants
-from tests.mutation.stages import MUTATED, get_stages
+from tests.mutation.stages import MUTATED, Stage, StagePlanner
 from tests.mutation.workspace import TestRun, Workspace, preload_packages
 
 _ROOT: Final = Path(__file__).parents[2]
@@ -33,8 +35,6 @@ def main() -> int:
     record = Path(options.record) if options.record else Path(tempfile.mkdtemp()) / "mutants.jsonl"
     waiting = _get_waiting(mutants, record, options.stages)
     if waiting:
-        preload_packages()
-        _check_unchanged(options)
         _run_jobs(waiting, record, options)
     rows = _read(record)
     return _report([rows[key] for mutant in mutants if (key := _key(asdict(mutant))) in rows])
@@ -47,9 +47,8 @@ def _parse_options() -> Any:
     parser.add_argument("--seed", type=int, default=0, help="Seed of the sample.")
     parser.add_argument("--jobs", type=int, default=1, help="Processes.")
     parser.add_argument("--stages", type=int, default=3, help="Groups of tests to run, of three.")
-    parser.add_argument("--seconds", type=float, default=600, help="Time limit of one group of tests.")
+    parser.add_argument("--coverage", help="File of the blocks that each test enters. Written if it is missing.")
     parser.add_argument("--record", help="File of results. Mutants that it contains are not run again.")
-    parser.add_argument("--unchecked", action="store_true", help="Skip the run on the unchanged tree.")
     parser.add_argument("--list", action="store_true", help="Print the sample, and run nothing.")
     return parser.parse_args()
 
@@ -79,25 +78,31 @@ def _key(row: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _KEYS)
 
 
-def _check_unchanged(options: Any) -> None:
-    """Exits if the tests fail on the unchanged tree: then no failure says anything about a mutant."""
-    if options.unchecked:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(_ROOT, Path(folder))
-        for stage in get_stages("agentkit/legalize", workspace.root)[: options.stages]:
-            run = workspace.run_tests(stage, options.seconds)
-            if run.is_failed:
-                sys.exit(f"the unchanged tree fails: {run.failure}")
+def _record_coverage(path: Path, planner: StagePlanner) -> TestCoverage:
+    """Returns the record of all tests on the unchanged tree, from the file if it is about this tree."""
+    if not path.exists() or TestCoverage.load(path).digest != planner.digest:
+        preload_packages()
+        with tempfile.TemporaryDirectory() as folder:
+            Workspace(_ROOT, Path(folder)).record_coverage(planner, path)
+    coverage = TestCoverage.load(path)
+    print(f"{len(coverage.tests)} tests recorded; not run, because they fail: {[*coverage.failed]}", flush=True)
+    return coverage
 
 
 def _run_jobs(mutants: Sequence[tuple[Mutant, int]], record: Path, options: Any) -> None:
+    planner = StagePlanner(_ROOT)
+    coverage = _record_coverage(Path(options.coverage or record.with_suffix(".coverage.json")), planner)
+    preload_packages()
     processes: list[int] = []
     for number in range(options.jobs):
         process = os.fork()
         if not process:
             try:
-                _run_job(mutants[number :: options.jobs], record, options)
+                job = [
+                    (mutant, planner.get_stages(mutant.path, mutant.line, coverage)[survived : options.stages])
+                    for mutant, survived in mutants[number :: options.jobs]
+                ]
+                _run_job(job, record, options.stages)
             finally:
                 os._exit(0)
         processes.append(process)
@@ -105,18 +110,19 @@ def _run_jobs(mutants: Sequence[tuple[Mutant, int]], record: Path, options: Any)
         os.waitpid(process, 0)
 
 
-def _run_job(mutants: Sequence[tuple[Mutant, int]], record: Path, options: Any) -> None:
+def _run_job(mutants: Sequence[tuple[Mutant, Sequence[Stage]]], record: Path, stages: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(_ROOT, Path(folder))
-        for mutant, survived in mutants:
+        for mutant, groups in mutants:
+            start = time.monotonic()
             diff = mutant.diff((workspace.root / mutant.path).read_text("utf-8"))
-            stages = get_stages(mutant.path, workspace.root)[survived : options.stages]
-            run = workspace.run_mutant(mutant, stages, options.seconds)
-            outcome = {"found": run.is_failed, "failure": run.failure, "stages": options.stages}
+            run = workspace.run_mutant(mutant, groups)
+            outcome = {"found": run.is_failed, "failure": run.failure, "stages": stages}
             row = {**asdict(mutant), "diff": diff, **outcome}
             with record.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(f"{_outcome(run):8} {_describe(row)}  {run.failure[:90]}", flush=True)
+            seconds = time.monotonic() - start
+            print(f"{_outcome(run):8} {seconds:4.0f} s {_describe(row)}  {run.failure[:90]}", flush=True)
 
 
 def _outcome(run: TestRun) -> str:

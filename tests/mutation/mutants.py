@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import copy
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
-__all__ = ["Mutant", "find_mutants", "iter_mutants"]
+__all__ = ["Mutant", "find_mutants", "iter_modules", "iter_mutants"]
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _Change: TypeAlias = "tuple[str, ast.expr | ast.stmt, ast.expr | ast.stmt]"
@@ -52,15 +52,18 @@ class Mutant:
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def find_mutants(root: Path, folders: tuple[str, ...]) -> list[Mutant]:
+def find_mutants(root: Path, folders: Sequence[str]) -> list[Mutant]:
     """Returns the mutants of all modules in folders or files below a root, in order of path and place."""
-    found: list[Mutant] = []
+    paths = iter_modules(root, folders)
+    return [mutant for path in paths for mutant in iter_mutants(path, (root / path).read_text("utf-8"))]
+
+
+def iter_modules(root: Path, folders: Sequence[str]) -> Iterator[str]:
+    """Yields the paths of all modules in folders or files below a root."""
     for folder in folders:
         for path in sorted(root.glob(folder)):
-            modules = [path] if path.suffix == ".py" else sorted(path.glob("*.py"))
-            for module in modules:
-                found += iter_mutants(module.relative_to(root).as_posix(), module.read_text("utf-8"))
-    return found
+            for module in [path] if path.suffix == ".py" else sorted(path.glob("*.py")):
+                yield module.relative_to(root).as_posix()
 
 
 def iter_mutants(path: str, source: str) -> Iterator[Mutant]:

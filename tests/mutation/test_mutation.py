@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutation.__main__ import sample_mutants
+from tests.mutation.coverage import TestCoverage, count_blocks, find_block, instrument
 from tests.mutation.mutants import Mutant, find_mutants, iter_mutants
-from tests.mutation.stages import MUTATED, get_stages
+from tests.mutation.stages import MUTATED, Stage, StagePlanner
 from tests.mutation.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
@@ -80,16 +82,51 @@ def test_each_equivalent_mutant_exists_and_has_a_reason() -> None:
         assert (row["path"], row["function"], row["operator"], row["before"], row["after"]) in keys
 
 
-def test_the_mirrored_tests_run_first_and_each_file_runs_once() -> None:
-    stages = get_stages("providers/agentkit_openai/responses/convert.py", ROOT)
-    assert stages[0][-1] == "tests/providers/test_requests.py"
-    assert all(name.startswith("tests/providers/openai/responses/") for name in stages[0][:-1])
-    files = [name for stage in stages for name in stage]
-    assert len(files) == len({*files})
-    assert get_stages("agentkit/history/framing.py", ROOT)[0] == [
-        "tests/history/test_policies.py",
-        "tests/history/test_speaker_prefix.py",
-    ]
+SOURCE = """LIMIT = 3
+
+def double(number):
+    if number > LIMIT:
+        return 2 * number
+    return number
+"""
+
+
+@pytest.mark.parametrize(("line", "index"), [(1, None), (3, None), (4, 0), (5, 1), (6, 0)])
+def test_a_line_belongs_to_the_innermost_block(line: int, index: int | None) -> None:
+    assert find_block(SOURCE, line) == index
+    assert count_blocks(SOURCE) == 2
+
+
+@pytest.mark.parametrize(("number", "entered"), [(1, {7}), (5, {7, 8})])
+def test_an_instrumented_module_records_the_blocks_that_run(number: int, entered: set[int]) -> None:
+    namespace: dict[str, Any] = {}
+    exec(instrument(SOURCE, 7), namespace)
+    namespace["_entered"].clear()
+    namespace["double"](number)
+    assert namespace["_entered"] == entered
+
+
+def test_the_mirrored_tests_that_enter_the_changed_code_run_first_and_the_fastest_of_them_first() -> None:
+    planner = StagePlanner(ROOT)
+    everything = frozenset(range(100_000))
+    files = ("tests/history/test_policies.py", "tests/budget/test_budget.py", "tests/wire/test_wire_tools.py")
+    tests = {f"{file}::{name}": (0.5, everything) for file in files for name in ("a", "b")}
+    tests[f"{files[0]}::b"] = (0.1, everything)
+    tests[f"{files[0]}::c"] = (0.1, frozenset())
+    tests[f"{files[1]}::d"] = (0.1, everything)
+    coverage = TestCoverage("", frozenset(), tests, frozenset({f"{files[1]}::d"}))
+    source = (ROOT / "agentkit/history/framing.py").read_text("utf-8").splitlines()
+    line = next(number for number, text in enumerate(source, 1) if text.lstrip().startswith("return "))
+    first, second = planner.get_stages("agentkit/history/framing.py", line, coverage)
+    assert sorted(first.seconds, key=lambda name: first.seconds[name]) == [f"{files[0]}::b", f"{files[0]}::a"]
+    assert {*second.seconds} == {f"{file}::{name}" for file in files[1:] for name in ("a", "b")}
+    assert {f"{files[0]}::c", f"{files[1]}::d"} <= first.skipped & second.skipped
+
+
+def test_code_that_runs_at_import_may_fail_in_any_test() -> None:
+    coverage = TestCoverage("", frozenset(), {"tests/tools/test_tool.py::a": (0.1, frozenset())}, frozenset())
+    *_, last = StagePlanner(ROOT).get_stages("agentkit/history/framing.py", 1, coverage)
+    assert [*last.seconds] == ["tests/tools/test_tool.py::a"]
 
 
 @pytest.mark.slow
@@ -101,7 +138,7 @@ def test_a_run_finds_a_mutant_and_restores_the_tree(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=source, check=True)
     workspace = Workspace(source, folder)
     mutants = [Mutant("module.py", 1, "", "constant", "1", str(number), 8, 9) for number in (2, 3)]
-    runs = [workspace.run_mutant(mutant, [["tests/test_module.py"]], 60) for mutant in mutants]
+    runs = [workspace.run_mutant(mutant, [Stage(["tests/test_module.py"])]) for mutant in mutants]
     assert [run.is_failed for run in runs] == [False, True]
     assert runs[1].failure == "tests/test_module.py::test_it"
     assert (folder / "module.py").read_text() == "LIMIT = 1\n"

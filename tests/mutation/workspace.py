@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.mutation.coverage import CoverageRecorder
 from tests.mutation.mutants import Mutant
+from tests.mutation.stages import Stage, StagePlanner
 
 __all__ = ["TestRun", "Workspace", "preload_packages"]
 
@@ -26,6 +28,8 @@ _PACKAGES: Final = (
     *("hypothesis", "pydantic", "anyio", "trio", "PIL.Image", "pytest", "jinja2", "starlette", "uvicorn"),
     *("openai", "anthropic", "google.genai", "ollama", "dashscope"),
 )
+
+_NO_TESTS: Final = 5 << 8  # status of a process that exits with pytest's code for an empty selection
 
 
 def preload_packages() -> None:
@@ -67,14 +71,26 @@ class Workspace:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / name, folder / name)
 
-    def run_mutant(self, mutant: Mutant, stages: Sequence[Sequence[str]], seconds: float) -> TestRun:
+    def record_coverage(self, planner: StagePlanner, path: Path) -> TestRun:
+        """Runs all tests on instrumented modules, and writes the blocks that each test enters to a file."""
+        sources = planner.get_instrumented()
+        originals = {name: (self.root / name).read_text("utf-8") for name in sources}
+        try:
+            for name, source in sources.items():
+                self._write(name, source)
+            return self.run_tests(planner.get_all(), CoverageRecorder(path, planner.digest))
+        finally:
+            for name, source in originals.items():
+                self._write(name, source)
+
+    def run_mutant(self, mutant: Mutant, stages: Sequence[Stage]) -> TestRun:
         """Returns the first failed run of the stages on a mutant, or the last run."""
         source = (self.root / mutant.path).read_text("utf-8")
         run = TestRun(is_failed=False)
         try:
             self._write(mutant.path, mutant.apply(source))
             for stage in stages:
-                run = self.run_tests(stage, seconds)
+                run = self.run_tests(stage)
                 if run.is_failed:
                     return run
             return run
@@ -88,20 +104,21 @@ class Workspace:
         for compiled in (module.parent / "__pycache__").glob(f"{module.stem}.*"):
             compiled.unlink()
 
-    def run_tests(self, files: Sequence[str], seconds: float) -> TestRun:
-        """Runs the default selection of test files in a fork of this process, up to the first failure."""
+    def run_tests(self, stage: Stage, recorder: CoverageRecorder | None = None) -> TestRun:
+        """Runs a group of tests in a fork of this process, up to the first failure if nothing records the run."""
         output = self.root / ".mutation_output"
         process = os.fork()
         if not process:
-            self._run_in_fork(files, output)
-        status = _wait(process, seconds)
+            self._run_in_fork(stage, recorder, output)
+        status = _wait(process, stage.time_limit)
         if status is None:
-            return TestRun(is_failed=True, failure=f"more than {seconds:g} s")
+            return TestRun(is_failed=True, failure=f"more than {stage.time_limit:.0f} s")
         text = output.read_text("utf-8", "replace")
         match = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", text, re.MULTILINE)
-        return TestRun(status != 0, match[1] if match else "" if status == 0 else text[-300:])
+        is_failed = status not in (0, _NO_TESTS)
+        return TestRun(is_failed, match[1] if match else text[-300:] if is_failed else "")
 
-    def _run_in_fork(self, files: Sequence[str], output: Path) -> None:
+    def _run_in_fork(self, stage: Stage, recorder: CoverageRecorder | None, output: Path) -> None:
         code = 70
         try:
             os.setsid()
@@ -109,7 +126,7 @@ class Workspace:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
             sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
-            code = self._run_pytest(files)
+            code = self._run_pytest(stage, recorder)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -117,7 +134,7 @@ class Workspace:
                 sys.stdout.flush()
             os._exit(code)
 
-    def _run_pytest(self, files: Sequence[str]) -> int:
+    def _run_pytest(self, stage: Stage, recorder: CoverageRecorder | None) -> int:
         import hypothesis
         import pytest
 
@@ -132,9 +149,10 @@ class Workspace:
         phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
         hypothesis.settings.register_profile("mutation", phases=phases, database=None)
         hypothesis.settings.load_profile("mutation")
-        options = ["-x", "-q", "-n", "0", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={self.root}"]
+        options = ["--exitfirst"] if recorder is None else []
+        options += ["-q", "-n", "0", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={self.root}"]
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of the packages imported before
-        return int(pytest.main([*options, *files]))
+        return int(pytest.main([*options, *stage.files], [stage, recorder] if recorder else [stage]))
 
 
 def _wait(process: int, seconds: float) -> int | None:
