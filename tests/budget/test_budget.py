@@ -88,7 +88,7 @@ LOCAL_AND_REMOTE = pytest.mark.parametrize("counter", [Words, Remote])
 # -- the options -----------------------------------------------------------------------------------------
 
 
-def test_a_budget_is_made_by_position_or_by_keyword() -> None:
+def test_a_budget_is_created_by_position_or_by_keyword() -> None:
     counter = Words()
     strategy = OldestFirst(keep_task=True)
     assert Budget(100, counter, 20, strategy) == Budget(
@@ -118,7 +118,9 @@ def test_a_budget_is_made_by_position_or_by_keyword() -> None:
         ({"max_tokens": 10, "strategy": "oldest"}, "budget.strategy"),
     ],
 )
-def test_bad_numbers_and_parts_are_refused_by_name(options: dict[str, Any], place: str) -> None:
+def test_an_error_about_an_option_of_a_budget_has_the_name_of_the_option(
+    options: dict[str, Any], place: str
+) -> None:
     with pytest.raises(OptionError) as caught:
         Budget(**options)
     assert caught.value.place == place
@@ -126,7 +128,7 @@ def test_bad_numbers_and_parts_are_refused_by_name(options: dict[str, Any], plac
 
 
 @pytest.mark.parametrize("budget", [1000, "1000", Budget])
-def test_a_formatter_takes_a_budget_and_nothing_else(budget: Any) -> None:
+def test_the_budget_of_a_formatter_must_be_a_budget(budget: Any) -> None:
     with pytest.raises(OptionError, match="budget"):
         EchoFormatter(budget=budget)
 
@@ -135,7 +137,7 @@ def test_a_formatter_takes_a_budget_and_nothing_else(budget: Any) -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_what_fits_is_left_alone(counter: type[Any]) -> None:
+async def test_a_conversation_within_the_budget_is_unchanged(counter: type[Any]) -> None:
     msgs = talk(5)
     found = await plan(msgs, 50, counter())
     assert (found.tokens, found.cut, found.history) == (50, None, tuple(msgs))
@@ -144,7 +146,7 @@ async def test_what_fits_is_left_alone(counter: type[Any]) -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_the_oldest_go_first(counter: type[Any]) -> None:
+async def test_the_oldest_messages_are_dropped_first(counter: type[Any]) -> None:
     msgs = talk(10)
     found = await plan(msgs, 34, counter())
     assert texts(found) == ["7", "8", "9"]
@@ -159,18 +161,18 @@ async def test_the_oldest_go_first(counter: type[Any]) -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_the_system_prompt_stays(counter: type[Any]) -> None:
+async def test_the_system_prompt_is_never_dropped(counter: type[Any]) -> None:
     assert texts(await plan([SYSTEM, SYSTEM, *talk(10)], 40, counter())) == ["Be brief.", "Be brief.", "8", "9"]
 
 
 @LOCAL_AND_REMOTE
-async def test_pins_stay_where_they_were(counter: type[Any]) -> None:
+async def test_pinned_messages_keep_their_position(counter: type[Any]) -> None:
     msgs = [*talk(3), says("Eve", "pinned", pinned=True), *talk(6, 4)]
     assert texts(await plan(msgs, 30, counter())) == ["pinned", "8", "9"]
 
 
 @LOCAL_AND_REMOTE
-async def test_the_task_stays_when_it_is_asked_for(counter: type[Any]) -> None:
+async def test_the_task_is_kept_if_the_option_says_so(counter: type[Any]) -> None:
     msgs = [SYSTEM, says("Friday", "Hello.", "assistant"), says("Bob", "the task"), *talk(6)]
     kept = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
     assert texts(kept) == ["Be brief.", "the task", "4", "5"]
@@ -178,7 +180,7 @@ async def test_the_task_stays_when_it_is_asked_for(counter: type[Any]) -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_exchanges_go_whole(counter: type[Any]) -> None:
+async def test_tool_calls_are_dropped_together_with_their_results(counter: type[Any]) -> None:
     msgs = [*talk(1), call("a", "b"), result("a"), result("b"), *talk(2, 1)]
     kept = {limit: texts(await plan(msgs, limit, counter())) for limit in (60, 50, 40, 30, 20)}
     assert kept[60] == ["0", "tool_use", "tool_result", "tool_result", "1", "2"]
@@ -188,7 +190,7 @@ async def test_exchanges_go_whole(counter: type[Any]) -> None:
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("where", [0, 1, 2])
-async def test_a_pin_inside_an_exchange_pins_it_whole(where: int, counter: type[Any]) -> None:
+async def test_a_pinned_message_keeps_its_tool_calls_and_results(where: int, counter: type[Any]) -> None:
     exchange = [call("a", "b", pinned=where == 0), result("a", pinned=where == 1), result("b", pinned=where == 2)]
     assert texts(await plan([*talk(3), *exchange, *talk(5)], 40, counter())) == [
         "tool_use",
@@ -198,23 +200,23 @@ async def test_a_pin_inside_an_exchange_pins_it_whole(where: int, counter: type[
     ]
 
 
-async def test_a_pin_on_a_call_that_nobody_answered_pins_its_marked_result() -> None:
+async def test_a_pinned_call_without_a_result_keeps_its_added_result() -> None:
     assert texts(await plan([call("a", pinned=True), *talk(5)], 30)) == ["tool_use", "tool_result", "4"]
 
 
 @LOCAL_AND_REMOTE
-async def test_the_newest_unit_stays_whole(counter: type[Any]) -> None:
+async def test_the_newest_unit_is_never_dropped(counter: type[Any]) -> None:
     msgs = [*talk(5), call("a", "b"), result("a"), result("b")]
     assert texts(await plan(msgs, 30, counter())) == ["tool_use", "tool_result", "tool_result"]
 
 
 @LOCAL_AND_REMOTE
-async def test_the_reserve_is_kept_free(counter: type[Any]) -> None:
+async def test_the_reserve_is_not_used_by_the_prompt(counter: type[Any]) -> None:
     assert len(texts(await plan(talk(10), 60, counter(), reserve=25))) == 3
 
 
 @LOCAL_AND_REMOTE
-async def test_a_larger_budget_keeps_a_superset(counter: type[Any]) -> None:
+async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(counter: type[Any]) -> None:
     msgs = [SYSTEM, *talk(6), call("a"), result("a"), says("Eve", "pin", pinned=True), *talk(6, 6)]
     kept = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
     assert all(small <= large for small, large in itertools.pairwise(kept))
@@ -222,7 +224,7 @@ async def test_a_larger_budget_keeps_a_superset(counter: type[Any]) -> None:
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("limit", [30, 55, 80])
-async def test_cutting_twice_changes_nothing(limit: int, counter: type[Any]) -> None:
+async def test_a_second_cut_changes_nothing(limit: int, counter: type[Any]) -> None:
     msgs = [SYSTEM, *talk(4), call("a"), result("a"), *talk(4, 4), call("b")]
     once = await plan(msgs, limit, counter())
     again = await plan(once.history, limit, counter())
@@ -231,7 +233,7 @@ async def test_cutting_twice_changes_nothing(limit: int, counter: type[Any]) -> 
     assert again.history == once.history
 
 
-async def test_the_same_history_gives_the_same_cut_warm_or_cold() -> None:
+async def test_the_cut_does_not_depend_on_earlier_plans_of_the_formatter() -> None:
     msgs = talk(40)
     formatter = EchoFormatter(budget=Budget(100, Words(), strategy=OldestFirst()))
     for end in range(1, 41):
@@ -241,7 +243,7 @@ async def test_the_same_history_gives_the_same_cut_warm_or_cold() -> None:
         assert warm.cut == cold.cut
 
 
-async def test_another_conversation_through_one_formatter_is_its_own() -> None:
+async def test_two_conversations_of_one_formatter_are_independent() -> None:
     formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
     one, two = talk(10), talk(10, 50)
     assert texts(await formatter.plan(one)) == ["7", "8", "9"]
@@ -250,14 +252,14 @@ async def test_another_conversation_through_one_formatter_is_its_own() -> None:
     assert texts(await formatter.plan([one[0], *two[1:4], *one[8:]])) == ["53", "8", "9"]
 
 
-async def test_what_is_cut_leaves_the_messages_as_they_are() -> None:
+async def test_a_cut_does_not_change_the_input() -> None:
     msgs = [SYSTEM, *talk(10), call("a")]
     before = [msg.to_dict() for msg in msgs]
     await plan(msgs, 40)
     assert [msg.to_dict() for msg in msgs] == before
 
 
-async def test_a_cut_conversation_can_still_be_framed() -> None:
+async def test_a_cut_conversation_has_a_history_frame() -> None:
     formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(120))
     found = await formatter.plan([SYSTEM, *(says(f"U{n}", "word " * 20) for n in range(20))])
     read = MultiAgentHistory().read(sent(found)[1]["content"])
@@ -267,7 +269,7 @@ async def test_a_cut_conversation_can_still_be_framed() -> None:
     assert found.tokens <= 120
 
 
-async def test_tools_and_schema_count_towards_the_budget() -> None:
+async def test_tools_and_the_output_schema_count_toward_the_budget() -> None:
     msgs = [says("Bob", "word " * 20) for _ in range(10)]
     formatter = EchoFormatter(budget=Budget(300))
     tool: dict[str, Any] = {"name": "search", "description": "x" * 400, "parameters": {}}
@@ -278,7 +280,7 @@ async def test_tools_and_schema_count_towards_the_budget() -> None:
     assert laden.tokens <= 300
 
 
-async def test_lower_applies_no_budget() -> None:
+async def test_lower_does_not_apply_the_budget() -> None:
     found = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
     assert len(sent(found)) == 10
     assert (found.tokens, found.cut) == (None, None)
@@ -288,7 +290,7 @@ async def test_lower_applies_no_budget() -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_the_error_says_what_the_budget_leaves_for_the_prompt(counter: type[Any]) -> None:
+async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any]) -> None:
     with pytest.raises(BudgetError) as caught:
         await plan([SYSTEM, *talk(5)], 25, counter(), reserve=6)
     assert (caught.value.limit, caught.value.needed) == (19, 20)
@@ -296,7 +298,7 @@ async def test_the_error_says_what_the_budget_leaves_for_the_prompt(counter: typ
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("limit", [39, 10, 1])
-async def test_the_error_names_the_smallest_legal_request_and_its_size(limit: int, counter: type[Any]) -> None:
+async def test_the_error_has_the_smallest_request_and_its_size(limit: int, counter: type[Any]) -> None:
     msgs = [SYSTEM, *talk(3), says("Eve", "pin", pinned=True), *talk(3), call("a"), result("a")]
     with pytest.raises(BudgetError) as caught:
         await plan(msgs, limit, counter())
@@ -306,14 +308,14 @@ async def test_the_error_names_the_smallest_legal_request_and_its_size(limit: in
     assert len(texts(await plan(msgs, 40, counter()))) == 4
 
 
-async def test_the_error_is_the_same_with_the_task() -> None:
+async def test_the_error_with_keep_task_has_the_task() -> None:
     with pytest.raises(BudgetError) as caught:
         await plan([SYSTEM, *talk(9)], 25, strategy=OldestFirst(keep_task=True))
     assert (caught.value.needed, caught.value.required) == (30, ("msgs[0]", "msgs[1]", "msgs[9]"))
 
 
 @LOCAL_AND_REMOTE
-async def test_one_message_that_is_too_large(counter: type[Any]) -> None:
+async def test_one_message_that_is_too_large_is_an_error(counter: type[Any]) -> None:
     with pytest.raises(BudgetError) as caught:
         await plan(talk(1), 9, counter())
     assert (caught.value.needed, caught.value.required) == (10, ("msgs[0]",))
@@ -324,14 +326,14 @@ async def test_one_message_that_is_too_large(counter: type[Any]) -> None:
 
 @pytest.mark.parametrize("count", [10, 100, 1000])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-async def test_a_remote_counter_is_asked_log_n_times(count: int, share: float) -> None:
+async def test_a_remote_counter_is_called_a_logarithmic_number_of_times(count: int, share: float) -> None:
     counter = Remote()
     found = await plan(talk(count), max(10, int(10 * count * share)), counter)
     assert len(sent(found)) == max(1, int(count * share))
     assert counter.asked <= log2(count) + 4
 
 
-async def test_a_remote_counter_is_asked_once_when_all_fits() -> None:
+async def test_a_remote_counter_is_called_once_if_the_conversation_fits() -> None:
     counter = Remote()
     await plan(talk(100), 1000, counter)
     assert counter.asked == 1
@@ -348,7 +350,7 @@ class Counting(EchoFormatter):
 
 
 @pytest.mark.parametrize("count", [10, 100, 1000])
-async def test_a_local_cut_is_arithmetic_and_no_search(count: int) -> None:
+async def test_a_local_counter_measures_few_requests(count: int) -> None:
     Counting.converted = 0
     counter = Words()
     await Counting(budget=Budget(50, counter)).plan(talk(count))
@@ -356,7 +358,7 @@ async def test_a_local_cut_is_arithmetic_and_no_search(count: int) -> None:
     assert counter.measured <= 3
 
 
-async def test_one_more_message_weighs_one_more_message() -> None:
+async def test_a_new_message_is_weighed_once() -> None:
     counter, msgs = Words(), talk(200)
     formatter = EchoFormatter(budget=Budget(500, counter))
     await formatter.plan(msgs[:100])
@@ -373,7 +375,7 @@ def units(msgs: Sequence[Msg]) -> Units:
     return Weigher(Words()).units(list(msgs))
 
 
-def test_units_are_messages_and_whole_exchanges_with_their_weights() -> None:
+def test_units_are_messages_or_tool_calls_with_their_results() -> None:
     msgs = [SYSTEM, *talk(1), call("a", "b"), result("a"), result("b", pinned=True), *talk(1)]
     found = units(msgs)
     assert len(found) == 4
@@ -401,20 +403,20 @@ class HeaviestFirst(CutStrategy):
 
 
 @LOCAL_AND_REMOTE
-async def test_a_strategy_of_ones_own_says_what_goes_first(counter: type[Any]) -> None:
+async def test_a_custom_strategy_selects_the_units_to_drop_first(counter: type[Any]) -> None:
     msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
     assert texts(await plan(msgs, 40, counter(), strategy=ToolsFirst())) == ["0", "1", "2", "3"]
     assert texts(await plan(msgs, 30, counter(), strategy=ToolsFirst())) == ["1", "2", "3"]
     assert texts(await plan(msgs, 60, counter(), strategy=ToolsFirst())) == texts(await plan(msgs, 60, counter()))
 
 
-async def test_a_strategy_may_go_by_weight() -> None:
+async def test_a_custom_strategy_can_use_the_weights_of_units() -> None:
     msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
     assert texts(await plan(msgs, 45, strategy=HeaviestFirst())) == ["0", "1", "2", "3"]
 
 
 @LOCAL_AND_REMOTE
-async def test_the_base_strategy_is_oldest_first(counter: type[Any]) -> None:
+async def test_the_base_strategy_drops_the_oldest_messages_first(counter: type[Any]) -> None:
     assert texts(await plan([SYSTEM, *talk(9)], 30, counter(), strategy=CutStrategy())) == ["Be brief.", "7", "8"]
 
 
@@ -428,20 +430,22 @@ def _strategy(numbers: Sequence[int]) -> CutStrategy:
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("numbers", [[0], [99], [-1], [1, 1], [9], range(10), range(10, 11), [1, 2, 0]], ids=str)
-async def test_a_strategy_may_not_take_what_every_cut_keeps(numbers: Sequence[int], counter: type[Any]) -> None:
+async def test_a_strategy_that_drops_a_protected_unit_is_an_error(
+    numbers: Sequence[int], counter: type[Any]
+) -> None:
     with pytest.raises(OptionError) as caught:
         await plan([SYSTEM, *talk(9)], 40, counter(), strategy=_strategy(numbers))
     assert caught.value.place == "budget.strategy"
 
 
-async def test_a_strategy_may_let_go_of_some_units_only() -> None:
+async def test_a_custom_strategy_can_limit_the_units_to_drop() -> None:
     assert texts(await plan([SYSTEM, *talk(4)], 40, strategy=_strategy([2]))) == ["Be brief.", "0", "2", "3"]
     with pytest.raises(BudgetError) as caught:
         await plan([SYSTEM, *talk(4)], 30, strategy=_strategy([2]))
     assert caught.value.needed == 40
 
 
-async def test_the_estimate_by_characters_keeps_a_request_within_the_limit() -> None:
+async def test_the_character_estimate_keeps_a_request_within_the_limit() -> None:
     counter = CharacterTokenCounter()
     msgs: list[Msg] = []
     for number in range(60):

@@ -112,7 +112,7 @@ def said(found: Plan) -> list[str]:
 
 @pytest.mark.parametrize("make", [OldestFirst, OldestFirstInSteps, ClearResults, ShrinkResults, DropMedia])
 @pytest.mark.parametrize("step", [-1, 1.5, "10", True])
-def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
+def test_a_step_that_is_not_a_number_of_tokens_is_an_error(make: Any, step: Any) -> None:
     with pytest.raises(OptionError) as caught:
         make(step=step)
     assert caught.value.place == "strategy.step"
@@ -132,7 +132,7 @@ def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
         (lambda: Summarize(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
     ],
 )
-def test_options_of_strategies_are_refused_by_name(make: Any, place: str) -> None:
+def test_an_error_about_an_option_of_a_strategy_has_the_name_of_the_option(make: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:
         make()
     assert caught.value.place == place
@@ -154,7 +154,7 @@ def test_options_of_strategies_are_refused_by_name(make: Any, place: str) -> Non
         ({"cut_first": 5}, "budget.cut_first"),
     ],
 )
-def test_a_budget_refuses_what_is_no_strategy_and_no_collection_of_tools(
+def test_a_budget_accepts_only_strategies_and_collections_of_tool_names(
     options: dict[str, Any], place: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
@@ -162,13 +162,13 @@ def test_a_budget_refuses_what_is_no_strategy_and_no_collection_of_tools(
     assert caught.value.place == place
 
 
-def test_one_pipeline_writes_summaries_once() -> None:
+def test_two_summarizing_strategies_in_one_budget_are_an_error() -> None:
     with pytest.raises(OptionError) as caught:
         Budget(100, strategy=[Summarize(told), Summarize(told)])
     assert caught.value.place == "budget.strategy"
 
 
-def test_tools_may_come_from_any_iterable() -> None:
+def test_tool_names_can_be_any_iterable() -> None:
     names: Any = (name for name in ["search"])
     assert set(Budget(100, never_cut=names).never_cut) == {"search"}
 
@@ -176,7 +176,7 @@ def test_tools_may_come_from_any_iterable() -> None:
 # -- OldestFirst and Stepped -----------------------------------------------------------------------------------
 
 
-async def test_stepped_keeps_the_task_and_moves_on_a_grid() -> None:
+async def test_oldest_first_in_steps_keeps_the_task_and_moves_the_cut_in_steps() -> None:
     """Ten tokens a message, a grid of 30 tokens from the start of the history, room for eight messages."""
     msgs = [TASK, *talk(30)]
     cuts = [await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=Words()) for end in range(1, 32)]
@@ -190,14 +190,14 @@ async def test_stepped_keeps_the_task_and_moves_on_a_grid() -> None:
     assert all(said(found)[0] == "the task" for found in cuts)
 
 
-async def test_the_default_step_is_a_quarter_of_what_the_budget_leaves() -> None:
+async def test_the_default_step_is_a_quarter_of_the_prompt_limit() -> None:
     msgs = [TASK, *talk(20)]
     found = await plan(msgs, 120, OldestFirstInSteps(), counter=Words(), reserve=20)
     same = await plan(msgs, 120, OldestFirstInSteps(step=25), counter=Words(), reserve=20)
     assert found.cut == same.cut
 
 
-async def test_a_step_beyond_everything_takes_all_that_may_go() -> None:
+async def test_a_step_larger_than_the_conversation_drops_every_unit_that_may_be_dropped() -> None:
     found = await plan([SYSTEM, TASK, *talk(9)], 60, OldestFirstInSteps(step=10_000), counter=Words())
     assert said(found) == ["Be brief.", "the task", "8"]
 
@@ -206,7 +206,7 @@ async def test_a_step_beyond_everything_takes_all_that_may_go() -> None:
     "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
 )
 @pytest.mark.parametrize("counter", [CharacterTokenCounter(), Remote()], ids=["local", "remote"])
-async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
+async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
     strategy: Any, counter: TokenCounterBase
 ) -> None:
     """One message, everything pinned, or nothing but a system prompt: the order of edits is empty."""
@@ -224,7 +224,7 @@ async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
         assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
 
 
-async def test_an_open_exchange_at_the_end_is_the_newest_unit() -> None:
+async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> None:
     found = await plan([TASK, *talk(9), call("a", "b")], 30, OldestFirst(), counter=Words())
     assert [len(msg.tool_uses) for msg in found.history] == [0, 2, 0]
     assert [block.is_error for block in found.history[-1].tool_results] == [True, True]
@@ -239,7 +239,9 @@ async def test_an_open_exchange_at_the_end_is_the_newest_unit() -> None:
 @pytest.mark.parametrize(
     "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
 )
-async def test_what_fits_is_left_alone_whatever_it_weighs(text: str, strategy: CutStrategy) -> None:
+async def test_a_conversation_that_fits_is_unchanged_even_if_its_estimate_is_larger(
+    text: str, strategy: CutStrategy
+) -> None:
     msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
     counter = CharacterTokenCounter()
     whole = counter.measure(EchoFormatter().lower(msgs).request, EchoFormatter())
@@ -249,7 +251,7 @@ async def test_what_fits_is_left_alone_whatever_it_weighs(text: str, strategy: C
 # -- ClearResults ----------------------------------------------------------------------------------------------
 
 
-async def test_cleared_results_keep_their_calls_and_say_what_they_were() -> None:
+async def test_a_cleared_result_keeps_its_call_and_states_its_size() -> None:
     msgs = [SYSTEM, TASK, *exchanges(6)]
     found = await plan(msgs, 600, ClearResults(keep=2, step=0))
     note = "(This result of 400 characters was cleared to save space. Call the tool again if you need it.)"
@@ -275,7 +277,7 @@ async def test_cleared_results_keep_their_calls_and_say_what_they_were() -> None
         ([PICTURE], False, "This result of 0 characters, 1 image was"),
     ],
 )
-async def test_the_note_says_what_the_result_was(output: Any, error: bool, told: str) -> None:
+async def test_the_note_states_the_size_of_the_result(output: Any, error: bool, told: str) -> None:
     msgs = [TASK, call("a"), answer("a", output, is_error=error, metadata={"at": 5}), *exchanges(1, "short")]
     found = await plan(msgs, 150, ClearResults(keep=1))
     block = found.history[2].tool_results[0]
@@ -293,7 +295,7 @@ async def test_short_and_blank_results_are_not_cleared(output: Any) -> None:
     assert outputs(found)[0] == msgs[2].tool_results[0].output
 
 
-async def test_pins_and_the_newest_exchange_are_not_cleared() -> None:
+async def test_pinned_results_and_the_newest_results_are_not_cleared() -> None:
     pinned = [call("p", pinned=True), answer("p", "p" * 400)]
     found = await plan([TASK, *pinned, *exchanges(2)], 340, ClearResults(keep=0))
     assert [output[:5] for output in outputs(found)] == ["ppppp", "(This", "xxxxx"]
@@ -302,7 +304,7 @@ async def test_pins_and_the_newest_exchange_are_not_cleared() -> None:
 # -- ShrinkResults ---------------------------------------------------------------------------------------------
 
 
-async def test_shrunk_results_keep_head_and_tail_and_say_how_much_is_gone() -> None:
+async def test_a_shrunk_result_has_its_start_its_end_and_the_number_of_omitted_characters() -> None:
     text = "HEAD" + "x" * 5_000 + "TAIL"
     found = await plan([TASK, *exchanges(1, text), *talk(1)], 400, ShrinkResults(characters=100))
     (output,) = outputs(found)
@@ -312,7 +314,7 @@ async def test_shrunk_results_keep_head_and_tail_and_say_how_much_is_gone() -> N
     assert len(output) < 350
 
 
-async def test_a_conversation_that_is_one_long_tool_run_degrades_inside_it() -> None:
+async def test_results_of_the_newest_unit_are_shrunk_from_the_oldest_on() -> None:
     """No unit but the newest: its results shrink from the oldest on, the newest result never."""
     ids = [f"c{number}" for number in range(20)]
     msgs = [TASK, call(*ids), *(answer(id, f"{id} " + "x" * 4_000) for id in ids)]
@@ -329,7 +331,7 @@ async def test_a_conversation_that_is_one_long_tool_run_degrades_inside_it() -> 
 
 
 @pytest.mark.parametrize("split", [True, False], ids=["a message each", "one message"])
-async def test_two_thousand_parallel_results_are_planned_like_twenty(split: bool) -> None:
+async def test_many_parallel_results_are_planned_quickly(split: bool) -> None:
     ids = [f"c{number}" for number in range(2_000)]
     blocks = [ToolResultBlock(id, "search", "x" * 1_000) for id in ids]
     results = (
@@ -342,7 +344,7 @@ async def test_two_thousand_parallel_results_are_planned_like_twenty(split: bool
     assert len(found.cut.altered) == sum(len(output) < 1_000 for output in outputs(found))
 
 
-async def test_texts_inside_a_list_are_shrunk_and_its_media_stay() -> None:
+async def test_texts_in_a_result_list_are_shrunk_and_its_media_are_kept() -> None:
     items = (TextBlock("a" * 3_000), PICTURE, TextBlock("short"))
     found = await plan([TASK, *exchanges(1, items), *talk(1)], 1_300, ShrinkResults(characters=100))
     ((text, picture, short),) = outputs(found)
@@ -362,7 +364,7 @@ async def test_shrinking_twice_changes_nothing() -> None:
 # -- DropMedia -------------------------------------------------------------------------------------------------
 
 
-async def test_old_media_make_room_and_the_newest_stay() -> None:
+async def test_old_media_are_replaced_and_the_newest_are_kept() -> None:
     pictures = [Msg("Bob", [TextBlock(f"{number}"), PICTURE], "user") for number in range(5)]
     found = await plan([*pictures, *talk(1)], 3_200, DropMedia(keep=1, step=0))
     kept = [len(msg.media) for msg in found.history]
@@ -373,7 +375,7 @@ async def test_old_media_make_room_and_the_newest_stay() -> None:
     assert fates(found)["msgs[0].content[1]"] == "described"
 
 
-async def test_the_newest_unit_with_media_keeps_them_by_default() -> None:
+async def test_the_newest_unit_with_media_keeps_its_media_by_default() -> None:
     pictures = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
     found = await plan([*pictures, *talk(1)], 1_400, DropMedia(step=0))
     assert [len(msg.media) for msg in found.history] == [0, 0, 0, 0, 1, 0]
@@ -389,7 +391,7 @@ async def test_the_newest_units_with_media_keep_them_in_a_budget_that_is_too_sma
     assert [len(msg.media) for msg in fitting.history] == [0] * (5 - keep) + [1] * keep + [0]
 
 
-async def test_media_in_results_are_left_out_item_by_item() -> None:
+async def test_each_media_item_in_a_result_is_replaced() -> None:
     msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
     found = await plan(msgs, 1_100, DropMedia(keep=1))
     assert outputs(found) == [(TextBlock("see"), TextBlock("[image left out to save space]"))]
@@ -441,7 +443,7 @@ class Estimate(TokenCounterBase):
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("step", [0, 100, None])
-async def test_a_summary_stands_in_the_place_of_what_went(step: int | None, remote: bool) -> None:
+async def test_a_summary_replaces_the_dropped_messages(step: int | None, remote: bool) -> None:
     writer = Writer()
     counter = Estimate() if remote else CharacterTokenCounter()
     found = await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(writer, 200, step), counter=counter)
@@ -456,7 +458,7 @@ async def test_a_summary_stands_in_the_place_of_what_went(step: int | None, remo
     assert "summary 1" in str(sent(found)[2])
 
 
-async def test_a_history_that_is_not_adopted_finds_its_summary_again() -> None:
+async def test_the_same_messages_get_the_same_summary_again() -> None:
     writer = Writer()
     budget = Budget(800, strategy=Summarize(writer, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
@@ -484,7 +486,7 @@ async def test_a_pinned_message_and_few_summaries_are_not_summarized_again() -> 
 
 
 @pytest.mark.parametrize("adopt", ["always", "late", "stored"])
-async def test_an_adopted_history_is_an_ordinary_conversation(adopt: str) -> None:
+async def test_the_history_of_a_plan_is_an_ordinary_conversation(adopt: str) -> None:
     writer = Writer()
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK]
@@ -505,7 +507,7 @@ async def test_an_adopted_history_is_an_ordinary_conversation(adopt: str) -> Non
     assert said(found)[1] == "the task"
 
 
-async def test_too_many_summaries_are_summed_up_themselves() -> None:
+async def test_too_many_summaries_get_one_summary() -> None:
     writer = Writer()
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK]
@@ -514,7 +516,7 @@ async def test_too_many_summaries_are_summed_up_themselves() -> None:
     assert any(lines[0].startswith("summary") for lines in writer.asked)
 
 
-async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries_again() -> None:
+async def test_an_error_of_the_summarizer_is_raised_and_the_next_call_tries_again() -> None:
     writer = Writer(RuntimeError("the model is away"))
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK, *chat(40)]
@@ -525,7 +527,7 @@ async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries
 
 
 @pytest.mark.parametrize("text", ["", " \n", 5, b"x", ["x"], {}])
-async def test_what_is_no_summary_is_refused(text: Any) -> None:
+async def test_a_result_of_the_summarizer_that_is_not_a_text_is_an_error(text: Any) -> None:
     with pytest.raises(OptionError) as caught:
         await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(Writer(text), 200))
     assert caught.value.place == "strategy.summarizer"
@@ -545,7 +547,7 @@ async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bo
     assert found.tokens <= 900
 
 
-async def test_a_summary_may_have_a_quarter_of_the_tokens_less_twenty_for_its_message() -> None:
+async def test_a_summary_has_a_quarter_of_the_tokens_except_twenty_for_its_message() -> None:
     words = next(count for count in range(200) if estimate_text("word " * count) > 100 * (400 // 4 - 20))
     for count, is_shortened in ((words - 1, False), (words, True)):
         strategy = Summarize(Writer("word " * count), max_tokens=400)
@@ -553,7 +555,7 @@ async def test_a_summary_may_have_a_quarter_of_the_tokens_less_twenty_for_its_me
         assert ("left out" in summary) == is_shortened
 
 
-async def test_two_plans_at_once_buy_one_summary() -> None:
+async def test_two_concurrent_plans_call_the_summarizer_once() -> None:
     writer = Writer()
     budget = Budget(800, strategy=Summarize(writer, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
@@ -569,7 +571,7 @@ async def test_two_plans_at_once_buy_one_summary() -> None:
     assert all(one.request == found[0].request for one in found)
 
 
-async def test_when_a_plan_is_cancelled_while_it_buys_the_one_that_waits_for_it_buys() -> None:
+async def test_a_waiting_plan_writes_the_summary_if_the_first_plan_is_canceled() -> None:
     started, scope = anyio.Event(), anyio.CancelScope()
     answers = ["nothing", "bought by the second"]
 
@@ -600,7 +602,7 @@ async def test_when_a_plan_is_cancelled_while_it_buys_the_one_that_waits_for_it_
     assert found[0].history[2].text == "bought by the second"
 
 
-async def test_the_writer_may_plan_with_the_same_budget() -> None:
+async def test_the_summarizer_can_plan_with_the_same_budget() -> None:
     """A summary is often written by a model that is itself behind a formatter."""
 
     async def write(msgs: Sequence[Msg]) -> str:
@@ -610,7 +612,7 @@ async def test_the_writer_may_plan_with_the_same_budget() -> None:
     assert (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *chat(40)])).history[2].text == "the task"
 
 
-def test_one_strategy_serves_several_event_loops() -> None:
+def test_a_strategy_works_in_several_event_loops() -> None:
     budget = Budget(800, strategy=Summarize(Writer(), 200))
     for number, backend in enumerate(("asyncio", "trio", "asyncio")):
         found = anyio.run(
@@ -622,7 +624,7 @@ def test_one_strategy_serves_several_event_loops() -> None:
 # -- tools that stay, tools that go first ---------------------------------------------------------------------
 
 
-async def test_exchanges_of_a_protected_tool_are_left_as_they_are() -> None:
+async def test_tool_calls_in_never_cut_are_unchanged() -> None:
     skill = [call("s", tool="skill"), answer("s", "rules " * 60, "skill")]
     msgs = [TASK, *exchanges(2), *skill, *exchanges(4), *talk(2)]
     for strategies in (
@@ -635,7 +637,7 @@ async def test_exchanges_of_a_protected_tool_are_left_as_they_are() -> None:
         assert found.cut is not None
 
 
-async def test_exchanges_of_cheap_tools_go_before_older_ones() -> None:
+async def test_tool_calls_in_cut_first_are_dropped_before_older_messages() -> None:
     msgs = [TASK, *exchanges(2, "x" * 200), call("l"), answer("l", "y" * 200, "look"), *talk(2)]
     msgs[5] = call("l", tool="look")
     whole = Letters().measure(EchoFormatter().lower(msgs).request)
@@ -645,7 +647,7 @@ async def test_exchanges_of_cheap_tools_go_before_older_ones() -> None:
     assert outputs(both) == ["x" * 200, "y" * 200], "what is never cut is not cut first"
 
 
-async def test_an_exchange_that_calls_both_kinds_of_tools_stays() -> None:
+async def test_tool_calls_of_both_a_protected_and_a_cheap_tool_are_kept() -> None:
     mixed = Msg("Friday", [ToolUseBlock("a", "look", {}), ToolUseBlock("b", "skill", {})], "assistant")
     msgs = [TASK, mixed, answer("a", "y" * 200, "look"), answer("b", "z" * 200, "skill"), *chat(9)]
     found = await plan(msgs, 260, OldestFirstInSteps(), cut_first=["look"], never_cut=["skill"])
@@ -655,7 +657,7 @@ async def test_an_exchange_that_calls_both_kinds_of_tools_stays() -> None:
 # -- several, and strategies of one's own ---------------------------------------------------------------------
 
 
-async def test_the_next_strategy_begins_when_the_one_before_has_nothing_left() -> None:
+async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy() -> None:
     msgs = [SYSTEM, TASK, *exchanges(8), *talk(1)]
     cleared = await plan(msgs, 900, ClearResults(keep=1, step=0), OldestFirst(keep_task=True))
     assert cleared.cut is not None
@@ -681,7 +683,7 @@ class Upper(CutStrategy):
         return [unit[0], answer(block.id, str(block.output)[: len(str(block.output)) // 2])]
 
 
-async def test_a_strategy_of_ones_own_may_take_from_a_unit_several_times() -> None:
+async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
     found = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
     lengths = [len(output) for output in outputs(found)]
     assert lengths[0] == 50
@@ -689,7 +691,7 @@ async def test_a_strategy_of_ones_own_may_take_from_a_unit_several_times() -> No
     assert {*lengths} <= {50, 100, 200, 400}
 
 
-async def test_an_edit_leaves_nothing_or_as_many_messages() -> None:
+async def test_an_edit_must_return_all_messages_of_a_unit_or_none() -> None:
     class Half(Upper):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit[:1]
@@ -699,7 +701,7 @@ async def test_an_edit_leaves_nothing_or_as_many_messages() -> None:
     assert caught.value.place == "budget.strategy"
 
 
-async def test_an_edit_may_leave_nothing() -> None:
+async def test_an_edit_that_returns_no_messages_drops_the_unit() -> None:
     class Gone(Upper):
         repeats = False
 
@@ -715,7 +717,7 @@ async def test_an_edit_may_leave_nothing() -> None:
     assert found.cut.units == 3 - len(outputs(found))
 
 
-async def test_a_strategy_of_ones_own_may_go_by_steps() -> None:
+async def test_a_custom_strategy_can_have_a_step() -> None:
     class Rough(CutStrategy):
         step = 40
 
@@ -724,7 +726,7 @@ async def test_a_strategy_of_ones_own_may_go_by_steps() -> None:
     assert found.cut.units % 4 == 0
 
 
-async def test_an_edit_that_changes_nothing_is_no_cut() -> None:
+async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
     class Idle(Upper):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit
@@ -761,7 +763,7 @@ class _Editing(_Own):
 
 
 @pytest.mark.parametrize("given", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
-async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> None:
+async def test_an_order_can_be_any_sequence_of_unit_numbers(given: Any) -> None:
     pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
     msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in given else talk(10)
     found = await plan(msgs, 80, _Own(given))
@@ -778,7 +780,7 @@ async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> 
         _Own([0], spares=False),
     ],
 )
-async def test_a_strategy_that_lies_is_refused_by_name(lying: CutStrategy) -> None:
+async def test_an_invalid_result_of_a_strategy_is_an_error_with_its_place(lying: CutStrategy) -> None:
     msgs = [says("system", "Be brief.", "system"), *talk(9)]
     with pytest.raises(OptionError) as caught:
         await plan(msgs, 40, lying)
@@ -786,7 +788,7 @@ async def test_a_strategy_that_lies_is_refused_by_name(lying: CutStrategy) -> No
 
 
 @pytest.mark.parametrize("count", [-1, True, 1.5, None, "9"])
-async def test_a_counter_that_lies_is_refused(count: Any) -> None:
+async def test_an_invalid_count_is_an_error(count: Any) -> None:
     class Lying(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
             return cast("int", count)
@@ -795,7 +797,7 @@ async def test_a_counter_that_lies_is_refused(count: Any) -> None:
         await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Lying())
 
 
-async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
+async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
     given: list[CutStrategy] = [OldestFirstInSteps()]
     budget = Budget(100, strategy=given)
     given.clear()
@@ -806,7 +808,7 @@ async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
         formatter.budget = None  # type: ignore[misc]
 
 
-async def test_summaries_of_many_conversations_are_bought_once_each() -> None:
+async def test_each_conversation_gets_its_summary_only_once() -> None:
     writer = Writer()
     budget = Budget(900, strategy=Summarize(writer, max_tokens=200))
     conversations = [[says("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(300)]
@@ -817,7 +819,7 @@ async def test_summaries_of_many_conversations_are_bought_once_each() -> None:
     assert len(writer.asked) == 300
 
 
-def test_two_event_loops_may_want_the_same_summary() -> None:
+def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
     async def write(gone: Sequence[Msg]) -> str:
         await anyio.sleep(0.05)
         return "A summary."
@@ -833,7 +835,7 @@ def test_two_event_loops_may_want_the_same_summary() -> None:
         assert len({str(made.result(timeout=20).request) for made in plans}) == 1
 
 
-async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
+async def test_an_old_image_is_replaced_before_texts_are_dropped() -> None:
     msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
     whole = await plan(msgs, 100_000, OldestFirstInSteps())
     assert whole.tokens is not None
@@ -842,13 +844,13 @@ async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
     assert (found.cut.units, found.cut.altered) == (0, ("msgs[1].content[1]",))
 
 
-async def test_the_newest_real_result_of_a_half_open_exchange_is_not_shrunk() -> None:
+async def test_the_newest_result_is_not_shrunk_if_another_call_has_no_result() -> None:
     msgs = [TASK, call("a", "b"), answer("a", "row " * 3_000)]
     with pytest.raises(BudgetError):
         await plan(msgs, 900, OldestFirstInSteps(), ShrinkResults(400))
 
 
-async def test_what_the_viewer_sees_last_stays() -> None:
+async def test_the_last_message_that_the_viewer_sees_is_never_dropped() -> None:
     history = MultiAgentHistory(viewer="F", visible=lambda msg: msg.name != "Bob")
     msgs = [says("Eve", "the report " * 60), says("Bob", "secret")]
     formatter = EchoFormatter(history=history, budget=Budget(60, Letters(), strategy=OldestFirst()))
@@ -857,7 +859,7 @@ async def test_what_the_viewer_sees_last_stays() -> None:
 
 
 @pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
-async def test_weights_that_are_no_numbers_of_tokens_are_refused(weight: Any) -> None:
+async def test_an_invalid_weight_is_an_error(weight: Any) -> None:
     class Odd(Letters):
         def weigh(self, msg: Msg) -> int:
             return cast("int", weight)
@@ -866,7 +868,7 @@ async def test_weights_that_are_no_numbers_of_tokens_are_refused(weight: Any) ->
         await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Odd())
 
 
-async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
+async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:
     class MiddleOut(CutStrategy):
         def order(self, units: Units) -> Sequence[int]:
             middle = len(units) // 2
@@ -879,12 +881,12 @@ async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
         assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
 
 
-async def test_a_descending_order_with_a_grid_is_refused() -> None:
+async def test_a_descending_order_with_a_step_is_an_error() -> None:
     with pytest.raises(OptionError, match="must be ascending"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
 
 
-async def test_a_second_plan_reports_the_same_edits_as_the_first() -> None:
+async def test_a_second_plan_has_the_same_edits_as_the_first() -> None:
     # A repair writes an unmatched result as new blocks for each request, equal to the previous ones.
     msgs = [
         says("Bob", "Hi"),

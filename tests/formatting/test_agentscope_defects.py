@@ -147,7 +147,7 @@ EXCHANGE: Final = [
 
 @every_provider
 @both_kinds
-def test_d01_a_counter_that_never_fits_ends_in_an_error(kind: str, provider: str) -> None:
+def test_a_counter_that_never_fits_gives_an_error(kind: str, provider: str) -> None:
     """A constant above the limit looped for ever; here BudgetError tells the smallest size."""
     counter = Constant(100, patience=20)
     formatter = _formatter(kind, provider, budget=Budget(50, counter))
@@ -159,7 +159,7 @@ def test_d01_a_counter_that_never_fits_ends_in_an_error(kind: str, provider: str
 @every_provider
 @both_kinds
 @pytest.mark.parametrize("prompt", [[], [system("You are Friday.")]])
-def test_d02_no_cut_ever_takes_the_newest_turn(kind: str, provider: str, prompt: list[Msg]) -> None:
+def test_no_cut_drops_the_newest_turn(kind: str, provider: str, prompt: list[Msg]) -> None:
     """A message above the limit left an empty request; here the newest unit stays or BudgetError says why not."""
     formatter = _formatter(kind, provider, budget=Budget(100))
     with pytest.raises(BudgetError) as caught:
@@ -172,7 +172,7 @@ def test_d02_no_cut_ever_takes_the_newest_turn(kind: str, provider: str, prompt:
 
 @every_provider
 @both_kinds
-def test_d03_counting_leaves_the_system_prompt_in_its_place(kind: str, provider: str) -> None:
+def test_counting_does_not_move_the_system_prompt(kind: str, provider: str) -> None:
     """The counter popped the system message from the result; here counting changes no request."""
     msgs = [system("You are Friday."), user("Hi.")]
     counted = _plan(_formatter(kind, provider, budget=Budget(1_000)), msgs)
@@ -184,7 +184,7 @@ def test_d03_counting_leaves_the_system_prompt_in_its_place(kind: str, provider:
 
 
 @every_seeing_model
-def test_d04_a_cut_never_repeats_or_orphans_promoted_media(provider: str, model: str | None) -> None:
+def test_a_cut_never_repeats_or_separates_promoted_media(provider: str, model: str | None) -> None:
     """Each pass inserted the promoted image again; here it is there once, with its exchange, or not at all."""
     msgs = [*_talk(2, 400), *EXCHANGE, user("Bye.")]
     counts: set[int] = set()
@@ -203,7 +203,7 @@ def test_d04_a_cut_never_repeats_or_orphans_promoted_media(provider: str, model:
 @every_seeing_model
 @both_kinds
 @pytest.mark.parametrize("together", [False, True])
-def test_d05_promoted_media_follow_all_results_in_their_order(
+def test_promoted_media_follow_all_results_in_order(
     provider: str, model: str | None, kind: str, together: bool
 ) -> None:
     """A user turn split parallel results, or pictures came reversed; here they stand behind the last result."""
@@ -219,7 +219,7 @@ def test_d05_promoted_media_follow_all_results_in_their_order(
 @every_provider
 @both_kinds
 @pytest.mark.parametrize("result_first", [False, True])
-def test_d06_a_call_stands_before_its_own_result(kind: str, provider: str, result_first: bool) -> None:
+def test_a_tool_call_is_before_its_result(kind: str, provider: str, result_first: bool) -> None:
     """One message with both gave the result first; here every wire gets the call, then the result."""
     blocks: list[Block] = [call("c1", place="here"), result("c1", "A cat.")]
     msg = assistant(*(reversed(blocks) if result_first else blocks))
@@ -231,7 +231,7 @@ def test_d06_a_call_stands_before_its_own_result(kind: str, provider: str, resul
 
 @every_provider
 @both_kinds
-def test_d07_a_person_who_interrupts_a_tool_turn_is_heard_behind_it(kind: str, provider: str) -> None:
+def test_a_message_between_a_tool_call_and_its_result_follows_the_result(kind: str, provider: str) -> None:
     """Talk between two results broke the turn; here it moves behind the exchange, and the ledger says so."""
     msgs = [
         user("Go."),
@@ -250,7 +250,9 @@ def test_d07_a_person_who_interrupts_a_tool_turn_is_heard_behind_it(kind: str, p
 
 @every_provider
 @both_kinds
-def test_d08_orphans_are_repaired_and_reported(kind: str, provider: str) -> None:
+def test_calls_without_results_and_results_without_calls_are_repaired_and_reported(
+    kind: str, provider: str
+) -> None:
     """Orphans went out unchanged; here such a result becomes a user text, and a call without one is answered."""
     msgs = [
         user("Go."),
@@ -272,7 +274,7 @@ def test_d08_orphans_are_repaired_and_reported(kind: str, provider: str) -> None
 @pytest.mark.parametrize(
     "first", [assistant(ThinkingBlock("Hm.")), user(""), user(picture()), Msg("Bob", (), "user")]
 )
-def test_d09_the_history_prompt_stands_before_the_first_frame_that_renders(provider: str, first: Msg) -> None:
+def test_the_preamble_is_before_the_first_frame_with_content(provider: str, first: Msg) -> None:
     """A first run of nothing used the prompt up; here it stands before the first frame that says anything."""
     msgs = [first, assistant(call("c1")), system(result("c1", "A.")), user("Hi.")]
     request = multi_agent(provider).lower(msgs, tools=[LOOK]).request
@@ -283,7 +285,7 @@ def test_d09_the_history_prompt_stands_before_the_first_frame_that_renders(provi
 
 
 @pytest.mark.parametrize("model", [None, "gemini-2.5-pro", "gemini-3-pro"])
-def test_d10_gemini_gets_as_many_responses_as_calls_in_one_turn(model: str | None) -> None:
+def test_a_gemini_turn_has_as_many_responses_as_calls(model: str | None) -> None:
     """N calls got N user turns and ids were null; here one content has all, under the calls' ids."""
     request = chat("gemini", model).lower([user("Go."), *EXCHANGE]).request
     parts = request["contents"][2]["parts"]
@@ -292,7 +294,7 @@ def test_d10_gemini_gets_as_many_responses_as_calls_in_one_turn(model: str | Non
     assert calls == ["c1", "c2"]
 
 
-def test_d11_anthropic_gets_parallel_results_in_one_user_turn() -> None:
+def test_anthropic_gets_parallel_results_in_one_user_turn() -> None:
     """Parallel results were split over turns; here they are the first blocks of one."""
     messages = chat("anthropic").lower([user("Go."), *EXCHANGE]).request["messages"]
     assert [block["type"] for block in messages[2]["content"]] == ["tool_result", "tool_result"]
@@ -300,7 +302,7 @@ def test_d11_anthropic_gets_parallel_results_in_one_user_turn() -> None:
 
 @every_provider
 @both_kinds
-def test_d12_a_tool_result_of_role_system_is_no_system_prompt(kind: str, provider: str) -> None:
+def test_a_tool_result_of_role_system_is_not_a_system_prompt(kind: str, provider: str) -> None:
     """A leading result counted as the system prompt and outlived the talk; here it is known by its block."""
     msgs = [system(result("lost", "An orphan.")), *_talk(30), user("Newest?")]
     plan = _plan(_formatter(kind, provider, budget=Budget(300)), msgs)
@@ -313,7 +315,7 @@ def test_d12_a_tool_result_of_role_system_is_no_system_prompt(kind: str, provide
 
 @every_provider
 @both_kinds
-def test_d13_calls_of_one_id_pair_one_to_one(kind: str, provider: str) -> None:
+def test_calls_with_the_same_id_pair_one_to_one(kind: str, provider: str) -> None:
     """Two calls with one id closed after one result; here each call has its own result, in both orders of time."""
     in_one_turn = [
         assistant(call("c", place="a"), call("c", place="b")),
@@ -331,7 +333,7 @@ def test_d13_calls_of_one_id_pair_one_to_one(kind: str, provider: str) -> None:
 
 
 @every_provider
-def test_d14_talk_inside_an_open_turn_outlives_the_exchange(provider: str) -> None:
+def test_a_message_between_a_call_and_its_result_remains_after_a_cut_of_the_call(provider: str) -> None:
     """Whatever lay inside an open turn was dropped with it; here it is a unit of its own, the newer one."""
     msgs = [
         user("Go."),
@@ -349,7 +351,7 @@ def test_d14_talk_inside_an_open_turn_outlives_the_exchange(provider: str) -> No
 @every_provider
 @both_kinds
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
-def test_d15_no_blank_text_and_no_null_content_goes_out(kind: str, provider: str, blank: str) -> None:
+def test_no_request_has_blank_text_or_null_content(kind: str, provider: str, blank: str) -> None:
     """Empty texts, results and system prompts went out; here they are left out and no content is null."""
     msgs = [
         system(blank),
@@ -368,7 +370,7 @@ def test_d15_no_blank_text_and_no_null_content_goes_out(kind: str, provider: str
 
 @pytest.mark.parametrize("name", ["Mr Smith 张三", "a|b", "<c>", "d\\e/f"])
 @pytest.mark.parametrize("provider", ["openai", "deepseek"])
-def test_d16_names_leave_within_the_pattern_that_the_api_enforces(name: str, provider: str) -> None:
+def test_names_match_the_pattern_of_the_api(name: str, provider: str) -> None:
     """Names went out unchanged and were rejected; here they are spelled so that the API takes them."""
     request = chat(provider).lower([user("Hi.", name=name)]).request
     assert problems(provider, request) == []
@@ -378,7 +380,7 @@ def test_d16_names_leave_within_the_pattern_that_the_api_enforces(name: str, pro
 @pytest.mark.parametrize(
     "state", [None, OpaqueState("openai", encrypted_content="e"), OpaqueState("gemini", thought_signature="c2ln")]
 )
-def test_d17_unsigned_or_foreign_thinking_does_not_reach_anthropic(state: OpaqueState | None) -> None:
+def test_unsigned_thinking_and_thinking_of_others_are_not_sent_to_anthropic(state: OpaqueState | None) -> None:
     """Thinking of any origin was copied; here only what Anthropic signed goes back."""
     request = (
         chat("anthropic").lower([user("Hi."), assistant(ThinkingBlock("Hm.", state), "Ho."), user("X.")]).request
@@ -388,7 +390,7 @@ def test_d17_unsigned_or_foreign_thinking_does_not_reach_anthropic(state: Opaque
 
 
 @both_kinds
-def test_d18_deepseeks_system_prompt_is_a_string_in_both_formatters(kind: str) -> None:
+def test_the_system_prompt_for_deepseek_is_a_string_in_both_formatters(kind: str) -> None:
     """The multi-agent formatter sent a list; here both send the same string."""
     request = _formatter(kind, "deepseek").lower([system("You are ", "Friday."), user("Hi.")]).request
     assert request["messages"][0] == {"role": "system", "content": "You are \nFriday."}
@@ -396,7 +398,7 @@ def test_d18_deepseeks_system_prompt_is_a_string_in_both_formatters(kind: str) -
 
 @every_provider
 @both_kinds
-def test_d19_unknown_keys_of_a_block_never_leak(kind: str, provider: str) -> None:
+def test_unknown_keys_of_a_block_are_not_sent(kind: str, provider: str) -> None:
     """Ids and signatures beside a text were copied; here they are kept as metadata, which no wire sees."""
     stored: list[dict[str, Any]] = [
         {"type": "text", "text": "Hi.", "id": "leak-1", "signature": "leak-2"},
@@ -416,7 +418,7 @@ def test_d19_unknown_keys_of_a_block_never_leak(kind: str, provider: str) -> Non
     assert "leak" not in _said(request)
 
 
-def test_d20_ollamas_results_have_tool_name_and_content_is_never_null() -> None:
+def test_results_for_ollama_have_a_tool_name_and_no_null_content() -> None:
     """Results lacked the documented tool_name and content was null; here both are there."""
     msgs = [user(picture()), assistant(call("c1")), system(result("c1", "A cat."))]
     messages = chat("ollama").lower(msgs).request["messages"]
@@ -434,7 +436,7 @@ def _file(folder: Path, name: str, data: bytes) -> str:
 
 
 @every_seeing_model
-def test_d21_jpg_is_image_jpeg(provider: str, model: str | None, tmp_path: Path) -> None:
+def test_the_media_type_of_jpg_is_image_jpeg(provider: str, model: str | None, tmp_path: Path) -> None:
     """`.jpg` became `image/jpg`, which nobody knows; here it is registered as image/jpeg."""
     jpeg = b"\xff\xd8\xff\xe0 a picture"
     url = _file(tmp_path, "a.jpg", jpeg)
@@ -445,7 +447,7 @@ def test_d21_jpg_is_image_jpeg(provider: str, model: str | None, tmp_path: Path)
     assert _said(request).count(base64.b64encode(jpeg).decode()) == 2
 
 
-def test_d22_gemini_takes_jpg_queries_and_data_urls_and_describes_a_gif(tmp_path: Path) -> None:
+def test_gemini_accepts_jpg_urls_with_queries_and_data_urls_but_no_gif(tmp_path: Path) -> None:
     """All four raised TypeError; here three are sent with a right type, and the gif is described."""
     jpg = _file(tmp_path, "a.jpg", b"\xff\xd8\xff\xe0 a picture")
     sources = [jpg, "https://x.org/a.png?width=3", f"data:image/png;base64,{PNG}", "https://x.org/a.gif"]
@@ -458,7 +460,7 @@ def test_d22_gemini_takes_jpg_queries_and_data_urls_and_describes_a_gif(tmp_path
 
 
 @pytest.mark.parametrize("media_type", ["audio/mpeg", "audio/mp3", "audio/x-mpeg"])
-def test_d23_audio_mpeg_is_mp3_to_openai(media_type: str) -> None:
+def test_the_format_of_audio_mpeg_is_mp3_for_openai(media_type: str) -> None:
     """`audio/mpeg` raised TypeError; here it is the format mp3."""
     sound = AudioBlock(Base64Source(media_type, MP3))
     request = chat("openai", "gpt-audio-mini").lower([user(sound)]).request
@@ -467,7 +469,7 @@ def test_d23_audio_mpeg_is_mp3_to_openai(media_type: str) -> None:
     ]
 
 
-def test_d24_a_file_that_happens_to_be_text_is_base64_all_the_same(tmp_path: Path) -> None:
+def test_a_media_file_with_text_is_sent_as_base64(tmp_path: Path) -> None:
     """A body that was valid UTF-8 was sent un-encoded; here every byte is base64."""
     gif, table = b"GIF89a plain text", b"name,age\nAda,36\n"
     image = ImageBlock(URLSource(_file(tmp_path, "a.gif", gif)))
@@ -500,7 +502,7 @@ def _with_unusable(in_result: bool, *blocks: Block) -> list[Msg]:
 @every_provider
 @pytest.mark.parametrize("block", UNUSABLE, ids=lambda block: f"{block.type}-{UNUSABLE.index(block)}")
 @pytest.mark.parametrize("in_result", [False, True])
-def test_d25_one_unusable_block_harms_no_request(provider: str, block: Block, in_result: bool) -> None:
+def test_one_unusable_block_does_not_prevent_a_request(provider: str, block: Block, in_result: bool) -> None:
     """It raised out of format, now and for ever; here it is described, and the rest is sent."""
     request = _plan(chat(provider), _with_unusable(in_result, block), tools=[LOOK]).request
     assert problems(provider, request) == []
@@ -510,7 +512,7 @@ def test_d25_one_unusable_block_harms_no_request(provider: str, block: Block, in
 
 @every_provider
 @pytest.mark.parametrize("in_result", [False, True])
-def test_d25_all_unusable_blocks_together_harm_no_frame(provider: str, in_result: bool) -> None:
+def test_all_unusable_blocks_together_do_not_prevent_a_frame(provider: str, in_result: bool) -> None:
     """It raised out of format, now and for ever; here the frame around it stays whole."""
     request = _plan(multi_agent(provider), _with_unusable(in_result, *UNUSABLE), tools=[LOOK]).request
     assert problems(provider, request) == []
@@ -521,7 +523,7 @@ def test_d25_all_unusable_blocks_together_harm_no_frame(provider: str, in_result
 
 @every_provider
 @both_kinds
-def test_d26_media_that_cannot_go_are_named_in_text_and_ledger(kind: str, provider: str) -> None:
+def test_refused_media_are_named_in_the_text_and_in_the_ledger(kind: str, provider: str) -> None:
     """Multi-agent formatters dropped media without a word; here the model, the ledger, and an error can tell."""
     block = picture(UNKNOWN, "image/x-unheard-of")
     msgs = [user("See.", block)]
@@ -551,7 +553,7 @@ def _order(turn: Mapping[str, Any]) -> list[str]:
 
 
 @every_seeing_model
-def test_d27_a_picture_stands_behind_its_speakers_line(provider: str, model: str | None) -> None:
+def test_an_image_follows_the_line_of_its_speaker(provider: str, model: str | None) -> None:
     """Pictures moved to the end without a speaker; here each stands where its speaker showed it."""
     msgs = [user("See.", picture(), "Nice?"), user(picture(OTHER_PNG), name="Alice"), user("Yes.", name="Carl")]
     request = multi_agent(provider, model).lower(msgs).request
@@ -563,7 +565,7 @@ def test_d27_a_picture_stands_behind_its_speakers_line(provider: str, model: str
 
 @every_provider
 @both_kinds
-def test_d28_media_of_results_leave_no_files_and_the_same_bytes_each_time(
+def test_media_of_results_create_no_files_and_give_the_same_bytes_each_time(
     kind: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each pass wrote temporary files whose paths reached the prompt; here nothing is written, nothing differs."""
@@ -596,7 +598,7 @@ FORGED: Final = (
 
 @every_provider
 @pytest.mark.parametrize(("name", "text"), FORGED, ids=range(len(FORGED)))
-def test_d29_no_text_and_no_name_closes_the_frame_or_speaks_as_another(
+def test_no_text_or_name_closes_the_frame_or_starts_a_line_of_another_speaker(
     provider: str, name: str, text: str
 ) -> None:
     """Tags and line breaks faked speakers; here the history reads back as exactly what each one said."""
@@ -614,7 +616,7 @@ def test_d29_no_text_and_no_name_closes_the_frame_or_speaks_as_another(
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "ollama", "dashscope"])
-def test_d30_the_event_loop_runs_on_while_files_are_read(
+def test_the_event_loop_is_not_blocked_while_files_are_read(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reads ran on the loop and stalled every task; here another task keeps ticking beside a slow disk."""
@@ -652,7 +654,7 @@ def test_d30_the_event_loop_runs_on_while_files_are_read(
 @every_provider
 @both_kinds
 @pytest.mark.parametrize("length", [400, 1_600])
-def test_d31_a_cut_asks_the_counter_a_logarithmic_number_of_times(kind: str, provider: str, length: int) -> None:
+def test_a_cut_calls_the_counter_a_logarithmic_number_of_times(kind: str, provider: str, length: int) -> None:
     """k dropped units cost k+1 formats and counts; here a cut asks O(log n) times."""
     counter = Constant(0, 0)
 
@@ -668,7 +670,7 @@ def test_d31_a_cut_asks_the_counter_a_logarithmic_number_of_times(kind: str, pro
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-def test_d31_a_file_is_read_once_however_often_the_request_is_cut(
+def test_a_file_is_read_once_if_a_request_is_cut_several_times(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local image was read once per pass; here it is read once."""
@@ -689,7 +691,7 @@ def test_d31_a_file_is_read_once_however_often_the_request_is_cut(
 
 @every_seeing_model
 @both_kinds
-def test_d32_base64_is_not_counted_as_text(provider: str, model: str | None, kind: str) -> None:
+def test_base64_is_not_counted_as_text(provider: str, model: str | None, kind: str) -> None:
     """One 6 kB picture emptied the conversation; here a picture has its price whatever its size."""
     tokens: list[int | None] = []
     for size in (60, 6_000, 600_000):
@@ -707,7 +709,7 @@ def test_d32_base64_is_not_counted_as_text(provider: str, model: str | None, kin
 
 @every_provider
 @both_kinds
-def test_d33_tools_are_part_of_the_count(kind: str, provider: str) -> None:
+def test_the_count_includes_tools(kind: str, provider: str) -> None:
     """Formatters never passed tools to the counter; here they are in the request that is counted."""
     formatter = _formatter(kind, provider, budget=Budget(2_000))
     bare = _plan(formatter, [user("Hi.")]).tokens
@@ -721,7 +723,7 @@ def test_d33_tools_are_part_of_the_count(kind: str, provider: str) -> None:
 
 @every_provider
 @pytest.mark.parametrize("key", ["data", "url", "image", "images", "text"])
-def test_d33_arguments_are_counted_as_text_whatever_their_keys_are(provider: str, key: str) -> None:
+def test_arguments_with_any_keys_are_counted_as_text(provider: str, key: str) -> None:
     """Calls were counted as JSON text, rightly; here no key of an argument makes a medium of it."""
     msgs = [user("Go."), assistant(call("c1", "look", **{key: "x" * 40_000})), system(result("c1", "Ok."))]
     tokens = _plan(chat(provider, budget=Budget(100_000)), msgs, tools=[LOOK]).tokens
@@ -731,7 +733,7 @@ def test_d33_arguments_are_counted_as_text_whatever_their_keys_are(provider: str
 
 @every_provider
 @both_kinds
-def test_d34_a_limit_always_has_a_counter(kind: str, provider: str) -> None:
+def test_a_budget_always_has_a_counter(kind: str, provider: str) -> None:
     """A limit without a counter was no limit; here a budget counts by itself."""
     plan = _plan(_formatter(kind, provider, budget=Budget(300)), _talk(50))
     assert plan.cut is not None
@@ -741,7 +743,7 @@ def test_d34_a_limit_always_has_a_counter(kind: str, provider: str) -> None:
 
 @every_seeing_model
 @both_kinds
-def test_d35_the_counter_takes_whatever_the_formatter_emits(provider: str, model: str | None, kind: str) -> None:
+def test_counters_accept_every_request_of_a_formatter(provider: str, model: str | None, kind: str) -> None:
     """Audio and Responses parts raised; here every part of every wire has a count."""
     msgs = [
         system("S."),
@@ -760,7 +762,7 @@ def test_d35_the_counter_takes_whatever_the_formatter_emits(provider: str, model
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "dashscope", "gemini", "openai", "openai-responses", "vllm"])
-def test_d35_a_picture_by_url_has_the_price_of_a_picture(provider: str) -> None:
+def test_an_image_by_url_has_the_token_count_of_an_image(provider: str) -> None:
     """Unknown vision models counted pictures as nothing; here a URL costs what any picture costs."""
     shown = ImageBlock(URLSource("https://x.org/a.png"))
     tokens = _plan(chat(provider, budget=Budget(10_000)), [user("See.", shown)]).tokens
@@ -768,7 +770,7 @@ def test_d35_a_picture_by_url_has_the_price_of_a_picture(provider: str) -> None:
     assert tokens >= 1_000
 
 
-def test_d35_the_counter_takes_openais_audio() -> None:
+def test_the_counter_accepts_audio_for_openai() -> None:
     """The OpenAI counter raised on its own formatter's audio; here it has a price."""
     sound = AudioBlock(Base64Source("audio/wav", WAV))
     plan = _plan(chat("openai", "gpt-audio-mini", budget=Budget(10_000)), [user(sound)])
@@ -793,7 +795,7 @@ def _vandalise(value: object) -> None:
 @every_provider
 @both_kinds
 @pytest.mark.parametrize("options", [{}, {"budget": Budget(100_000)}])
-def test_d36_editing_a_request_edits_no_message_tool_or_later_request(
+def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
     kind: str, provider: str, options: dict[str, Any]
 ) -> None:
     """Requests shared dicts with the stored messages; here they share nothing that can change."""
@@ -825,7 +827,7 @@ def test_d36_editing_a_request_edits_no_message_tool_or_later_request(
 
 @every_provider
 @both_kinds
-def test_d37_no_warning_is_logged_or_raised(
+def test_formatting_logs_and_raises_no_warning(
     kind: str, provider: str, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
 ) -> None:
     """Each thinking block warned on each pass; here the ledger tells, once, and only who asks."""
@@ -849,7 +851,7 @@ HEAVY: Final = (
     "package",
     ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in _OTHER_PACKAGES)],
 )
-def test_d38_formatting_loads_no_sdk_and_no_heavy_package(package: str) -> None:
+def test_formatting_imports_no_sdk_and_no_large_package(package: str) -> None:
     """The import took seconds and 125 MB; here neither import nor formatting loads an SDK or numpy."""
     program = (
         f"import sys, agentkit, agentkit_{package} as provider\n"
@@ -884,7 +886,7 @@ PLAIN: Final = (
 @every_provider
 @pytest.mark.parametrize("frame", ["safe", "plain"])
 @pytest.mark.parametrize("lines", PLAIN, ids=range(len(PLAIN)))
-def test_plain_histories_read_exactly_as_agentscopes(
+def test_plain_histories_are_equal_to_those_of_agentscope(
     provider: str, frame: Any, lines: list[tuple[str, str]]
 ) -> None:
     formatter = multi_agent(provider, history=MultiAgentHistory(frame=frame))
@@ -894,13 +896,13 @@ def test_plain_histories_read_exactly_as_agentscopes(
 
 
 @every_provider
-def test_each_text_block_has_its_own_line_as_agentscopes(provider: str) -> None:
+def test_each_text_block_has_its_own_line_as_in_agentscope(provider: str) -> None:
     request = multi_agent(provider).lower([user("One.", "Two."), assistant("Three.")]).request
     assert text_of(turns(request)[0]) == _agentscope(["Bob: One.", "Bob: Two.", "Friday: Three."])
 
 
 @every_provider
-def test_the_prompt_stands_before_the_first_run_alone_as_agentscopes(provider: str) -> None:
+def test_only_the_first_frame_has_a_preamble_as_in_agentscope(provider: str) -> None:
     msgs = [
         system("You are Friday."),
         user("Hi."),

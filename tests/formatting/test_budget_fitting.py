@@ -58,7 +58,7 @@ def planned(name: str, multi: bool, limit: int, counter: TokenCounterBase, msgs:
 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
 @pytest.mark.parametrize("name", available_providers())
-def test_weights_say_where_to_look_and_the_request_where_to_cut(name: str, multi: bool) -> None:
+def test_weights_only_start_the_search_for_the_cut(name: str, multi: bool) -> None:
     random = Random(7)
     for _ in range(6):
         msgs = history(random, 20)
@@ -68,7 +68,7 @@ def test_weights_say_where_to_look_and_the_request_where_to_cut(name: str, multi
         assert (weighed.tokens or 0) <= limit
 
 
-def test_a_counter_without_weights_is_asked_few_times() -> None:
+def test_a_counter_without_weights_is_called_few_times() -> None:
     counter = Remote()
     planned("openai", False, 4_000, counter, history(Random(3), 500))
     assert counter.asked <= 12

@@ -73,7 +73,7 @@ COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(40
 @pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
 @pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "many agents"])
 @pytest.mark.parametrize("limit", [1, 300])
-async def test_with_the_size_that_an_error_names_the_same_call_succeeds(
+async def test_the_same_call_succeeds_with_the_size_in_the_error(
     counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int
 ) -> None:
     msgs = [SYSTEM, *exchanges(3, "word " * 300), *_pictures(3), *exchanges(3, "word " * 200), *chat(3)]
@@ -100,7 +100,7 @@ async def _needed(budget: Budget, history: MultiAgentHistory | None, msgs: Seque
     return refused.needed
 
 
-async def test_a_size_that_is_not_found_soon_is_that_of_the_whole_conversation(
+async def test_an_error_without_a_smaller_size_has_the_size_of_the_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agentkit.formatting.budget_fitting._MAX_LIMITS", 0)
@@ -119,7 +119,7 @@ async def test_a_size_that_is_not_found_soon_is_that_of_the_whole_conversation(
     [ClearResults(0, 0, step=0), ShrinkResults(10), DropMedia(0, step=0), OldestFirst()],
     ids=lambda strategy: type(strategy).__name__,
 )
-async def test_the_writer_is_given_what_summarising_dropped_and_nothing_that_stays(before: CutStrategy) -> None:
+async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: CutStrategy) -> None:
     writer = Writer()
     msgs = [
         TASK,
@@ -142,7 +142,7 @@ async def test_the_writer_is_given_what_summarising_dropped_and_nothing_that_sta
     assert len(found.history) + len(gone) == len(msgs) + len(writer.asked)
 
 
-async def test_a_summary_that_takes_more_room_than_it_may_moves_the_cut_unit_by_unit() -> None:
+async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
     asked: list[int] = []
 
     async def write(msgs: Sequence[Msg]) -> str:
@@ -186,7 +186,7 @@ def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
     ],
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )
-async def test_the_figures_of_a_cut_are_the_differences_of_weights(
+async def test_the_token_numbers_of_a_cut_are_differences_of_weights(
     strategies: tuple[CutStrategy, ...], limit: int
 ) -> None:
     msgs = [SYSTEM, TASK, *exchanges(2), *chat(3), *exchanges(3), *chat(3), says("Bob", "so?")]
@@ -207,7 +207,7 @@ def _start_of_unit(msgs: Sequence[Msg], number: int) -> int:
     return number - 1 if msgs[number].tool_results else number
 
 
-async def test_a_unit_that_is_cleared_and_then_dropped_saves_all_its_weight() -> None:
+async def test_a_unit_that_is_cleared_and_then_dropped_saves_its_full_weight() -> None:
     msgs = [SYSTEM, *exchanges(4), says("Bob", "so?")]
     cleared = await plan(msgs, 300, ClearResults(0, 0, step=0), OldestFirst())
     assert cleared.cut is not None

@@ -22,7 +22,7 @@ KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter,
 @pytest.mark.parametrize(
     "kind", [OpenAIChatFormatter, pytest.param(AnthropicMultiAgentFormatter, marks=pytest.mark.slow)]
 )
-def test_at_the_budget_most_of_each_prompt_is_the_prefix_of_the_one_before(
+def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
     kind: Callable[..., FormatterBase],
 ) -> None:
     # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
@@ -35,7 +35,7 @@ def test_at_the_budget_most_of_each_prompt_is_the_prefix_of_the_one_before(
 
 
 @pytest.mark.parametrize("name", available_providers())
-def test_a_group_chat_without_a_cut_only_grows(name: str) -> None:
+def test_prompts_of_a_group_chat_without_a_cut_only_grow(name: str) -> None:
     provider = load_provider(name)
     found = group_reuse(provider, 300)
     assert found.by_byte >= 0.99
@@ -43,21 +43,21 @@ def test_a_group_chat_without_a_cut_only_grows(name: str) -> None:
         assert found.by_block >= 0.99
 
 
-def test_each_message_is_weighed_once_in_its_life() -> None:
+def test_each_message_is_weighed_once() -> None:
     assert weighed(60) == 1
 
 
-def test_a_message_holds_few_bytes_besides_its_strings() -> None:
+def test_a_message_uses_few_bytes_besides_its_strings() -> None:
     assert overhead(as_msgs(mixed(500))) <= 300
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_conversations_that_were_formatted_hold_few_bytes(kind: Callable[..., FormatterBase]) -> None:
+def test_formatted_conversations_use_few_bytes(kind: Callable[..., FormatterBase]) -> None:
     assert held_by(kind, 100, 50) <= 300, "with what their formatters remember of them"
 
 
-def test_blocks_stand_in_wire_order_and_hold_every_byte_once() -> None:
+def test_prompt_cache_blocks_are_in_request_order_and_have_each_byte_once() -> None:
     request = {
         "messages": [
             {"role": "user", "content": [{"text": "a"}, {"text": "b"}]},

@@ -56,7 +56,7 @@ EVERY_PROVIDER = pytest.mark.parametrize("name", available_providers())
 # -- the options -----------------------------------------------------------------------------------------
 
 
-def test_a_formatter_keeps_its_options() -> None:
+def test_a_formatter_has_its_options_as_attributes() -> None:
     policy, budget = MultiAgentHistory(viewer="Friday"), Budget(100)
     formatter = EchoFormatter("m", history=policy, budget=budget, on_loss="drop")
     assert (formatter.model, formatter.history, formatter.budget, formatter.on_loss) == (
@@ -83,14 +83,14 @@ def test_a_formatter_keeps_its_options() -> None:
     ],
 )
 @EVERY_PROVIDER
-def test_bad_options_are_refused_at_the_door(name: str, options: dict[str, Any], place: str) -> None:
+def test_invalid_options_are_errors_of_the_constructor(name: str, options: dict[str, Any], place: str) -> None:
     with pytest.raises(OptionError) as caught:
         load_provider(name).chat_formatter(**options)
     assert caught.value.place == place
     assert caught.value.advice.endswith(".")
 
 
-def test_a_formatter_without_convert_is_none() -> None:
+def test_a_formatter_without_convert_cannot_be_created() -> None:
     with pytest.raises(TypeError, match="abstract"):
         FormatterBase()  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
 
@@ -111,7 +111,7 @@ def test_a_formatter_without_convert_is_none() -> None:
     ],
     ids=["a string", "a bare message", "nothing", "a number", "a string in it", "a dict in it", "null in it"],
 )
-async def test_what_is_no_list_of_messages_is_refused(msgs: Any, place: str) -> None:
+async def test_a_value_that_is_not_a_list_of_messages_is_an_error(msgs: Any, place: str) -> None:
     formatter = EchoFormatter()
     with pytest.raises(MessageError) as caught:
         await formatter.format(msgs)
@@ -121,14 +121,14 @@ async def test_what_is_no_list_of_messages_is_refused(msgs: Any, place: str) -> 
 
 
 @pytest.mark.parametrize("msgs", [[], ()])
-async def test_an_empty_conversation_is_refused(msgs: Sequence[Msg]) -> None:
+async def test_an_empty_conversation_is_an_error(msgs: Sequence[Msg]) -> None:
     with pytest.raises(EmptyConversationError):
         await EchoFormatter().format(msgs)
     with pytest.raises(EmptyConversationError):
         EchoFormatter(budget=Budget(10)).lower(msgs)
 
 
-async def test_any_sequence_of_messages_will_do() -> None:
+async def test_any_sequence_of_messages_can_be_formatted() -> None:
     expected = await EchoFormatter().format([BOB, FRIDAY])
     assert await EchoFormatter().format((BOB, FRIDAY)) == expected
 
@@ -137,7 +137,7 @@ class Special(Msg):
     """A message of one's own kind."""
 
 
-async def test_a_message_of_ones_own_kind_will_do() -> None:
+async def test_a_subclass_of_msg_can_be_formatted() -> None:
     assert said(await EchoFormatter().plan([Special("Bob", "hi", "user"), BOB])) == [
         "user Bob: hi",
         "user Bob: hi",
@@ -170,7 +170,7 @@ NO_IO = [row for row in CONVERSATIONS if not _names_file(row[1])]
 @pytest.mark.parametrize("msgs", [row[1] for row in NO_IO], ids=[row[0] for row in NO_IO])
 @EVERY_PROVIDER
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_lower_equals_format_where_there_is_no_io(
+async def test_lower_returns_the_same_request_as_format_without_io(
     name: str, msgs: Sequence[Msg], anyio_backend: str
 ) -> None:
     provider = load_provider(name)
@@ -183,7 +183,7 @@ async def test_lower_equals_format_where_there_is_no_io(
 
 @EVERY_CONVERSATION
 @EVERY_PROVIDER
-def test_the_same_input_gives_the_same_bytes_and_stays_as_it_was(name: str, msgs: Sequence[Msg]) -> None:
+def test_the_same_input_gives_the_same_bytes_and_is_unchanged(name: str, msgs: Sequence[Msg]) -> None:
     before = [msg.to_dict() for msg in msgs]
     cold = [Msg.from_dict(stored) for stored in copy.deepcopy(before)]
     for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter):
@@ -194,7 +194,7 @@ def test_the_same_input_gives_the_same_bytes_and_stays_as_it_was(name: str, msgs
 
 @EVERY_CONVERSATION
 @EVERY_PROVIDER
-def test_a_request_is_the_callers_own_to_change(name: str, msgs: Sequence[Msg]) -> None:
+def test_a_change_of_a_request_does_not_affect_the_next_request(name: str, msgs: Sequence[Msg]) -> None:
     formatter = load_provider(name).chat_formatter()
     tool = Tool("search", "Search.", {"type": "object", "properties": {"q": {"enum": ["a"]}}})
     first = formatter.lower(
@@ -231,7 +231,7 @@ def test_every_input_block_has_exactly_one_entry(name: str) -> None:
         ]
 
 
-async def test_format_can_be_cancelled_even_where_there_is_no_io() -> None:
+async def test_format_can_be_canceled_even_without_io() -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         await EchoFormatter().format([BOB])
@@ -248,14 +248,16 @@ PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "use
     ("own", "given", "sees"),
     [(None, None, True), ("blind-1", None, False), ("blind-1", "x", True), ("x", "blind-1", False)],
 )
-async def test_the_model_of_the_call_wins(own: str | None, given: str | None, sees: bool) -> None:
+async def test_the_model_of_the_call_replaces_the_model_of_the_formatter(
+    own: str | None, given: str | None, sees: bool
+) -> None:
     formatter = target(FACT)(own)
     for plan in (await formatter.plan([PICTURE], model=given), formatter.lower([PICTURE], model=given)):
         assert (sent(plan)[0]["content"][0]["type"] == "image") is sees
     assert formatter.model == own
 
 
-async def test_loss_raises_before_the_count() -> None:
+async def test_a_loss_raises_before_the_request_is_counted() -> None:
     formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(10_000))
     with pytest.raises(LossError) as caught:
         await formatter.format([BOB, PICTURE, PICTURE])
@@ -270,7 +272,7 @@ class Letters(TokenCounterBase):
 
 
 @pytest.mark.parametrize("counter", [CharacterTokenCounter(10), Letters()], ids=["local", "remote"])
-async def test_what_a_cut_takes_away_is_no_loss(counter: TokenCounterBase) -> None:
+async def test_a_block_that_a_cut_drops_is_not_a_loss(counter: TokenCounterBase) -> None:
     msgs = [PICTURE, *(says("Bob", "word " * 20) for _ in range(10))]
     formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter, strategy=OldestFirst()))
     plan = await formatter.plan(msgs)
@@ -281,7 +283,7 @@ async def test_what_a_cut_takes_away_is_no_loss(counter: TokenCounterBase) -> No
         await formatter.plan([*msgs[1:], PICTURE])
 
 
-async def test_a_cut_is_no_loss() -> None:
+async def test_a_cut_is_not_a_loss() -> None:
     formatter = EchoFormatter(on_loss="raise", budget=Budget(40, strategy=OldestFirst()))
     plan = await formatter.plan([says("Bob", "word " * 20) for _ in range(10)])
     assert plan.cut is not None
@@ -299,7 +301,7 @@ async def test_a_cut_is_no_loss() -> None:
         ("auto", {"auto"}, "auto"),
     ],
 )
-def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
+def test_a_tool_choice_that_the_target_refuses_becomes_a_text(
     choice: str, taken: set[str], expected: str | None
 ) -> None:
     plan = target(tools__choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
@@ -310,12 +312,12 @@ def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
     assert (words in json.dumps(plan.request["messages"][-1])) == (expected is None)
 
 
-def test_where_no_tool_may_be_forbidden_none_is_offered() -> None:
+def test_tool_choice_none_omits_the_tools_if_the_target_cannot_forbid_calls() -> None:
     plan = target(tools__choices=frozenset({"auto"}))().lower([BOB], tools=[Tool("search")], tool_choice="none")
     assert "tools" not in plan.request
 
 
-def test_calls_in_the_history_are_declared_where_the_wire_wants_it() -> None:
+def test_tools_of_calls_in_the_history_are_declared_if_the_target_requires_it() -> None:
     formatter = target(tools__needs_declarations=True)()
     plan = formatter.lower([BOB, call("a"), result("a"), call("b", tool="fetch"), result("b")])
     assert [tool["name"] for tool in plan.request["tools"]] == ["search", "fetch"]
@@ -324,7 +326,7 @@ def test_calls_in_the_history_are_declared_where_the_wire_wants_it() -> None:
 
 
 @pytest.mark.parametrize("output", ["object", "prompt"])
-def test_a_schema_that_the_target_cannot_enforce_is_told(output: str) -> None:
+def test_a_schema_that_the_target_cannot_enforce_is_stated_in_the_prompt(output: str) -> None:
     plan = target(output=output)().lower([SYSTEM, BOB], response_format={"type": "object", "title": "é"})
     assert said(plan)[1] == (
         "system system: Answer in json, with one object that matches this JSON schema:\n"
@@ -346,7 +348,7 @@ def test_a_schema_that_the_target_cannot_enforce_is_told(output: str) -> None:
     ],
     ids=str,
 )
-def test_every_provider_refuses_bad_input_alike(name: str, options: dict[str, Any]) -> None:
+def test_every_provider_raises_the_same_errors_for_invalid_input(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         load_provider(name).chat_formatter().lower([BOB], **options)
     assert caught.value.place
@@ -370,7 +372,7 @@ class Transcript(FormatterBase):
         return " ".join([msg.text, *calls, *(found.text for found in msg.tool_results)]).strip()
 
 
-async def test_a_formatter_of_ones_own_is_a_form_and_a_convert() -> None:
+async def test_a_custom_formatter_needs_only_capabilities_and_convert() -> None:
     shot = Msg("tool", (ToolResultBlock("c", "search", (TextBlock("one"), PICTURE.media[0])),), "system")
     use = Msg("Friday", (ToolUseBlock("c", "search", {"q": 1}),), "assistant")
     assert await Transcript().format([SYSTEM, BOB, use, shot]) == {

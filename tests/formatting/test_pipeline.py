@@ -40,7 +40,7 @@ def _with_stage(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> FormatterBase:
     return Formatter()
 
 
-def test_a_new_rule_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_rule_needs_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     formatter = _with_stage(monkeypatch, Stage(_shorten_texts, lambda _: Feature.TEXT))
     assert formatter.lower([Msg("Bob", "Hello there", "user")]).request["messages"][0]["content"] == "Hello"
 
@@ -50,7 +50,7 @@ def test_a_stage_is_skipped_if_the_conversation_has_none_of_its_features(monkeyp
     assert "Hello there" in str(formatter.lower([Msg("Bob", "Hello there", "user")]).request)
 
 
-def test_a_stage_without_features_does_not_exist_for_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_the_target_does_not_need_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     def features(target: Capabilities) -> int:
         return 0 if target.name == "short texts" else Feature.TEXT
 
@@ -58,7 +58,7 @@ def test_a_stage_without_features_does_not_exist_for_the_target(monkeypatch: pyt
     assert "Hello there" in str(formatter.lower([Msg("Bob", "Hello there", "user")]).request)
 
 
-def test_the_value_of_a_frame_has_its_tag() -> None:
+def test_the_parsed_value_of_a_frame_has_its_tag() -> None:
     turns = TracedConversation([], [])
     turns.add(Msg("user", [TextBlock("<log>")], "user"), FrameOrigins(["frame"], "log"))
     turns.add(Msg("user", "Hi.", "user"), 0)

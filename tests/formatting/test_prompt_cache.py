@@ -20,7 +20,7 @@ def _reached(chosen: list[int], reach: int) -> set[int]:
     st.integers(1, 20),
     st.one_of(st.none(), st.integers(0, 220)),
 )
-def test_breakpoints_reach_every_candidate_within_the_bound(
+def test_breakpoints_are_within_reach_of_every_candidate(
     candidates: list[int], limit: int, reach: int, turn: int | None
 ) -> None:
     chosen = place_cache_breakpoints(candidates, limit, reach=reach, turn=turn)
@@ -40,11 +40,11 @@ def test_without_candidates_there_is_no_marker() -> None:
     assert place_cache_breakpoints([], 4, reach=20, turn=3) == []
 
 
-def test_a_single_marker_lies_on_the_last_candidate() -> None:
+def test_a_single_marker_is_on_the_last_candidate() -> None:
     assert place_cache_breakpoints([0, 5, 9], 1, reach=20, turn=6) == [9]
 
 
-def test_an_unknown_value_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_value_is_an_error_that_lists_the_valid_values() -> None:
     check_cache_breakpoints("auto")
     check_cache_breakpoints("more", "more")
     with pytest.raises(OptionError, match="Use off, auto or more"):

@@ -79,7 +79,7 @@ KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
 
 
 @pytest.mark.parametrize(("msgs", "history", "places"), [row[1:] for row in LOST], ids=[row[0] for row in LOST])
-def test_several_names_on_one_role_are_lost(
+def test_several_names_of_one_role_are_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy, places: list[int]
 ) -> None:
     losses = [(f"msgs[{at}].content[0]", omitted(msgs[at].name)) for at in places]
@@ -96,14 +96,14 @@ def test_several_names_on_one_role_are_lost(
 
 
 @pytest.mark.parametrize(("msgs", "history"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
-def test_one_name_on_a_role_and_names_that_a_text_states_are_no_loss(
+def test_one_name_of_a_role_and_names_in_a_text_are_not_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy
 ) -> None:
     lost = [reason for _, reason in nameless(msgs, history).ledger.losses if "speaker" in reason]
     assert lost == []
 
 
-def test_a_late_system_line_states_its_name() -> None:
+def test_the_text_of_a_late_system_message_states_the_speaker() -> None:
     msgs = [BOB, GUIDE, FRIDAY, JUDGE]
     assert nameless(msgs, turns__late_system="line").ledger.losses == []
     assert len(nameless(msgs, turns__late_system="native").ledger.losses) == 2
@@ -122,7 +122,7 @@ def test_a_split_message_loses_its_speaker_too() -> None:
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]", "msgs[2].content[1]"]
 
 
-def test_a_name_that_is_alone_on_its_role_is_a_detail() -> None:
+def test_the_only_name_of_a_role_is_a_detail_in_the_ledger() -> None:
     plan = nameless([SYSTEM, BOB, FRIDAY])
     assert [entry.details for entry in plan.ledger.entries] == [(), (omitted("Bob"),), (omitted("Friday"),)]
     assert not any(entry.lost for entry in plan.ledger.entries)
@@ -144,7 +144,7 @@ def _remark(text: str, role: str) -> tuple[str, ...]:
     return ("another remark",)
 
 
-def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
+def test_the_ledger_has_a_lost_name_once_and_keeps_other_notes() -> None:
     plan = nameless([BOB, ALICE], turns__text_notes=_remark)
     (bob, alice) = plan.ledger.entries
     assert (bob.reason, bob.details, bob.lost) == (omitted("Bob"), ("another remark",), True)
@@ -153,7 +153,7 @@ def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
     assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omitted("Alice"),), True)
 
 
-def test_lost_names_go_to_another_process_with_the_ledger() -> None:
+def test_lost_names_are_part_of_a_pickled_ledger() -> None:
     ledger = nameless([BOB, ALICE]).ledger
     stored = pickle.loads(pickle.dumps(ledger))
     assert stored.losses == ledger.losses != []
@@ -161,7 +161,7 @@ def test_lost_names_go_to_another_process_with_the_ledger() -> None:
     assert ledger.copy().losses == ledger.losses
 
 
-async def test_names_that_a_budget_cuts_are_no_loss(anyio_backend: str) -> None:
+async def test_names_of_messages_that_a_budget_drops_are_not_a_loss(anyio_backend: str) -> None:
     msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {at}") for at in range(3))]
     budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
     plan = await target(turns__speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)

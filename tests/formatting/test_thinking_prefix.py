@@ -90,7 +90,7 @@ def thoughts(request: dict[str, Any]) -> list[int]:
 
 
 @BINDING
-def test_a_history_that_only_grows_keeps_its_thinking(provider: str, model: str | None) -> None:
+def test_thinking_is_sent_if_only_new_messages_follow(provider: str, model: str | None) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     found = plan(formatter, loop(formatter, provider, 4))
     assert thoughts(found.request) == [0, 1, 2, 3]
@@ -98,7 +98,7 @@ def test_a_history_that_only_grows_keeps_its_thinking(provider: str, model: str 
 
 @BINDING
 @pytest.mark.parametrize("change", ["system", "tools", "task", "an earlier result"])
-def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str | None, change: str) -> None:
+def test_a_changed_prefix_drops_all_thinking_after_it(provider: str, model: str | None, change: str) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     msgs, tools = loop(formatter, provider, 3), [LOOK]
     if change == "system":
@@ -124,7 +124,7 @@ def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str
 
 
 @FREE
-def test_models_that_do_not_bind_thinking_keep_it(provider: str, model: str) -> None:
+def test_models_without_prefix_binding_get_all_thinking(provider: str, model: str) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 3)
     msgs[0] = Msg("system", "Be verbose.", "system")
@@ -134,7 +134,7 @@ def test_models_that_do_not_bind_thinking_keep_it(provider: str, model: str) -> 
 @BINDING
 @pytest.mark.parametrize("digests", [True, False])
 @pytest.mark.parametrize("strategy", [OldestFirstInSteps(), OldestFirst()])
-def test_a_cut_takes_the_thinking_behind_it_and_says_so(
+def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
     provider: str, model: str | None, digests: bool, strategy: Any
 ) -> None:
     free = load_provider(provider).chat_formatter(model)
@@ -163,7 +163,7 @@ def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
 
 
 @BINDING
-def test_thinking_that_was_issued_behind_the_cut_goes_back(provider: str, model: str | None) -> None:
+def test_thinking_that_was_issued_after_a_cut_is_sent(provider: str, model: str | None) -> None:
     """The digest is of the request that was sent, which the cut shaped: until it moves, new thinking stays."""
     formatter = load_provider(provider).chat_formatter(model, budget=Budget(400))
     msgs, kept = [SYSTEM, TASK], 0
@@ -178,7 +178,7 @@ def test_thinking_that_was_issued_behind_the_cut_goes_back(provider: str, model:
 
 
 @BINDING
-def test_what_remains_is_an_unbroken_run(provider: str, model: str | None) -> None:
+def test_no_thinking_is_sent_after_stale_thinking(provider: str, model: str | None) -> None:
     """Once thinking without a digest has gone, later thinking without one goes as well."""
     formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 2, digests=False)
@@ -190,7 +190,7 @@ def test_what_remains_is_an_unbroken_run(provider: str, model: str | None) -> No
     assert thoughts(plan(formatter, msgs).request) == []
 
 
-def test_a_turn_that_was_only_thinking_leaves_a_legal_request() -> None:
+def test_a_turn_of_only_stale_thinking_gives_a_valid_request() -> None:
     formatter = AnthropicChatFormatter("claude-opus-5-5", budget=Budget(400))
     state = OpaqueState("anthropic", signature="proof-0", prefix="no such prefix")
     msgs = [TASK, Msg("Friday", [ThinkingBlock("hm", state)], "assistant"), Msg("Bob", "Well?", "user")]
@@ -200,7 +200,7 @@ def test_a_turn_that_was_only_thinking_leaves_a_legal_request() -> None:
     assert len(found.request["messages"]) == 1
 
 
-def test_the_digest_sees_what_the_provider_checks_and_nothing_else() -> None:
+def test_the_digest_depends_only_on_parts_that_the_provider_checks() -> None:
     msgs = [SYSTEM, TASK]
     formatter = AnthropicChatFormatter()
     request = plan(formatter, msgs).request
@@ -218,7 +218,7 @@ def test_the_digest_sees_what_the_provider_checks_and_nothing_else() -> None:
     assert len(same) == 32
 
 
-def test_large_pictures_are_digested_by_content() -> None:
+def test_the_digest_of_a_large_image_depends_on_its_content() -> None:
     one, two = (ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([at]) * 50_000, "image/png") for at in (1, 2))
     digests = [
         prefix_digest(
@@ -230,7 +230,7 @@ def test_large_pictures_are_digested_by_content() -> None:
 
 
 @pytest.mark.parametrize("viewer", [None, "Friday"])
-def test_frames_are_part_of_the_prefix(viewer: str | None) -> None:
+def test_the_prefix_contains_frames(viewer: str | None) -> None:
     formatter = AnthropicChatFormatter(history=MultiAgentHistory(viewer=viewer))
     msgs = [SYSTEM, TASK, Msg("Al", "Please.", "user")]
     msgs += [thinks("anthropic", 0, plan(formatter, msgs).request), answer(0)]
@@ -239,7 +239,7 @@ def test_frames_are_part_of_the_prefix(viewer: str | None) -> None:
     assert thoughts(plan(formatter, msgs).request) == []
 
 
-def test_a_prefix_travels_through_json() -> None:
+def test_the_digest_of_a_prefix_is_the_same_after_json() -> None:
     state = OpaqueState("anthropic", signature="s", prefix="f" * 32)
     msg = Msg("Friday", [ThinkingBlock("hm", state), TextBlock("Yes.")], "assistant")
     assert Msg.from_dict(msg.to_dict()) == msg

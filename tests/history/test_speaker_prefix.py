@@ -19,7 +19,7 @@ def friday(text: str) -> Msg:
     "text",
     ["Friday: Hi.", "Friday:Hi.", "  Friday : Hi.", "\nFriday: Hi.", "Friday:\nHi.", "Friday：Hi."],
 )
-def test_the_own_name_and_its_colon_go(text: str) -> None:
+def test_the_name_of_the_viewer_and_its_colon_are_removed(text: str) -> None:
     assert strip_speaker_prefix(friday(text)).text == "Hi."
 
 
@@ -37,12 +37,12 @@ def test_the_own_name_and_its_colon_go(text: str) -> None:
         "",
     ],
 )
-def test_any_other_text_is_untouched(text: str) -> None:
+def test_any_other_text_is_unchanged(text: str) -> None:
     msg = friday(text)
     assert strip_speaker_prefix(msg) is msg
 
 
-def test_only_the_first_echo_goes_and_only_from_the_first_text() -> None:
+def test_only_one_speaker_prefix_is_removed_and_only_from_the_first_text() -> None:
     assert strip_speaker_prefix(friday("Friday: Friday: Hi.")).text == "Friday: Hi."
     first, second = TextBlock("Hm."), TextBlock("Friday: Hi.")
     msg = Msg("Friday", [first, second], "assistant")
@@ -54,21 +54,21 @@ def test_only_the_first_echo_goes_and_only_from_the_first_text() -> None:
     )
 
 
-def test_the_name_may_be_given_and_a_signed_text_stays_as_it_was_signed() -> None:
+def test_the_name_is_an_option_and_a_signed_text_is_unchanged() -> None:
     assert strip_speaker_prefix(Msg("assistant", "Friday: Hi.", "assistant"), "Friday").text == "Hi."
     signed = TextBlock("Friday: Hi.", state=OpaqueState("gemini", thought_signature="c2ln"))
     msg = Msg("Friday", [signed], "assistant")
     assert strip_speaker_prefix(msg) is msg
 
 
-def test_a_value_that_is_no_message_is_refused() -> None:
+def test_a_value_that_is_not_a_message_is_an_error() -> None:
     text: Any = "Friday: Hi."
     with pytest.raises(OptionError, match="Pass the message of a reply"):
         strip_speaker_prefix(text)
 
 
 @given(names, texts)
-def test_what_is_said_behind_the_name_is_kept_whole(name: str, text: str) -> None:
+def test_the_text_after_the_removed_name_is_unchanged(name: str, text: str) -> None:
     msg = Msg(name, f"{name}: {text}", "assistant")
     kept = strip_speaker_prefix(msg).text
     assert kept in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(kept)

@@ -56,7 +56,7 @@ def _long(count: int = 60) -> list[Msg]:
 # -- how one is made --------------------------------------------------------------------------------------------
 
 
-async def test_a_model_is_named_in_one_string_or_in_two() -> None:
+async def test_a_model_is_selected_with_one_string_or_with_two() -> None:
     one = ChatModel("ollama:llama3.3:70b")
     two = ChatModel("ollama", "llama3.3:70b")
     three = ChatModel(load_provider("ollama"), "llama3.3:70b")
@@ -80,13 +80,13 @@ async def test_a_model_is_named_in_one_string_or_in_two() -> None:
         ((3,), {}, "provider"),
     ],
 )
-async def test_what_makes_no_model_is_refused_at_the_door(given: Any, options: Any, place: str) -> None:
+async def test_invalid_arguments_are_errors_of_the_constructor(given: Any, options: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:
         ChatModel(*given, **options)
     assert caught.value.place == place
 
 
-async def test_an_unknown_provider_or_option_is_refused() -> None:
+async def test_an_unknown_provider_or_option_is_an_error() -> None:
     with pytest.raises(ProviderError, match="openai"):
         ChatModel("opnai:gpt-6")
     unknown: Any = {"on_los": "raise"}
@@ -94,7 +94,7 @@ async def test_an_unknown_provider_or_option_is_refused() -> None:
         ChatModel("openai:gpt-6", **unknown)
 
 
-async def test_a_provider_that_cannot_be_called_says_so() -> None:
+async def test_a_provider_without_an_endpoint_is_an_error() -> None:
     known = load_provider("openai")
     model = ChatModel(Provider("half", known.chat_formatter, known.multi_agent_formatter), "m")
     assert (await model.plan(HELLO)).request
@@ -127,7 +127,7 @@ def _sync_clients() -> list[tuple[str, Any]]:
     ]
 
 
-async def test_a_client_that_is_no_async_one_is_refused_at_the_door() -> None:
+async def test_a_synchronous_client_is_an_error() -> None:
     for provider, client in _sync_clients():
         with pytest.raises(OptionError, match="async client"):
             ChatModel(provider, "m", client=client)
@@ -135,7 +135,7 @@ async def test_a_client_that_is_no_async_one_is_refused_at_the_door() -> None:
             client.close()
 
 
-async def test_a_client_of_another_sdk_is_refused_at_the_door() -> None:
+async def test_a_client_of_another_sdk_is_an_error() -> None:
     import anthropic
     import openai
 
@@ -158,19 +158,19 @@ async def test_a_client_of_another_sdk_is_refused_at_the_door() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
-async def test_options_that_the_sdk_does_not_take_are_named(provider: str) -> None:
+async def test_an_error_about_unknown_client_options_names_them(provider: str) -> None:
     options = {"nonsense": 1} if provider == "ollama" else {"nonsense": 1, "api_key": "k"}
     with pytest.raises(OptionError, match="client_options") as caught:
         await ChatModel(provider, "m", client_options=options).open()
     assert caught.value.__cause__
 
 
-async def test_how_a_reply_comes_is_no_parameter() -> None:
+async def test_stream_is_not_a_parameter() -> None:
     with pytest.raises(OptionError, match="stream"):
         await ScriptedModel(["Hello."]).generate(HELLO, parameters={"stream": True})
 
 
-async def test_formatter_options_reach_the_formatter() -> None:
+async def test_options_of_the_formatter_are_passed_to_the_formatter() -> None:
     history, budget = MultiAgentHistory(viewer="Friday"), Budget(1_000)
     model = ChatModel("openai:gpt-6", history=history, budget=budget, on_loss="drop", cache_breakpoints="auto")
     formatter: Any = model.formatter
@@ -179,7 +179,7 @@ async def test_formatter_options_reach_the_formatter() -> None:
     assert isinstance(ChatModel("openai:gpt-6").formatter.history, ChatHistory)
 
 
-async def test_the_plan_can_be_looked_at_and_sent_as_it_is() -> None:
+async def test_a_plan_can_be_sent_unchanged() -> None:
     with LoopbackServer("Yes.") as server:
         async with model_of("openai", server) as model:
             plan = await model.plan(HELLO, tools=[LOOK], tool_choice="auto")
@@ -203,7 +203,7 @@ async def test_a_request_can_be_counted() -> None:
     assert await budgeted.count(HELLO) == (await budgeted.plan(HELLO)).tokens
 
 
-async def test_parameters_may_not_take_the_conversations_place() -> None:
+async def test_parameters_cannot_replace_the_conversation() -> None:
     with LoopbackServer() as server:
         async with model_of("openai", server) as model:
             with pytest.raises(OptionError, match="messages"):
@@ -211,7 +211,7 @@ async def test_parameters_may_not_take_the_conversations_place() -> None:
     assert server.requests == []
 
 
-async def test_bad_messages_are_refused_before_anything_is_opened() -> None:
+async def test_invalid_messages_are_errors_before_a_client_opens() -> None:
     model = ChatModel("openai:gpt-6")
     with pytest.raises(InputError):
         await model.generate([])
@@ -220,7 +220,7 @@ async def test_bad_messages_are_refused_before_anything_is_opened() -> None:
             pass
 
 
-async def test_a_client_is_opened_once_and_closed_by_its_model() -> None:
+async def test_a_model_opens_one_client_and_closes_it() -> None:
     with LoopbackServer("Yes.") as server:
         model = model_of("openai", server)
         await model.aclose()  # nothing was opened
@@ -281,7 +281,7 @@ class Opening:
         return [endpoint.client.is_closed() for endpoint in self.opened]
 
 
-async def test_first_calls_at_once_open_one_client() -> None:
+async def test_concurrent_first_calls_open_one_client() -> None:
     with LoopbackServer("Yes.") as server:
         opening = Opening(server)
         async with opening.model as model, anyio.create_task_group() as group:
@@ -309,7 +309,7 @@ async def _ends(call: Callable[[ChatModel], Awaitable[Msg]], model: ChatModel) -
 
 
 @pytest.mark.parametrize("call", [_whole, _streamed])
-async def test_a_model_that_is_closed_while_it_opens_ends_the_call_clearly(call: Any) -> None:
+async def test_closing_a_model_while_its_client_opens_is_an_error_of_the_call(call: Any) -> None:
     with LoopbackServer("never") as server:
         opening = Opening(server)
         async with anyio.create_task_group() as group:
@@ -323,7 +323,7 @@ async def test_a_model_that_is_closed_while_it_opens_ends_the_call_clearly(call:
 
 
 @pytest.mark.parametrize("call", [_whole, _streamed])
-async def test_a_model_that_is_closed_during_a_call_says_so(call: Any) -> None:
+async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) -> None:
     arrived = threading.Event()
 
     def late(body: object) -> Reply:
@@ -341,7 +341,7 @@ async def test_a_model_that_is_closed_during_a_call_says_so(call: Any) -> None:
         await model.aclose()
 
 
-async def test_a_cancellation_while_a_client_opens_leaks_nothing() -> None:
+async def test_a_canceled_call_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
         opening = Opening(server)
         async with anyio.create_task_group() as group:
@@ -356,7 +356,7 @@ async def test_a_cancellation_while_a_client_opens_leaks_nothing() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_nor_does_a_cancellation_of_asyncios_own() -> None:
+async def test_a_call_canceled_by_asyncio_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
         opening = Opening(server)
         task = asyncio.ensure_future(opening.model.generate(HELLO))
@@ -372,7 +372,7 @@ async def test_nor_does_a_cancellation_of_asyncios_own() -> None:
     assert opening.are_closed == [True]
 
 
-async def test_an_opening_that_fails_is_each_calls_own_error() -> None:
+async def test_each_call_tries_again_to_open_a_client() -> None:
     model = ChatModel("openai:m", client_options={"api_key": "k", "nonsense": 1})
     for _ in range(2):
         with pytest.raises(OptionError, match="nonsense"):
@@ -383,7 +383,7 @@ async def test_an_opening_that_fails_is_each_calls_own_error() -> None:
 # -- who speaks -------------------------------------------------------------------------------------------------
 
 
-async def test_the_viewer_speaks_and_loses_its_echo() -> None:
+async def test_a_reply_has_the_name_of_the_viewer_and_no_speaker_prefix() -> None:
     friday = MultiAgentHistory(viewer="Friday")
     model = ScriptedModel(["Friday: It is calm.", "Alice: It is calm."], history=friday)
     msgs = [user("How is the sea?"), Msg("Alice", "Ask Friday.", "user")]
@@ -394,12 +394,12 @@ async def test_the_viewer_speaks_and_loses_its_echo() -> None:
     assert stream.message.text == "Alice: It is calm."
 
 
-async def test_without_a_viewer_nothing_is_an_echo() -> None:
+async def test_a_speaker_prefix_is_kept_without_a_viewer() -> None:
     model = ScriptedModel(["assistant: hello"])
     assert (await model.generate(HELLO)).text == "assistant: hello"
 
 
-async def test_tool_names_come_back_in_the_callers_spelling() -> None:
+async def test_tool_names_in_a_reply_have_the_spelling_of_the_caller() -> None:
     tool = Tool("look up/now", "Look.", {"type": "object", "properties": {}})
     with LoopbackServer([_calls_first_tool]) as server:
         async with model_of("openai", server) as model:
@@ -431,7 +431,7 @@ async def test_a_prompt_that_is_too_long_is_cut_and_sent_once_more(streamed: boo
     assert second[-1] == first[-1]
 
 
-async def test_the_second_plan_has_the_share_that_the_provider_names() -> None:
+async def test_the_second_plan_has_the_ratio_of_tokens_from_the_error() -> None:
     error = ContextLengthError("openai", TOO_LONG)
     model = ScriptedModel([error, "Shorter."], budget=Budget(100_000))
     tokens = await model.count(_long())
@@ -441,7 +441,7 @@ async def test_the_second_plan_has_the_share_that_the_provider_names() -> None:
     assert 0.25 * tokens < second <= 0.5 * tokens
 
 
-async def test_without_numbers_a_quarter_is_cut() -> None:
+async def test_an_error_without_token_counts_cuts_a_quarter() -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], budget=Budget(100_000))
     tokens = await model.count(_long())
     await model.generate(_long())
@@ -449,7 +449,7 @@ async def test_without_numbers_a_quarter_is_cut() -> None:
     assert 0.4 * tokens < second <= 0.75 * tokens
 
 
-async def test_a_plan_is_made_anew_once_and_never_twice() -> None:
+async def test_a_prompt_is_planned_again_only_once() -> None:
     errors = [ContextLengthError("openai", "Too long."), ContextLengthError("openai", "Still too long.")]
     model = ScriptedModel([*errors, "never"], budget=Budget(100_000))
     with pytest.raises(ContextLengthError, match="Still"):
@@ -466,7 +466,7 @@ async def test_a_plan_is_made_anew_once_and_never_twice() -> None:
         ({"budget": Budget(100_000), "replan": False}, 1),
     ],
 )
-async def test_a_plan_is_made_anew_where_it_is_wanted(options: dict[str, Any], calls: int) -> None:
+async def test_a_prompt_is_planned_again_if_the_option_says_so(options: dict[str, Any], calls: int) -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], **options)
     try:
         await model.generate(_long())
@@ -475,14 +475,14 @@ async def test_a_plan_is_made_anew_where_it_is_wanted(options: dict[str, Any], c
     assert len(model.calls) == calls
 
 
-async def test_a_plan_of_the_callers_is_never_made_anew() -> None:
+async def test_a_plan_of_the_caller_is_never_planned_again() -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "never"], budget=Budget(100_000))
     plan = await model.plan(_long())
     with pytest.raises(ContextLengthError):
         await model.generate(plan)
 
 
-async def test_where_nothing_shorter_is_legal_the_providers_error_stands() -> None:
+async def test_the_error_of_the_provider_is_raised_if_no_shorter_request_exists() -> None:
     error = ContextLengthError("openai", "prompt is too long: 2000000 tokens > 1 maximum")
     model = ScriptedModel([error], budget=Budget(100_000))
     with pytest.raises(ContextLengthError, match="2000000"):
@@ -491,14 +491,14 @@ async def test_where_nothing_shorter_is_legal_the_providers_error_stands() -> No
         await ScriptedModel(["never"], budget=Budget(5)).generate(_long())
 
 
-async def test_the_reserve_of_a_budget_is_kept() -> None:
+async def test_the_reserve_of_a_budget_is_the_same_in_the_second_plan() -> None:
     model = ScriptedModel(
         [ContextLengthError("openai", "Too long."), "Fine."], budget=Budget(9_000, reserve=5_000)
     )
     assert (await model.generate(_long())).text == "Fine."
 
 
-async def test_an_overflow_within_a_stream_is_answered_before_anything_is_shown() -> None:
+async def test_a_stream_with_an_early_overflow_is_planned_again() -> None:
     overflow = Reply("x", error=LoopbackError(400, TOO_LONG, code="context_length_exceeded"), error_after=0)
     with LoopbackServer([overflow, "Shorter."]) as server:
         model = model_of("openai-responses", server, budget=Budget(100_000))
@@ -509,7 +509,7 @@ async def test_an_overflow_within_a_stream_is_answered_before_anything_is_shown(
     assert "error" not in kinds
 
 
-async def test_an_overflow_behind_a_text_is_an_error() -> None:
+async def test_an_overflow_after_a_text_is_an_error() -> None:
     overflow = Reply("Some words. " * 20, error=LoopbackError(400, TOO_LONG), error_after=9)
     with LoopbackServer([overflow]) as server:
         model = model_of("openai", server, budget=Budget(100_000))
@@ -522,7 +522,7 @@ async def test_an_overflow_behind_a_text_is_an_error() -> None:
 # -- streams ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_is_read_within_its_context_alone() -> None:
+async def test_a_stream_can_be_read_only_inside_its_context() -> None:
     model = ScriptedModel(["Hello.", "Hello."])
     stream = model.stream(HELLO)
     with pytest.raises(InputError, match="async with"):
@@ -541,7 +541,7 @@ async def test_a_stream_is_read_within_its_context_alone() -> None:
             pass
 
 
-async def test_a_stream_that_nobody_reads_is_interrupted() -> None:
+async def test_an_unread_stream_is_interrupted() -> None:
     model = ScriptedModel(["Hello."])
     async with model.stream(HELLO) as stream:
         pass
@@ -551,7 +551,7 @@ async def test_a_stream_that_nobody_reads_is_interrupted() -> None:
         await anext(stream)
 
 
-async def test_an_error_is_raised_once_and_the_stream_is_over() -> None:
+async def test_a_stream_ends_after_its_error() -> None:
     with LoopbackServer([Reply("Hello " * 30, cut_after=4)]) as server:
         async with model_of("openai", server) as model, model.stream(HELLO) as stream:
             with pytest.raises(ModelError):
@@ -559,7 +559,7 @@ async def test_an_error_is_raised_once_and_the_stream_is_over() -> None:
             assert [event async for event in stream] == []
 
 
-async def test_a_refused_call_is_raised_when_the_stream_is_opened() -> None:
+async def test_opening_a_stream_raises_the_error_of_a_refused_call() -> None:
     with LoopbackServer([LoopbackError(429, "Slow down.")]) as server:
         async with model_of("openai", server) as model:
             with pytest.raises(RateLimitError):
@@ -567,7 +567,7 @@ async def test_a_refused_call_is_raised_when_the_stream_is_opened() -> None:
                     raise AssertionError("it was not opened")
 
 
-async def test_an_error_in_the_body_of_the_loop_is_the_callers_own() -> None:
+async def test_an_error_in_the_body_of_the_loop_is_raised_unchanged() -> None:
     async def stop_early() -> None:
         async with model.stream(HELLO) as stream:
             async for _ in stream:
@@ -583,7 +583,7 @@ async def test_an_error_in_the_body_of_the_loop_is_the_callers_own() -> None:
 # -- scripted models --------------------------------------------------------------------------------------------
 
 
-async def test_a_script_is_played_in_order_and_says_when_it_ends() -> None:
+async def test_a_script_replies_in_order_and_raises_at_its_end() -> None:
     model = ScriptedModel(["One.", Msg("Friday", [TextBlock("Two.")], "assistant")], provider="anthropic")
     assert (await model.generate(HELLO, parameters={"temperature": 0.5})).text == "One."
     two = await model.generate(HELLO)
@@ -596,7 +596,7 @@ async def test_a_script_is_played_in_order_and_says_when_it_ends() -> None:
     assert model.requests[0]["messages"][0]["content"][0]["text"] == "Is anybody there?"
 
 
-async def test_a_script_raises_its_errors_as_they_are() -> None:
+async def test_a_script_raises_its_errors_unchanged() -> None:
     slow = RateLimitError("openai", "Slow down.", retry_after=3)
     model = ScriptedModel([slow, ZeroDivisionError("what?")])
     with pytest.raises(RateLimitError) as caught:
@@ -607,7 +607,7 @@ async def test_a_script_raises_its_errors_as_they_are() -> None:
             pass
 
 
-async def test_a_script_streams_what_it_gives_whole() -> None:
+async def test_a_script_streams_the_same_replies() -> None:
     said = Msg("Friday", [TextBlock("I look."), ToolUseBlock("1", "look", {"place": "the sea"})], "assistant")
     model = ScriptedModel([said, said])
     whole = await model.generate(HELLO)
@@ -648,7 +648,7 @@ class Agent:
             history.append(Msg("system", results, "system"))
 
 
-async def test_a_loop_of_tools_runs_over_a_script() -> None:
+async def test_a_tool_loop_works_with_a_script() -> None:
     call = Msg("Friday", [ToolUseBlock("1", "look", {"place": "the sea"})], "assistant")
     model = ScriptedModel([call, "Calm."])
     history = list(HELLO)
@@ -657,7 +657,7 @@ async def test_a_loop_of_tools_runs_over_a_script() -> None:
     assert history[2].blocks[0].output == "the sea is calm"
 
 
-async def test_a_counter_that_wants_it_is_told_the_usage_of_each_reply() -> None:
+async def test_a_counter_with_observe_gets_the_usage_of_each_reply() -> None:
     counter = UsageAnchoredCounter()
     reply = Reply(Msg("x", "Hi.", "assistant"), usage=Usage(777, 3))
     with LoopbackServer([reply, reply]) as server:

@@ -29,7 +29,7 @@ def test_values_that_are_not_json_are_left_to_the_sdk(value: object) -> None:
     assert dump_body({"value": value}) is None
 
 
-def test_the_headers_of_a_call_are_not_shown() -> None:
+def test_the_repr_of_a_call_does_not_contain_its_headers() -> None:
     shown = repr(
         OutgoingRequest("/x", {"model": "m"}, stream=False, options={"headers": {"X-Gateway": "sk-canary"}})
     )

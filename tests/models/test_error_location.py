@@ -66,11 +66,11 @@ def test_a_path_or_an_id_leads_to_the_block(provider: str, said: str, place: str
     "said",
     ["Something is wrong.", "messages.99.content.1: too far", "tools.0.name: bad", "messages", "input[x]", ""],
 )
-def test_without_a_lead_there_is_no_guess(said: str) -> None:
+def test_an_error_without_a_path_or_an_id_names_no_block(said: str) -> None:
     assert _place("openai", said) == ""
 
 
-def test_an_id_that_the_wire_has_otherwise_leads_to_the_callers_own() -> None:
+def test_an_id_that_was_rewritten_leads_to_the_id_of_the_caller() -> None:
     long = "call/" + "x" * 60
     msgs = [
         Msg("Bob", "Look.", "user"),
@@ -84,7 +84,7 @@ def test_an_id_that_the_wire_has_otherwise_leads_to_the_callers_own() -> None:
     assert locate_block(said, plan.request, LAYOUT, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
 
 
-def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
+def test_the_path_selects_one_of_several_equal_texts() -> None:
     msgs = [
         Msg("Bob" if at % 2 == 0 else "Friday", "ok", "user" if at % 2 == 0 else "assistant") for at in range(7)
     ]
@@ -93,11 +93,11 @@ def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
 
 
 @pytest.mark.parametrize("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
-def test_a_request_of_any_shape_raises_nothing(request_: dict[str, Any]) -> None:
+def test_locating_an_error_in_any_request_raises_nothing(request_: dict[str, Any]) -> None:
     assert locate_block("messages[1].content[0] and messages.2", request_, LAYOUT, MSGS) == ""
 
 
-def test_a_text_that_the_wire_begins_with_a_line_break_is_found() -> None:
+def test_a_text_that_the_request_starts_with_a_line_break_is_located() -> None:
     msgs = [
         Msg("Bob", [TextBlock("look"), picture(PNG)], "user"),
         Msg("Friday", "yes", "assistant"),

@@ -8,7 +8,7 @@ from agentkit import load_provider
 from agentkit.provider_kit import ErrorPatterns
 
 
-def test_two_tables_become_one_with_the_patterns_of_both() -> None:
+def test_two_pattern_tables_can_be_merged() -> None:
     first = ErrorPatterns(auth_code="no_key", overload_code="busy", context_sizes=(r"(?P<limit>\d+) at most",))
     second = ErrorPatterns(auth_code="bad_key", quota_text="empty", context_sizes=(r"up to (?P<limit>\d+)",))
     first, second = replace(first, statuses={498: 401}), replace(second, statuses={499: 408})

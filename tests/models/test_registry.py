@@ -26,7 +26,7 @@ def test_the_available_providers_are_sorted_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["nimbus", "", "OpenAI", "openai "])
-def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
+def test_an_unknown_name_is_an_error_that_lists_the_providers(name: str) -> None:
     with pytest.raises(ProviderError) as caught:
         load_provider(name)
     assert caught.value.name == name
@@ -38,7 +38,7 @@ def test_a_provider_is_loaded_once() -> None:
     assert load_provider("openai") is load_provider("openai")
 
 
-def test_a_provider_is_a_name_and_two_formatters() -> None:
+def test_a_provider_has_a_name_and_two_formatters() -> None:
     provider = Provider("echo", EchoFormatter, EchoFormatter)
     assert provider == Provider(name="echo", chat_formatter=EchoFormatter, multi_agent_formatter=EchoFormatter)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -88,7 +88,7 @@ ECHO = (
 
 
 @pytest.mark.parametrize("name", ["aaa-plugin", "zzz_Plugin", "agentkit-middleware-extra"])
-def test_a_claim_to_a_built_in_name_is_ignored_with_a_warning(name: str, install: Callable[..., None]) -> None:
+def test_a_third_party_cannot_replace_a_built_in_provider(name: str, install: Callable[..., None]) -> None:
     before = available_providers()
     install(name, "openai = claims_openai:PROVIDER", ECHO)
     assert available_providers() == before
@@ -102,7 +102,9 @@ def test_a_claim_to_a_built_in_name_is_ignored_with_a_warning(name: str, install
         assert load_provider("openai") is provider
 
 
-def test_two_claims_to_one_name_are_an_error_that_names_both(install: Callable[..., None]) -> None:
+def test_two_distributions_with_one_provider_name_are_an_error_that_names_both(
+    install: Callable[..., None],
+) -> None:
     install("first-plugin", "echo = first_echo:PROVIDER", ECHO)
     install("second-plugin", "echo = second_echo:PROVIDER", ECHO)
     install("third-plugin", "echo-alone = third_echo:PROVIDER", ECHO)
@@ -128,7 +130,9 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("kind", FAILURES)
-def test_whatever_a_module_raises_is_an_error_of_that_name_alone(kind: str, install: Callable[..., None]) -> None:
+def test_an_error_in_one_provider_module_affects_only_that_provider(
+    kind: str, install: Callable[..., None]
+) -> None:
     install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES[kind])
     with pytest.raises(ProviderError, match=rf"'broken': the package does not load \({kind}") as caught:
         load_provider("broken")
@@ -139,7 +143,7 @@ def test_whatever_a_module_raises_is_an_error_of_that_name_alone(kind: str, inst
 
 
 @pytest.mark.parametrize("metadata", [None, b"\xff\xfe\n", b"Version: 1.0\n"])
-def test_a_claim_of_a_damaged_installation_disturbs_no_built_in_name(
+def test_a_damaged_installation_does_not_affect_built_in_providers(
     metadata: bytes | None, install: Callable[..., None], tmp_path: Path
 ) -> None:
     install("damaged", "openai = damaged_echo:PROVIDER", ECHO)
@@ -165,12 +169,12 @@ def test_a_claim_of_a_damaged_installation_disturbs_no_built_in_name(
         ("models", 3),
     ],
 )
-def test_a_provider_has_fields_of_the_right_types(field: str, value: Any) -> None:
+def test_a_field_of_a_provider_with_another_type_is_an_error(field: str, value: Any) -> None:
     with pytest.raises(OptionError, match=rf"^provider\.{field}: expected "):
         dataclasses.replace(Provider("echo", EchoFormatter, EchoFormatter), **{field: value})
 
 
-def test_a_name_that_is_no_text_is_refused() -> None:
+def test_a_provider_name_that_is_not_a_text_is_an_error() -> None:
     with pytest.raises(OptionError, match="provider: expected str, got NoneType"):
         load_provider(None)
 
@@ -184,7 +188,7 @@ FAILS_LATE = (
 )
 
 
-def test_a_pattern_of_models_that_is_none_disturbs_no_other_name(install: Callable[..., None]) -> None:
+def test_an_invalid_model_pattern_affects_only_its_provider(install: Callable[..., None]) -> None:
     install("half-plugin", "half = half_plugin:PROVIDER", HALF)
     with pytest.raises(ProviderError, match="openai:gpt-4o"):
         load_provider("gpt-4o")
@@ -192,7 +196,7 @@ def test_a_pattern_of_models_that_is_none_disturbs_no_other_name(install: Callab
 
 @pytest.mark.parametrize("lines", [(), ("--lines",)])
 @pytest.mark.parametrize("form", [(), ("--multi-agent",)])
-def test_format_all_names_a_broken_provider_and_goes_on(
+def test_format_all_reports_a_broken_provider_and_continues(
     form: tuple[str, ...], lines: tuple[str, ...], install: Callable[..., None], capsys: Any, tmp_path: Path
 ) -> None:
     install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES["ValueError"])

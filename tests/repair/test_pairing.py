@@ -66,7 +66,7 @@ NORMAL: list[Sequence[Msg]] = [
 
 
 @pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
-def test_a_valid_conversation_comes_back_as_it_is(msgs: Sequence[Msg]) -> None:
+def test_a_valid_conversation_is_unchanged(msgs: Sequence[Msg]) -> None:
     ledger = Ledger(msgs)
     draft = TracedConversation.of(msgs)
     assert repair_pairing(draft, ledger) is draft
@@ -256,12 +256,12 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
 
 
 @pytest.mark.parametrize(("msgs", "expected"), [row[1:] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
-def test_repair(msgs: Sequence[Msg], expected: list[str]) -> None:
+def test_the_repaired_conversation_has_exactly_these_messages(msgs: Sequence[Msg], expected: list[str]) -> None:
     assert mended(*msgs) == expected
 
 
 @pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
-def test_repair_twice_changes_nothing_more(msgs: Sequence[Msg]) -> None:
+def test_a_second_repair_changes_nothing(msgs: Sequence[Msg]) -> None:
     once = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     ledger = Ledger(once.msgs)
     again = TracedConversation.of(once.msgs)
@@ -270,20 +270,20 @@ def test_repair_twice_changes_nothing_more(msgs: Sequence[Msg]) -> None:
 
 
 @pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
-def test_repair_touches_the_outgoing_copy_only(msgs: Sequence[Msg]) -> None:
+def test_repair_does_not_change_the_input(msgs: Sequence[Msg]) -> None:
     before = [msg.to_dict() for msg in msgs]
     EchoFormatter().lower(msgs)
     assert [msg.to_dict() for msg in msgs] == before
 
 
-def test_every_order_of_parallel_results_pairs_each_with_its_call() -> None:
+def test_parallel_results_in_any_order_pair_with_their_calls() -> None:
     for order in permutations("abc"):
         msgs = [call("a", "b", "c"), *(result(id, output=id) for id in order)]
         plan = EchoFormatter().lower(msgs)
         assert set(said(plan)[1:]) == {f"system system: result {id}={id}" for id in "abc"}
 
 
-def test_the_marked_result_says_that_it_is_one() -> None:
+def test_an_added_result_states_that_the_call_has_no_result() -> None:
     plan = EchoFormatter().lower([call("c1")])
     (block,) = plan.request["messages"][1]["content"]
     assert block["output"] == INTERRUPTED_RESULT
@@ -293,7 +293,7 @@ def test_the_marked_result_says_that_it_is_one() -> None:
     assert "'c1' of 'search'" in plan.ledger.syntheses[0].reason
 
 
-def test_the_ledger_says_what_repair_did() -> None:
+def test_the_ledger_lists_each_change_of_repair() -> None:
     plan = EchoFormatter().lower([call("c1"), EVE, result("c1"), result("c9")])
     assert fates(plan) == {
         "msgs[0].content[0]": "carried",
@@ -314,7 +314,7 @@ def test_a_repair_is_no_loss() -> None:
 UNMATCHED = ToolResultBlock("c9", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
 
 
-def test_a_result_without_a_call_is_a_loss_and_its_media_go_along() -> None:
+def test_a_result_without_a_call_is_a_loss_together_with_its_media() -> None:
     msgs = [BOB, Msg("system", [UNMATCHED], "system")]
     plan = EchoFormatter().lower(msgs)
     assert said(plan) == ["user Bob: hi", "user system: (result of camera) here | <image>"]
@@ -331,7 +331,7 @@ def test_a_result_without_a_call_is_a_loss_and_its_media_go_along() -> None:
     ]
 
 
-def test_a_result_without_a_call_goes_under_drop_and_raises_under_raise() -> None:
+def test_a_result_without_a_call_is_dropped_or_raises() -> None:
     msgs = [BOB, Msg("system", [UNMATCHED], "system")]
     plan = EchoFormatter(on_loss="drop").lower(msgs)
     assert said(plan) == ["user Bob: hi"]
@@ -343,7 +343,7 @@ def test_a_result_without_a_call_goes_under_drop_and_raises_under_raise() -> Non
         EchoFormatter(on_loss="raise").lower(msgs)
 
 
-async def test_what_a_budget_cuts_or_a_viewer_does_not_see_is_no_loss(anyio_backend: str) -> None:
+async def test_results_that_a_budget_cuts_or_a_viewer_does_not_see_are_not_losses(anyio_backend: str) -> None:
     msgs = [result("c9"), *(says("Bob", f"{at} {'word ' * 50}") for at in range(9))]
     formatter = EchoFormatter(on_loss="raise", budget=Budget(200, CharacterTokenCounter()))
     plan = await formatter.plan(msgs)
@@ -355,7 +355,7 @@ async def test_what_a_budget_cuts_or_a_viewer_does_not_see_is_no_loss(anyio_back
     assert not plan.ledger.entries[0].lost
 
 
-async def test_a_result_without_a_call_is_a_unit_that_is_adopted_as_a_text(anyio_backend: str) -> None:
+async def test_the_history_of_a_plan_has_the_text_of_a_result_without_a_call(anyio_backend: str) -> None:
     msgs = [says("Bob", "word " * 300), result("c9"), EVE]
     formatter = EchoFormatter(budget=Budget(100, CharacterTokenCounter(), strategy=OldestFirst()))
     plan = await formatter.plan(msgs)
@@ -367,14 +367,14 @@ async def test_a_result_without_a_call_is_a_unit_that_is_adopted_as_a_text(anyio
 
 @pytest.mark.parametrize("provider", available_providers())
 @pytest.mark.parametrize("kind", ["chat_formatter", "multi_agent_formatter"])
-def test_a_conversation_of_one_result_is_no_empty_request(provider: str, kind: str) -> None:
+def test_a_conversation_of_only_one_result_gives_a_request_with_a_turn(provider: str, kind: str) -> None:
     formatter = getattr(load_provider(provider), kind)()
     plan = formatter.lower([Msg("tool", [ToolResultBlock("c9", "look_up", "It is 12 degrees.")], "user")])
     assert "(result of look_up) It is 12 degrees." in str(plan.request)
     assert plan.ledger.losses
 
 
-def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
+def test_a_split_message_keeps_its_speaker_time_id_and_metadata() -> None:
     msg = AnyMsg(
         "tool",
         [answer("c1"), TextBlock("and by the way")],
@@ -390,13 +390,13 @@ def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
     ]
 
 
-def test_media_in_results_pair_like_any_other() -> None:
+def test_results_with_media_pair_with_their_calls() -> None:
     shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
     msgs = [call("c1"), EVE, Msg("system", (shot,), "system")]
     assert mended(*msgs)[1] == "system system: result c1=here | <image>"
 
 
-async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_backend: str) -> None:
+async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: str) -> None:
     msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
     plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=OldestFirstInSteps())).plan(
         msgs
@@ -404,7 +404,7 @@ async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_back
     assert brief(plan.history)[0] == "user Bob: The task."
 
 
-def test_blocks_are_taken_from_messages_that_repair_made() -> None:
+def test_stale_blocks_are_removed_from_messages_that_repair_changed() -> None:
     talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
     msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
     draft = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
