@@ -51,10 +51,7 @@ class ContentReader:
             self._reply.add_block(key, block)
 
     def _add_text(self, key: BlockKey, piece: str) -> None:
-        if self._increments.cumulative is not False:
-            piece = self._increments.add(key, piece)
-        if piece:
-            self._reply.add_text(key, piece)
+        self._reply.add_text(key, self._increments.add(key, piece))
 
     def _read_parts(self, parts: list[Any]) -> None:
         """Reads the parts of a stream event.

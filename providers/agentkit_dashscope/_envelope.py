@@ -81,10 +81,8 @@ def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
     return message, code or (str(as_token_count(status)) if has_bad_status else None)
 
 
-def parse_usage(fields: dict[str, Any]) -> Usage | None:
-    """Parses the token usage of a reply. Returns None if the object is empty (model-studio, `usage`)."""
-    if not fields:
-        return None
+def parse_usage(fields: dict[str, Any]) -> Usage:
+    """Parses the token usage of a reply (model-studio, `usage`)."""
     prompt = as_object(fields.get("prompt_tokens_details")) or as_object(fields.get("input_tokens_details"))
     reply = as_object(fields.get("output_tokens_details")) or as_object(fields.get("completion_tokens_details"))
     return Usage(

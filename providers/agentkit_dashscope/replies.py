@@ -154,23 +154,18 @@ class DashScopeStreamParser(StreamParserBase):
         content: object = message.get("content")
         calls: object = message.get("tool_calls")
         if thinking and isinstance(thinking, str):
-            self._add_thinking(thinking)
+            self.reply.add_thinking(_THINKING, self._increments.add(_THINKING, thinking))
         if content:
             self._content.read(content)
         if calls:
             self._read_calls(as_list(calls))
         if choice.get("logprobs"):
-            self._read_logprobs(as_list(as_object(choice["logprobs"]).get("content")))
+            logprobs = as_list(as_object(choice["logprobs"]).get("content"))
+            self._logprobs = logprobs if self._increments.cumulative else [*self._logprobs, *logprobs]
         if not self._is_decided:
             if not (is_unfinished or thinking or calls or has_content(content)):
                 self._increments.end()
             self._correct_texts()
-
-    def _add_thinking(self, piece: str) -> None:
-        if self._increments.cumulative is not False:
-            piece = self._increments.add(_THINKING, piece)
-        if piece:
-            self.reply.add_thinking(_THINKING, piece)
 
     def _read_calls(self, calls: list[Any]) -> None:
         used: set[BlockKey] = set()
@@ -183,24 +178,10 @@ class DashScopeStreamParser(StreamParserBase):
             key = self._call_index.find(index, id, as_text(name), used)
             used.add(key)
             self.reply.add_tool_call(key, id if self._call_index.is_first_with_id(key, id) else "", name)
-            self._read_arguments(key, arguments)
-
-    def _read_arguments(self, key: BlockKey, arguments: object) -> None:
-        if isinstance(arguments, dict):
-            self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
-        elif isinstance(arguments, str):
-            self._add_arguments(key, arguments)
-
-    def _add_arguments(self, key: BlockKey, piece: str) -> None:
-        if piece and self._increments.cumulative is not False:
-            piece = self._increments.add(key, piece)
-        self.reply.add_tool_call(key, piece=piece)
-
-    def _read_logprobs(self, logprobs: list[Any]) -> None:
-        if self._increments.cumulative:
-            self._logprobs = logprobs
-        else:
-            self._logprobs += logprobs
+            if isinstance(arguments, dict):
+                self.reply.replace_arguments(key, cast("object", arguments))
+            elif arguments and isinstance(arguments, str):
+                self.reply.add_tool_call(key, piece=self._increments.add(key, arguments))
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -218,21 +199,16 @@ class DashScopeStreamParser(StreamParserBase):
         self._add_audio()
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
         if reason is FinishReason.LENGTH and (last := self._call_index.last):
-            self._mark_incomplete(last)
+            has_arguments = self.reply.has_complete_arguments(last) or self.reply.get_arguments(last).strip()
+            if not has_arguments:
+                self.reply.add_metadata(last, incomplete=True)
         self.reply.end(reason, as_text(native) or None)
-
-    def _mark_incomplete(self, key: BlockKey) -> None:
-        """Marks the last call of a truncated reply as incomplete if its arguments are missing."""
-        if not (self.reply.has_complete_arguments(key) or self.reply.get_arguments(key).strip()):
-            self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:
         """Sets the usage of the message to the usage that an event reported last."""
-        if self._usage is not None:
-            usage = parse_usage(as_object(self._usage))
-            if usage is not None:
-                self.reply.set_usage(usage)
-            self._usage = None
+        if fields := as_object(self._usage):
+            self.reply.set_usage(parse_usage(fields))
+        self._usage = None
 
     def _fail(self, message: str, code: str | None, request_id: str) -> None:
         self._set_usage()

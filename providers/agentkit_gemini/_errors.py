@@ -64,10 +64,12 @@ def _parse_api_error(error: Any) -> Failure:
     inner = as_object(details.get("error")) or details
     failure = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
+    # The status of such an error is INVALID_ARGUMENT, which does not show that the key is the cause.
+    has_key_error = any(item.get("reason") == "API_KEY_INVALID" for item in _details(inner))
     return Failure(
         failure.message or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
-        _find_key_error(inner) or error.status,
+        "API_KEY_INVALID" if has_key_error else error.status,
         find_request_id(headers, REQUEST_IDS),
         parse_retry_after(headers) if (delay := parse_retry_delay(inner)) is None else delay,
     )
@@ -91,15 +93,6 @@ def _parse_decoding_error(error: UnicodeDecodeError | JSONDecodeError | Recursio
 def _details(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the `details` of an error (google.rpc: error_details)."""
     return [as_object(item) for item in as_list(inner.get("details"))]
-
-
-def _find_key_error(inner: Mapping[str, Any]) -> str | None:
-    """Returns "API_KEY_INVALID" if the details of an error contain this reason. Otherwise returns None.
-
-    The status of such an error is only INVALID_ARGUMENT, which does not show that the key is the cause.
-    """
-    reasons = (item.get("reason") for item in _details(inner))
-    return next((reason for reason in reasons if isinstance(reason, str) and reason == "API_KEY_INVALID"), None)
 
 
 def parse_retry_delay(inner: Mapping[str, Any]) -> float | None:

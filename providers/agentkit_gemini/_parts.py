@@ -2,7 +2,7 @@
 
 The API sends camelCase keys, and data in the standard or URL-safe base64 alphabet. Dumped objects of the SDK have
 camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (SDK: types.Part and
-`_common.BaseModel`).
+`_common.BaseModel`). Functions that take a `part` expect snake_case keys.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = [
     "normalize_keys",
     "normalize_value",
     "parse_media",
+    "to_camel_case",
 ]
 
 OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
@@ -84,9 +85,10 @@ def _to_snake_case(key: str) -> str:
 
 
 @lru_cache(1_024)
-def _to_camel_case(key: str) -> str:
+def to_camel_case(key: str) -> str:
+    """Returns a key in camelCase, such as `inlineData` for `inline_data`."""
     head, *tail = key.split("_")
-    return head + "".join(word.capitalize() for word in tail)
+    return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
 def get_field(fields: Mapping[str, Any], key: str) -> Any:
@@ -94,7 +96,7 @@ def get_field(fields: Mapping[str, Any], key: str) -> Any:
 
     Returns None if the value is missing or null.
     """
-    item = fields.get(_to_camel_case(key))
+    item = fields.get(to_camel_case(key))
     return fields.get(key) if item is None else item
 
 
@@ -135,21 +137,17 @@ def normalize_value(value: Any) -> Any:
 
 
 def _normalize_field(name: str, item: Any) -> Any:
-    if name in _FREE_KEYS:
-        return item
-    return (
-        normalize_base64(item) if name in _BYTES_KEYS and isinstance(item, str | bytes) else normalize_value(item)
-    )
+    if name in _BYTES_KEYS and isinstance(item, str | bytes):
+        return normalize_base64(item)
+    return item if name in _FREE_KEYS else normalize_value(item)
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the additional fields of a part, which belong neither to its content nor to its signature.
 
-    A later request sends these fields back with the part. The part must have snake_case keys.
+    A later request sends these fields back with the part.
     """
-    return {
-        key: part[key] if key in _FREE_KEYS else normalize_value(part[key]) for key in _EXTRA_KEYS if part.get(key)
-    }
+    return {key: _normalize_field(key, part[key]) for key in _EXTRA_KEYS if part.get(key)}
 
 
 def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
@@ -182,7 +180,7 @@ def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> fro
     Sources: SDK, Part; ai.google.dev, function-calling.
 
     Args:
-        data: Fields of the part, with snake_case keys.
+        data: Fields of the part.
         in_results: True if function responses may contain media (Gemini 3 and later).
     """
     if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
@@ -199,7 +197,7 @@ _BLOCK_TYPES: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": Audio
 
 
 def parse_media(part: Mapping[str, Any]) -> MediaBlock:
-    """Parses the media item in a part. The part must have snake_case keys.
+    """Parses the media item in a part.
 
     Raises:
         MessageError: The data is not base64 text, or the URI is invalid.
@@ -224,10 +222,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part is a file of Gemini's Files API, which no other provider can open.
-
-    The part must have snake_case keys.
-    """
+    """Returns True if a part is a file of Gemini's Files API, which no other provider can open."""
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 
@@ -240,10 +235,7 @@ _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)
 
 
 def has_content(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part has content or a signature. Additional fields, such as metadata, do not count.
-
-    The part must have snake_case keys.
-    """
+    """Returns True if a part has content or a signature. Additional fields, such as metadata, do not count."""
     return bool(part.keys() - {"thought", *_EXTRA_KEYS})
 
 

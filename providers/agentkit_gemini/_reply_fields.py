@@ -23,44 +23,34 @@ from agentkit_gemini._parts import get_field
 __all__ = [
     "BLOCK_REASONS",
     "FINISH_REASONS",
+    "REASONS",
     "check_reply",
     "get_enum_name",
-    "map_finish_reason",
     "parse_stream_error",
     "parse_usage",
 ]
 
-_REASONS = {
+REASONS = {
     # Source: google-genai, FinishReason.
     "STOP": FinishReason.STOP,
     "MAX_TOKENS": FinishReason.LENGTH,
     "CONTINUATION": FinishReason.PAUSE,
-    **dict.fromkeys(
-        [
-            "SAFETY",
-            "RECITATION",
-            "LANGUAGE",
-            "BLOCKLIST",
-            "PROHIBITED_CONTENT",
-            "SPII",
-            "IMAGE_SAFETY",
-            "IMAGE_PROHIBITED_CONTENT",
-            "IMAGE_RECITATION",
-            "ESCALATION",
-            "MODEL_ARMOR",
-        ],
-        FinishReason.CONTENT_FILTER,
-    ),
-    **dict.fromkeys(
-        [
-            "MALFORMED_FUNCTION_CALL",
-            "UNEXPECTED_TOOL_CALL",
-            "TOO_MANY_TOOL_CALLS",
-            "MISSING_THOUGHT_SIGNATURE",
-            "MALFORMED_RESPONSE",
-        ],
-        FinishReason.ERROR,
-    ),
+    "SAFETY": FinishReason.CONTENT_FILTER,
+    "RECITATION": FinishReason.CONTENT_FILTER,
+    "LANGUAGE": FinishReason.CONTENT_FILTER,
+    "BLOCKLIST": FinishReason.CONTENT_FILTER,
+    "PROHIBITED_CONTENT": FinishReason.CONTENT_FILTER,
+    "SPII": FinishReason.CONTENT_FILTER,
+    "IMAGE_SAFETY": FinishReason.CONTENT_FILTER,
+    "IMAGE_PROHIBITED_CONTENT": FinishReason.CONTENT_FILTER,
+    "IMAGE_RECITATION": FinishReason.CONTENT_FILTER,
+    "ESCALATION": FinishReason.CONTENT_FILTER,
+    "MODEL_ARMOR": FinishReason.CONTENT_FILTER,
+    "MALFORMED_FUNCTION_CALL": FinishReason.ERROR,
+    "UNEXPECTED_TOOL_CALL": FinishReason.ERROR,
+    "TOO_MANY_TOOL_CALLS": FinishReason.ERROR,
+    "MISSING_THOUGHT_SIGNATURE": FinishReason.ERROR,
+    "MALFORMED_RESPONSE": FinishReason.ERROR,
 }
 
 FINISH_REASONS = (
@@ -90,11 +80,6 @@ def get_enum_name(value: object, names: Sequence[str]) -> str:
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else str(value)
     return str.__str__(as_text(value))
-
-
-def map_finish_reason(native: str) -> FinishReason:
-    """Converts Gemini's name of a finish reason to a FinishReason."""
-    return _REASONS.get(native, FinishReason.OTHER)
 
 
 def parse_usage(fields: Mapping[str, Any]) -> Usage:

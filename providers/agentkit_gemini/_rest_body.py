@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, cast
 
 from agentkit.provider_kit import native_to_json
+from agentkit_gemini._parts import to_camel_case
 
 __all__ = ["build_rest_body"]
 
@@ -48,11 +48,7 @@ def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
         body["tools"] = _convert_tools(config["tools"])
     if config.get("tool_config"):
         body["toolConfig"] = _convert_keys(config["tool_config"])
-    body |= {
-        _to_camel_case(name): _convert_item(name, config[name])
-        for name in _TOP_LEVEL_KEYS
-        if config.get(name) is not None
-    }
+    body |= _convert_keys({name: config[name] for name in _TOP_LEVEL_KEYS if config.get(name) is not None})
     other_keys = config.keys() - _TOP_LEVEL_KEYS - _SDK_ONLY - _CONVERTED_KEYS
     generation = {name: item for name, item in config.items() if name in other_keys}
     if generation:
@@ -60,27 +56,24 @@ def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
-@lru_cache(512)
-def _to_camel_case(key: str) -> str:
-    head, *tail = key.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in tail)
-
-
 def _convert_keys(value: Any) -> Any:
     """Returns a value with the API's keys in camelCase. SDK objects become JSON values."""
     if isinstance(value, list | tuple):
         return [_convert_keys(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {
-            _to_camel_case(key): _convert_item(key, item) for key, item in cast("dict[str, Any]", value).items()
-        }
-    return native_to_json(value) if hasattr(value, "model_dump") else value
+        pairs = cast("dict[str, Any]", value).items()
+        return {to_camel_case(key): _convert_item(key, item) for key, item in pairs}
+    return _dump(value)
 
 
 def _convert_item(key: str, item: Any) -> Any:
     if key in _FREE:
-        return native_to_json(item) if hasattr(item, "model_dump") else item
+        return _dump(item)
     return _convert_schema(item) if key in _SCHEMAS else _convert_keys(item)
+
+
+def _dump(value: Any) -> Any:
+    return native_to_json(value) if hasattr(value, "model_dump") else value
 
 
 def _convert_schema(value: Any) -> Any:
@@ -88,17 +81,15 @@ def _convert_schema(value: Any) -> Any:
     if isinstance(value, list):
         return [_convert_schema(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
-        return native_to_json(value) if hasattr(value, "model_dump") else value
+        return _dump(value)
     schema: dict[str, Any] = {}
     for key, item in cast("dict[str, Any]", value).items():
         if key in _SCHEMAS_BY_NAME and isinstance(item, dict):
-            schema[_to_camel_case(key)] = {
-                name: _convert_schema(inner) for name, inner in cast("dict[str, Any]", item).items()
-            }
-        else:
-            schema[_to_camel_case(key)] = (
-                item if key in ("default", "example", "enum", "required") else _convert_schema(item)
-            )
+            pairs = cast("dict[str, Any]", item).items()
+            item = {name: _convert_schema(inner) for name, inner in pairs}
+        elif key not in ("default", "example", "enum", "required"):
+            item = _convert_schema(item)
+        schema[to_camel_case(key)] = item
     return schema
 
 
@@ -114,12 +105,8 @@ def _convert_system(system: Any) -> dict[str, Any]:
     """Converts a system instruction (text, parts or a content) to a content with the role `user`, like the SDK."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
-    parts: list[Any] = [{"text": system}] if isinstance(system, str) else _as_list(system)
-    return _convert_content({"role": "user", "parts": parts})
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else [value]
+    parts: Any = system if isinstance(system, list | tuple) else [system]
+    return _convert_content({"role": "user", "parts": [{"text": system}] if isinstance(system, str) else [*parts]})
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

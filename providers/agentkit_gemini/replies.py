@@ -33,9 +33,9 @@ from agentkit_gemini._parts import (
 from agentkit_gemini._reply_fields import (
     BLOCK_REASONS,
     FINISH_REASONS,
+    REASONS,
     check_reply,
     get_enum_name,
-    map_finish_reason,
     parse_stream_error,
     parse_usage,
 )
@@ -76,8 +76,7 @@ class GeminiStreamParser(StreamParserBase):
         self._key = (0,)
         self._usage: dict[str, Any] = {}
         self._native_reason = ""
-        self._citations: list[Any] = []
-        self._citation_reprs: set[str] = set()
+        self._citations: dict[str, Any] = {}  # by their repr
         self._partial: PartialArguments | None = None  # arguments of the unfinished call, whose key is `_key`
 
     def read_reply(self, reply: dict[str, Any]) -> None:
@@ -99,16 +98,17 @@ class GeminiStreamParser(StreamParserBase):
         reply = self.reply
         if reply.model is None or reply.id is None:
             reply.begin(get_field(event, "response_id"), get_field(event, "model_version"))
-        candidates = event.get("candidates")
-        if isinstance(candidates, list) and candidates:
-            self._read_candidates(cast("list[Any]", candidates))
+        for candidate in map(as_object, as_list(event.get("candidates"))):
+            if candidate.get("index"):
+                reply.notes["other_candidates"] = True
+            else:
+                self._read_candidate(candidate)
         usage = event.get("usageMetadata") or event.get("usage_metadata")
         if usage:
             self._update_usage(as_object(usage))
-        if ("promptFeedback" in event or "prompt_feedback" in event) and (
-            feedback := as_object(get_field(event, "prompt_feedback"))
-        ):
-            self._read_feedback(feedback)
+        feedback = event.get("promptFeedback") or event.get("prompt_feedback")
+        if feedback:
+            self._read_feedback(as_object(feedback))
 
     def close(self) -> None:
         """Ends an unfinished tool call with its arguments so far. Sets the last usage and the finish reason."""
@@ -120,32 +120,20 @@ class GeminiStreamParser(StreamParserBase):
         """Ends the reply if a finish reason has arrived."""
         if self._native_reason:
             self._end_call()
-            self.reply.end(map_finish_reason(self._native_reason), self._native_reason)
+            reason = REASONS.get(self._native_reason, FinishReason.OTHER)
+            self.reply.end(reason, self._native_reason)
 
     # -- candidates --------------------------------------------------------------------------------------------
 
-    def _read_candidates(self, candidates: list[Any]) -> None:
-        for candidate in candidates:
-            if isinstance(candidate, dict):
-                fields = cast("dict[str, Any]", candidate)
-                if fields.get("index"):
-                    self.reply.notes["other_candidates"] = True
-                else:
-                    self._read_candidate(fields)
-
     def _read_candidate(self, candidate: dict[str, Any]) -> None:
-        for part in _get_parts(candidate):
-            if isinstance(part, dict):
-                fields = cast("dict[str, Any]", part)
-                if "text" in fields and (len(fields) == 1 or (len(fields) == 2 and "thought" in fields)):
-                    # most parts have only text
-                    self._add_text(fields["text"], is_thinking=fields.get("thought") is True)
-                elif self._partial is None or not self._partial.append_text(fields):
-                    self._read_part(normalize_keys(fields))
-        for key in candidate:
-            if key not in _STRUCTURE_KEYS:
-                self._read_notes(candidate)
-                break
+        for part in map(as_object, _get_parts(candidate)):
+            if "text" in part and (len(part) == 1 or (len(part) == 2 and "thought" in part)):
+                # most parts have only text
+                self._add_text(part["text"], is_thinking=part.get("thought") is True)
+            elif self._partial is None or not self._partial.append_text(part):
+                self._read_part(normalize_keys(part))
+        if not candidate.keys() <= _STRUCTURE_KEYS:
+            self._read_notes(candidate)
 
     def _read_notes(self, candidate: dict[str, Any]) -> None:
         """Reads the metadata and the finish reason of a candidate.
@@ -153,33 +141,20 @@ class GeminiStreamParser(StreamParserBase):
         Some servers send a finish reason in every chunk. A chunk with content therefore never ends the reply.
         """
         for key in _NOTE_KEYS:
-            value = get_field(candidate, key)
-            if value:
-                self._add_note(key, normalize_value({key: value})[key])
+            if value := get_field(candidate, key):
+                value = normalize_value({key: value})[key]
+                self.reply.notes[key] = self._merge_citations(value) if key == "citation_metadata" else value
         native = get_enum_name(get_field(candidate, "finish_reason"), FINISH_REASONS)
         if native and native != FINISH_REASONS[0]:
             self._native_reason = native
             if not any(any(as_object(part).values()) for part in _get_parts(candidate)):
                 self._end()
 
-    def _add_note(self, key: str, value: Any) -> None:
-        """Adds a note to the reply.
-
-        Citations of all chunks are collected. Any other note replaces its earlier value.
-        """
-        if key == "citation_metadata":
-            self._add_citations(as_object(value))
-        else:
-            self.reply.notes[key] = value
-
-    def _add_citations(self, metadata: dict[str, Any]) -> None:
-        """Adds new citations. Some servers repeat the citations of earlier chunks."""
-        for citation in as_list(metadata.get("citations")):
-            citation_repr = repr(citation)
-            if citation_repr not in self._citation_reprs:
-                self._citation_reprs.add(citation_repr)
-                self._citations.append(citation)
-        self.reply.notes["citation_metadata"] = {**metadata, "citations": self._citations}
+    def _merge_citations(self, metadata: object) -> dict[str, Any]:
+        """Returns metadata with the citations of all chunks. Some servers repeat citations of earlier chunks."""
+        fields = as_object(metadata)
+        self._citations |= {repr(citation): citation for citation in as_list(fields.get("citations"))}
+        return {**fields, "citations": [*self._citations.values()]}
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -190,10 +165,8 @@ class GeminiStreamParser(StreamParserBase):
         if self._is_thinking is not is_thinking:
             self._begin_block()
             self._is_thinking = is_thinking
-        if is_thinking:
-            self.reply.add_thinking(self._key, text)
-        else:
-            self.reply.add_text(self._key, text)
+        add = self.reply.add_thinking if is_thinking else self.reply.add_text
+        add(self._key, text)
 
     def _begin_block(self) -> tuple[int]:
         """Closes the open block, and returns the key of the next block."""
@@ -290,7 +263,7 @@ class GeminiStreamParser(StreamParserBase):
         Every chunk has usage, but the reply gets the usage only with the first chunk and at the end.
         """
         has_null = None in usage.values()
-        self._usage.update({key: item for key, item in usage.items() if item is not None} if has_null else usage)
+        self._usage |= {key: item for key, item in usage.items() if item is not None} if has_null else usage
         if self.reply.usage is None or self._native_reason:
             self._set_usage()
 
