@@ -20,6 +20,7 @@ from agentkit.provider_kit import (
     MediaCapabilities,
     MediaRule,
     ModelFact,
+    OptionLayout,
     Request,
     RequestSpec,
     ThinkingCapabilities,
@@ -48,7 +49,11 @@ ECHO: Final = Capabilities(
         result_kinds=frozenset({"image", "audio", "video", "document"}),
     ),
     thinking=ThinkingCapabilities(mode="text"),
-    layout=WireLayout(media={"source": "image"}, result_labels=frozenset({("type", "tool_result")})),
+    layout=WireLayout(
+        media={"source": "image"},
+        result_labels=frozenset({("type", "tool_result")}),
+        options=OptionLayout(outputs=("schema",)),
+    ),
 )
 """A target that takes everything; a test takes away what it is about."""
 

@@ -36,8 +36,8 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("budget",),
     ("formatting",),
     ("models",),
-    ("logs", "comparison", "prompts", "chat_templates", "testing"),
-    ("training",),
+    ("logs", "comparison", "prompts", "chat_templates"),
+    ("training", "testing"),
     ("cli",),
 )
 """The packages and top-level modules of the core. Each imports earlier rows only, never its own row."""

@@ -12,7 +12,7 @@ from agentkit.testing.findings import clear_containers, collect_findings, iterat
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["make_tools", "option_faults"]
+__all__ = ["OUTPUT_SCHEMA", "make_tools", "option_faults"]
 
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
@@ -28,7 +28,7 @@ _PARAMETERS: Final[dict[str, Any]] = {
     "required": ["placeName", "detailLevel"],
     "additionalProperties": False,
 }
-_ANSWER: Final[dict[str, Any]] = {
+OUTPUT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"verdictText": {"type": "string", "description": "outputVerdict in one word"}},
     "required": ["verdictText"],
@@ -96,7 +96,7 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
     """Checks that the request has the response format, and turns on JSON output if the API supports it."""
-    request = _request(formatter, response_format=_ANSWER)
+    request = _request(formatter, response_format=OUTPUT_SCHEMA)
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     for wanted in ("verdictText", "outputVerdict"):
         if wanted not in {*_keys(request)} and not any(wanted in text for text in texts):
@@ -109,7 +109,7 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:
     """Checks that building a request does not change the tools and the schema, and that it copies them."""
-    tools, output = make_tools(), OutputSchema(copy.deepcopy(_ANSWER), "verdict")
+    tools, output = make_tools(), OutputSchema(copy.deepcopy(OUTPUT_SCHEMA), "verdict")
 
     def request() -> dict[str, Any]:
         return _request(formatter, tools=tools, tool_choice="auto", response_format=output)
@@ -134,7 +134,7 @@ def _find_change(tools: list[Tool], output: OutputSchema) -> str:
     parameters: list[Mapping[str, Any]] = [tool.parameters for tool in tools]
     if parameters != [tool.parameters for tool in make_tools()]:
         return "the parameters of a tool"
-    return "the schema of response_format" if output.schema != _ANSWER else ""
+    return "the schema of response_format" if output.schema != OUTPUT_SCHEMA else ""
 
 
 _PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.ledger.plan import Plan
+from agentkit.logs.request_options import load_request_options
 from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
 from agentkit.models.registry import Provider
-from agentkit.testing.findings import collect_findings, json_text
-from agentkit.testing.formatter_checks import make_tools
+from agentkit.testing.findings import collect_findings, iterate_scalars, json_text
+from agentkit.testing.formatter_checks import OUTPUT_SCHEMA, make_tools
+from agentkit.tokens.request_parts import RequestParts
 from agentkit.tokens.text_counters import CharacterTokenCounter
+from agentkit.tools.choices import ToolChoice
+from agentkit.tools.tool import Tool
 
 __all__ = ["layout_faults"]
 
 _SYSTEM, _QUESTION, _REPLY, _RESULT = "markSystem", "markQuestion", "markReply", "resultText"
+_MARKS: Final = re.compile("mark[A-Z]|callPlace|resultText")
 _IMAGE_DATA: Final = "iVBORw0KGgo" + "A" * 400_001
 _MOST_IMAGE_TOKENS: Final = 20_000
 _CALL: Final = ToolUseBlock("call_1a2b", "look", {"placeName": "callPlace"})
@@ -35,7 +41,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     yield from faults
     if faults:
         return  # the other checks need the turns, and would fail for the same reason
-    for check in (_check_prompt, _check_tools, _check_places, _check_digest, _check_media):
+    for check in _CHECKS:
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
 
@@ -107,6 +113,38 @@ def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> I
         yield f"tools is {layout.tools!r}, but the tools are in {', '.join(map(repr, keys)) or 'no key'}"
 
 
+def _check_keys(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the token count of a request counts no ids, roles and other fixed words as text."""
+    request = _plan(provider, model).request
+    counted = {*RequestParts.of(request, layout).texts} - {"", "look", "system", "Ann", "Friday", "tools"}
+    prompt = dict(layout.read_items(request)).get(layout.prompt)
+    for key, value in dict.fromkeys(iterate_scalars([layout.read_turns(request), prompt])):
+        if value in counted and not _MARKS.search(value):
+            yield f"{value!r} under {key!r} counts as text. Declare the key in labels or silent"
+
+
+def _check_options(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that `load_request_options` returns the tools, the tool choice and the schema of a request."""
+    formatter, msgs = provider.chat_formatter(model), [Msg("Ann", _QUESTION, "user")]
+    target = formatter.capabilities()
+    for mode in sorted(target.tools.choices | {"auto"}):
+        choice = ToolChoice("tool", "look") if mode == "tool" else ToolChoice(cast("Any", mode))
+        request = formatter.lower(msgs, tools=make_tools(), tool_choice=choice).request
+        loaded = load_request_options(layout, request)
+        tools = cast("list[Tool]", loaded.get("tools") or [])
+        if [tool.name for tool in tools] != [tool.name for tool in make_tools()]:
+            yield f"the tools are loaded as {[tool.name for tool in tools]}. Check tools and tool_wrapper"
+        elif not all("placeName" in tool.parameters["properties"] for tool in tools[:1]):
+            yield "the parameters of a tool are not loaded. Check tool_schemas"
+        elif mode != "auto" and loaded.get("tool_choice") != choice:  # a request may omit "auto"
+            yield f"the tool choice {choice} is loaded as {loaded.get('tool_choice')}. Check options.choices"
+    if target.output == "schema":
+        request = formatter.lower(msgs, response_format=OUTPUT_SCHEMA).request
+        output = load_request_options(layout, request).get("response_format")
+        if "verdictText" not in str(output):
+            yield f"the response format is loaded as {output}. Check options.outputs"
+
+
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
     """Checks that a path in an API error leads to the message from which that part of the request was built."""
     plan = _plan(provider, model)
@@ -152,3 +190,14 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
     tokens = CharacterTokenCounter().measure(request, layout)
     if tokens > _MOST_IMAGE_TOKENS:
         yield f"an image of 400,000 characters counts as {tokens:,} tokens. Declare the key of images in media"
+
+
+_CHECKS: Final = (
+    _check_prompt,
+    _check_tools,
+    _check_keys,
+    _check_options,
+    _check_places,
+    _check_digest,
+    _check_media,
+)

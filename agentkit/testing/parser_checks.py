@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 from agentkit.errors import AgentkitError, MessageError
 from agentkit.messages.blocks import OpaqueState
 from agentkit.messages.message import Msg
+from agentkit.messages.usage import Usage
 from agentkit.models.registry import Provider
 from agentkit.replies.parser import StreamParserBase
 from agentkit.testing.findings import collect_findings, describe_error, iterate_scalars, json_text
@@ -51,6 +52,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample])
         yield from collect_findings(place, _check_broken(parser, whole, events))
         yield from collect_findings(place, _check_send_back(provider, whole))
     yield from collect_findings(name, _check_repetition(parser, samples))
+    yield from collect_findings(name, _check_usage(parser, samples))
 
 
 def _check_issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
@@ -112,7 +114,7 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
             yield f"{leaf[:60]!r} of {key!r} is not in the message"
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
             yield f"the arguments {leaf[:60]!r} are in no call of the message"
-        if _COUNT.search(key) and isinstance(leaf, int) and leaf > 0 and reply.usage is None:
+        if _COUNT.search(key) and isinstance(leaf, int | float) and leaf > 0 and reply.usage is None:
             yield f"the reply has usage ({key!r} is {leaf}), but the message has none"
 
 
@@ -136,7 +138,7 @@ def _check_expected(reply: Msg, expected: Reply) -> Iterator[str]:
             yield f"{name}: expected {value!r}, got {actual[name]!r}"
     if expected.finish_reason is not None and reply.finish_reason is not expected.finish_reason:
         yield f"finish reason: expected {expected.finish_reason}, got {reply.finish_reason}"
-    if expected.usage is not None and reply.usage != expected.usage:
+    if expected.usage is not None and (reply.usage or Usage()) != expected.usage:
         yield f"usage: expected {expected.usage}, got {reply.usage}"
 
 
@@ -214,6 +216,16 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample |
         if reply != other:
             difference = _find_difference(reply, other)
             yield f"samples[{number}] gives a different message the second time: {difference}"
+
+
+def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
+    """Checks that the samples can show that the parser loses the usage of a reply."""
+    has_usage = any(
+        parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
+        for whole, _, *expected in samples
+    )
+    if samples and not has_usage:
+        yield "no sample has usage. Add the usage of a reply, or expect Usage() if the API reports none"
 
 
 def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> Msg:

@@ -48,13 +48,13 @@ def check_provider(
     - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
       media, thinking, names, roles and arguments. It also contains the tools, the tool choice and the response
       format.
-    - The wire layout matches the requests: turns, system prompt, tools, replies, results and media. An error that
-      names a path in the request can be located in the conversation.
+    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Ids and
+      fixed words count as no text. An error that names a path in the request can be located in the conversation.
     - The endpoint sends the request, the model and the parameters, and classifies any error.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
       `AgentkitError`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
-      message has all texts, arguments, the usage and the finish reason.
+      message has all texts, arguments, the usage and the finish reason. At least one sample must have usage.
 
     Args:
         provider: Provider or its name.

@@ -27,6 +27,7 @@ from agentkit.provider_kit import (
     FormatterBase,
     LegalConversation,
     ModelFact,
+    OptionLayout,
     OutgoingRequest,
     Provider,
     Request,
@@ -57,6 +58,7 @@ MAGPIE: Final = ECHO.override(
             silent=frozenset({"id", "proof"}),
             media={"source": "image"},
             result_keys=frozenset({"result"}),
+            options=OptionLayout(choices=("choice",), outputs=("format",)),
         ),
     }
 )
@@ -84,7 +86,7 @@ class MagpieFormatter(FormatterBase):
                 for tool in task.tools
             ]
         if task.tool_choice:
-            request["choice"] = {"mode": task.tool_choice.mode, "tool": task.tool_choice.name}
+            request["choice"] = {"mode": task.tool_choice.mode, "name": task.tool_choice.name}
         if task.output:
             request["format"] = copy_json(task.output.schema)
         return request

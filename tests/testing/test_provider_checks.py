@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from agentkit.provider_kit import (
     StreamParserBase,
 )
 from agentkit.testing import ConformanceError, Reply, check_provider
-from agentkit.testing.parser_checks import Sample
+from agentkit.testing.parser_checks import ExpectedSample, Sample
 from agentkit.testing.replies import NormalizedReply, ReceivedCall
 from agentkit.testing.routes import find_route
 from tests.conftest import ECHO, EchoFormatter
@@ -117,9 +117,9 @@ def echo(**changed: Any) -> Provider:
     return Provider("echo", kind, Multi)
 
 
-def faults(provider: Provider, found: list[Sample] | None = None) -> str:
+def faults(provider: Provider, found: Sequence[Sample | ExpectedSample] = ()) -> str:
     with pytest.raises(ConformanceError) as caught:
-        check_provider(provider, samples=found or [])
+        check_provider(provider, samples=found)
     assert caught.value.provider == "echo"
     return "\n".join(caught.value.faults)
 
@@ -214,13 +214,12 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
     return replace(echo(), parser=parser)
 
 
-GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}])
+EXPECTED: Final = Reply("ab", usage=Usage())
+GOOD: Final[ExpectedSample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}], EXPECTED)
 
 
 def test_a_parser_that_reads_streams_and_whole_replies_alike_conforms() -> None:
-    check_provider(
-        parsing(Parser), samples=[GOOD, ({"said": "ab", "end": True}, b'{"said":"ab"}\n{"end":true}\n')]
-    )
+    check_provider(parsing(Parser), samples=[GOOD, (GOOD[0], b'{"said":"ab"}\n{"end":true}\n', EXPECTED)])
 
 
 def test_a_stream_that_differs_from_the_whole_reply_is_reported() -> None:

@@ -11,12 +11,13 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import Msg, StreamEvent
+from agentkit import Msg, StreamEvent, Usage
 from agentkit.provider_kit import (
     Capabilities,
     Failure,
     FormatterBase,
     LegalConversation,
+    OptionLayout,
     OutgoingRequest,
     Provider,
     Request,
@@ -25,9 +26,10 @@ from agentkit.provider_kit import (
     WireLayout,
 )
 from agentkit.testing import ConformanceError, check_provider
-from agentkit.testing.parser_checks import Sample
+from agentkit.testing.parser_checks import ExpectedSample, Sample
 from tests.testing import sound_provider
 from tests.testing.sound_provider import (
+    EVENTS,
     MAGPIE,
     PROVIDER,
     SAMPLES,
@@ -222,7 +224,7 @@ def _no_json(self: Any, request: Request) -> None:
 
 def _any_choice(self: Any, request: Request) -> None:
     if "choice" in request:
-        request["choice"] = {"mode": "required", "tool": None}
+        request["choice"] = {"mode": "required", "name": None}
 
 
 def _no_descriptions(self: Any, request: Request) -> None:
@@ -686,6 +688,17 @@ LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
     "names no prompt": (describing(prompt=""), "prompt is '', but the system prompt is in 'system'"),
     "names no tools": (describing(tools="functions"), "tools is 'functions', but the tools are in 'tools'"),
     "names no media": (describing(media={}), "Declare the key of images in media"),
+    "names no ids": (describing(silent=frozenset[str]()), "'call_1a2b' under 'id' counts as text"),
+    "names no schemas of tools": (describing(tool_schemas=("schema",)), "the parameters of a tool are not loaded"),
+    "names a wrapper of tools": (describing(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
+    "names no tool choice": (
+        describing(options=OptionLayout(choices=(), outputs=("format",))),
+        "the tool choice ToolChoice(mode='none') is loaded as None. Check options.choices",
+    ),
+    "names no schema": (
+        describing(options=OptionLayout(choices=("choice",), outputs=())),
+        "the response format is loaded as None. Check options.outputs",
+    ),
     "takes texts for labels": (
         describing(labels=frozenset({"text"})),
         "the error 'turns[0].parts[0]: invalid value' is located at no block",
@@ -725,6 +738,24 @@ def test_each_broken_provider_is_reported(name: str) -> None:
 
 def test_the_table_has_more_than_80_broken_providers() -> None:
     assert len(MUTANTS) > 80
+
+
+def _without_usage(sample: ExpectedSample) -> ExpectedSample:
+    reply = {key: value for key, value in cast("dict[str, Any]", sample[0]).items() if key != "usage"}
+    return reply, [event for event in EVENTS if "usage" not in event], replace(sample[2], usage=None)
+
+
+def test_samples_that_cannot_show_a_loss_of_usage_are_reported() -> None:
+    sample = _without_usage(SAMPLES[0])
+    with pytest.raises(ConformanceError, match="MagpieParser: no sample has usage"):
+        check_provider(PROVIDER, samples=[sample])
+    check_provider(PROVIDER, samples=[(*sample[:2], replace(sample[2], usage=Usage()))])
+
+
+def test_counts_may_be_floats() -> None:
+    reply = {**sound_provider.WHOLE, "usage": {"input_tokens": 90.0, "output_tokens": 40.0}}
+    with pytest.raises(ConformanceError, match="the reply has usage"):
+        check_provider(parsing(NoUsage), samples=[(reply, EVENTS), SAMPLES[0]])
 
 
 SAMPLE: Final[Sample] = (sound_provider.WHOLE, sound_provider.EVENTS)
