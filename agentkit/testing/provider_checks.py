@@ -48,8 +48,8 @@ def check_provider(
     - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
       media, thinking, names, roles and arguments. It also contains the tools, the tool choice and the response
       format.
-    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Ids and
-      fixed words count as no text. An error that names a path in the request can be located in the conversation.
+    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Token
+      counts contain no ids or fixed words. A path in an error text leads to a place in the conversation.
     - The endpoint sends the request, the model and the parameters, and classifies any error.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
       `AgentkitError`.
