@@ -77,9 +77,9 @@ async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | Non
     return await EchoFormatter(budget=budget).plan(msgs)
 
 
-def texts(found: Plan) -> list[str]:
+def texts(outcome: Plan) -> list[str]:
     return [
-        msg["content"] if isinstance(msg["content"], str) else msg["content"][0]["type"] for msg in sent(found)
+        msg["content"] if isinstance(msg["content"], str) else msg["content"][0]["type"] for msg in sent(outcome)
     ]
 
 
@@ -139,25 +139,25 @@ def test_the_budget_of_a_formatter_must_be_a_budget(budget: Any) -> None:
 @LOCAL_AND_REMOTE
 async def test_a_conversation_within_the_budget_is_unchanged(counter: type[Any]) -> None:
     msgs = talk(5)
-    found = await plan(msgs, 50, counter())
-    assert (found.tokens, found.cut, found.history) == (50, None, tuple(msgs))
-    assert texts(found) == ["0", "1", "2", "3", "4"]
-    assert set(fates(found).values()) == {"carried"}
+    outcome = await plan(msgs, 50, counter())
+    assert (outcome.tokens, outcome.cut, outcome.history) == (50, None, tuple(msgs))
+    assert texts(outcome) == ["0", "1", "2", "3", "4"]
+    assert set(fates(outcome).values()) == {"carried"}
 
 
 @LOCAL_AND_REMOTE
 async def test_the_oldest_messages_are_dropped_first(counter: type[Any]) -> None:
     msgs = talk(10)
-    found = await plan(msgs, 34, counter())
-    assert texts(found) == ["7", "8", "9"]
-    assert found.tokens == 30
-    assert found.history == tuple(msgs[7:])
-    assert found.cut is not None
-    assert found.cut.dropped == tuple(f"msgs[{number}]" for number in range(7))
-    assert found.cut.units == 7
-    assert fates(found)["msgs[6].content[0]"] == "dropped"
-    assert fates(found)["msgs[7].content[0]"] == "carried"
-    assert found.ledger.losses == []
+    outcome = await plan(msgs, 34, counter())
+    assert texts(outcome) == ["7", "8", "9"]
+    assert outcome.tokens == 30
+    assert outcome.history == tuple(msgs[7:])
+    assert outcome.cut is not None
+    assert outcome.cut.dropped == tuple(f"msgs[{number}]" for number in range(7))
+    assert outcome.cut.units == 7
+    assert fates(outcome)["msgs[6].content[0]"] == "dropped"
+    assert fates(outcome)["msgs[7].content[0]"] == "carried"
+    assert outcome.ledger.losses == []
 
 
 @LOCAL_AND_REMOTE
@@ -174,18 +174,18 @@ async def test_pinned_messages_keep_their_position(counter: type[Any]) -> None:
 @LOCAL_AND_REMOTE
 async def test_the_task_is_kept_if_the_option_says_so(counter: type[Any]) -> None:
     msgs = [SYSTEM, says("Friday", "Hello.", "assistant"), says("Bob", "the task"), *talk(6)]
-    kept = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
-    assert texts(kept) == ["Be brief.", "the task", "4", "5"]
+    remaining = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
+    assert texts(remaining) == ["Be brief.", "the task", "4", "5"]
     assert texts(await plan(msgs, 40, counter())) == ["Be brief.", "3", "4", "5"]
 
 
 @LOCAL_AND_REMOTE
 async def test_tool_calls_are_dropped_together_with_their_results(counter: type[Any]) -> None:
     msgs = [*talk(1), call("a", "b"), result("a"), result("b"), *talk(2, 1)]
-    kept = {limit: texts(await plan(msgs, limit, counter())) for limit in (60, 50, 40, 30, 20)}
-    assert kept[60] == ["0", "tool_use", "tool_result", "tool_result", "1", "2"]
-    assert kept[50] == ["tool_use", "tool_result", "tool_result", "1", "2"]
-    assert kept[40] == kept[30] == kept[20] == ["1", "2"]
+    remaining = {limit: texts(await plan(msgs, limit, counter())) for limit in (60, 50, 40, 30, 20)}
+    assert remaining[60] == ["0", "tool_use", "tool_result", "tool_result", "1", "2"]
+    assert remaining[50] == ["tool_use", "tool_result", "tool_result", "1", "2"]
+    assert remaining[40] == remaining[30] == remaining[20] == ["1", "2"]
 
 
 @LOCAL_AND_REMOTE
@@ -218,8 +218,8 @@ async def test_the_reserve_is_not_used_by_the_prompt(counter: type[Any]) -> None
 @LOCAL_AND_REMOTE
 async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(counter: type[Any]) -> None:
     msgs = [SYSTEM, *talk(6), call("a"), result("a"), says("Eve", "pin", pinned=True), *talk(6, 6)]
-    kept = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
-    assert all(small <= large for small, large in itertools.pairwise(kept))
+    remaining = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
+    assert all(small <= large for small, large in itertools.pairwise(remaining))
 
 
 @LOCAL_AND_REMOTE
@@ -245,11 +245,11 @@ async def test_the_cut_does_not_depend_on_earlier_plans_of_the_formatter() -> No
 
 async def test_two_conversations_of_one_formatter_are_independent() -> None:
     formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
-    one, two = talk(10), talk(10, 50)
-    assert texts(await formatter.plan(one)) == ["7", "8", "9"]
-    assert texts(await formatter.plan(two)) == ["57", "58", "59"]
-    assert texts(await formatter.plan(one[:2])) == ["0", "1"]
-    assert texts(await formatter.plan([one[0], *two[1:4], *one[8:]])) == ["53", "8", "9"]
+    first, second = talk(10), talk(10, 50)
+    assert texts(await formatter.plan(first)) == ["7", "8", "9"]
+    assert texts(await formatter.plan(second)) == ["57", "58", "59"]
+    assert texts(await formatter.plan(first[:2])) == ["0", "1"]
+    assert texts(await formatter.plan([first[0], *second[1:4], *first[8:]])) == ["53", "8", "9"]
 
 
 async def test_a_cut_does_not_change_the_input() -> None:
@@ -261,12 +261,12 @@ async def test_a_cut_does_not_change_the_input() -> None:
 
 async def test_a_cut_conversation_has_a_history_frame() -> None:
     formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(120))
-    found = await formatter.plan([SYSTEM, *(says(f"U{n}", "word " * 20) for n in range(20))])
-    read = MultiAgentHistory().read(sent(found)[1]["content"])
+    outcome = await formatter.plan([SYSTEM, *(says(f"U{n}", "word " * 20) for n in range(20))])
+    read = MultiAgentHistory().read(sent(outcome)[1]["content"])
     assert 0 < len(read) < 20
     assert read[-1][0] == "U19"
-    assert found.tokens is not None
-    assert found.tokens <= 120
+    assert outcome.tokens is not None
+    assert outcome.tokens <= 120
 
 
 async def test_tools_and_the_output_schema_count_toward_the_budget() -> None:
@@ -281,9 +281,9 @@ async def test_tools_and_the_output_schema_count_toward_the_budget() -> None:
 
 
 async def test_lower_does_not_apply_the_budget() -> None:
-    found = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
-    assert len(sent(found)) == 10
-    assert (found.tokens, found.cut) == (None, None)
+    outcome = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
+    assert len(sent(outcome)) == 10
+    assert (outcome.tokens, outcome.cut) == (None, None)
 
 
 # -- nothing fits ----------------------------------------------------------------------------------------
@@ -328,8 +328,8 @@ async def test_one_message_that_is_too_large_is_an_error(counter: type[Any]) -> 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 async def test_a_remote_counter_is_called_a_logarithmic_number_of_times(count: int, share: float) -> None:
     counter = Remote()
-    found = await plan(talk(count), max(10, int(10 * count * share)), counter)
-    assert len(sent(found)) == max(1, int(count * share))
+    outcome = await plan(talk(count), max(10, int(10 * count * share)), counter)
+    assert len(sent(outcome)) == max(1, int(count * share))
     assert counter.asked <= log2(count) + 4
 
 
@@ -377,14 +377,14 @@ def units(msgs: Sequence[Msg]) -> Units:
 
 def test_units_are_messages_or_tool_calls_with_their_results() -> None:
     msgs = [SYSTEM, *talk(1), call("a", "b"), result("a"), result("b", pinned=True), *talk(1)]
-    found = units(msgs)
-    assert len(found) == 4
-    assert [found.weight(number) for number in range(4)] == [10, 10, 30, 10]
-    assert found.unit(2) == msgs[2:5]
-    assert found.unit(3) == msgs[5:]
-    assert (found.system, found.pinned) == (1, [2])
-    assert found.protected() == {0, 2, 3}
-    assert found.protected(keep_task=True) == {0, 1, 2, 3}
+    outcome = units(msgs)
+    assert len(outcome) == 4
+    assert [outcome.weight(number) for number in range(4)] == [10, 10, 30, 10]
+    assert outcome.unit(2) == msgs[2:5]
+    assert outcome.unit(3) == msgs[5:]
+    assert (outcome.system, outcome.pinned) == (1, [2])
+    assert outcome.protected() == {0, 2, 3}
+    assert outcome.protected(keep_task=True) == {0, 1, 2, 3}
 
 
 class ToolsFirst(CutStrategy):
@@ -453,8 +453,8 @@ async def test_the_character_estimate_keeps_a_request_within_the_limit() -> None
         msgs.append(call(f"c{number}"))
         msgs.append(Msg("s", (ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),)),), "system"))
     for limit in (200, 500, 2000):
-        found = await plan(msgs, limit, counter)
-        assert found.tokens == counter.measure(found.request, WireLayout()) <= limit
-        json.dumps(found.request)
-        bigger = found.cut.units if found.cut else 0
+        outcome = await plan(msgs, limit, counter)
+        assert outcome.tokens == counter.measure(outcome.request, WireLayout()) <= limit
+        json.dumps(outcome.request)
+        bigger = outcome.cut.units if outcome.cut else 0
         assert bigger > 0

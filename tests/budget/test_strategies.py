@@ -54,10 +54,10 @@ def answer(id: str, output: Any, tool: str = "search", **options: Any) -> Msg:
 
 
 def exchanges(count: int, output: Any = "x" * 400, tool: str = "search") -> list[Msg]:
-    found: list[Msg] = []
+    outcome: list[Msg] = []
     for number in range(count):
-        found += [call(f"c{number}", tool=tool), answer(f"c{number}", output, tool)]
-    return found
+        outcome += [call(f"c{number}", tool=tool), answer(f"c{number}", output, tool)]
+    return outcome
 
 
 def talk(count: int, start: int = 0) -> list[Msg]:
@@ -99,12 +99,12 @@ async def plan(
     return await EchoFormatter(budget=budget).plan(msgs)
 
 
-def outputs(found: Plan) -> list[Any]:
-    return [block.output for msg in found.history for block in msg.tool_results]
+def outputs(outcome: Plan) -> list[Any]:
+    return [block.output for msg in outcome.history for block in msg.tool_results]
 
 
-def said(found: Plan) -> list[str]:
-    return [msg.text for msg in found.history if not msg.tool_uses and not msg.tool_results]
+def get_texts(outcome: Plan) -> list[str]:
+    return [msg.text for msg in outcome.history if not msg.tool_uses and not msg.tool_results]
 
 
 # -- options ---------------------------------------------------------------------------------------------------
@@ -127,9 +127,9 @@ def test_a_step_that_is_not_a_number_of_tokens_is_an_error(make: Any, step: Any)
         (lambda: ShrinkResults(None), "strategy.characters"),  # type: ignore[arg-type] # pyright: ignore
         (lambda: DropMedia(keep=2.0), "strategy.keep"),  # type: ignore[arg-type] # pyright: ignore
         (lambda: Summarize("short"), "strategy.summarizer"),  # type: ignore[arg-type] # pyright: ignore
-        (lambda: Summarize(told, max_tokens=199), "strategy.max_tokens"),
-        (lambda: Summarize(told, step=-1), "strategy.step"),
-        (lambda: Summarize(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarize(summarize_briefly, max_tokens=199), "strategy.max_tokens"),
+        (lambda: Summarize(summarize_briefly, step=-1), "strategy.step"),
+        (lambda: Summarize(summarize_briefly, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
     ],
 )
 def test_an_error_about_an_option_of_a_strategy_has_the_name_of_the_option(make: Any, place: str) -> None:
@@ -164,7 +164,7 @@ def test_a_budget_accepts_only_strategies_and_collections_of_tool_names(
 
 def test_two_summarizing_strategies_in_one_budget_are_an_error() -> None:
     with pytest.raises(OptionError) as caught:
-        Budget(100, strategy=[Summarize(told), Summarize(told)])
+        Budget(100, strategy=[Summarize(summarize_briefly), Summarize(summarize_briefly)])
     assert caught.value.place == "budget.strategy"
 
 
@@ -180,26 +180,26 @@ async def test_oldest_first_in_steps_keeps_the_task_and_moves_the_cut_in_steps()
     """Ten tokens a message, a grid of 30 tokens from the start of the history, room for eight messages."""
     msgs = [TASK, *talk(30)]
     cuts = [await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=Words()) for end in range(1, 32)]
-    gone = [list(found.cut.numbers) if found.cut else [] for found in cuts]
-    assert gone[7] == []
-    assert gone[8:10] == [[1, 2]] * 2, "the task stands on the first step as well"
-    assert gone[10:13] == [[1, 2, 3, 4, 5]] * 3
-    assert gone[13:16] == [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
-    assert len({*map(tuple, gone)}) <= 310 // 30 + 1
-    assert all(one == two[: len(one)] for one, two in itertools.pairwise(gone))
-    assert all(said(found)[0] == "the task" for found in cuts)
+    dropped = [list(outcome.cut.numbers) if outcome.cut else [] for outcome in cuts]
+    assert dropped[7] == []
+    assert dropped[8:10] == [[1, 2]] * 2, "the task stands on the first step as well"
+    assert dropped[10:13] == [[1, 2, 3, 4, 5]] * 3
+    assert dropped[13:16] == [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
+    assert len({*map(tuple, dropped)}) <= 310 // 30 + 1
+    assert all(earlier == later[: len(earlier)] for earlier, later in itertools.pairwise(dropped))
+    assert all(get_texts(outcome)[0] == "the task" for outcome in cuts)
 
 
 async def test_the_default_step_is_a_quarter_of_the_prompt_limit() -> None:
     msgs = [TASK, *talk(20)]
-    found = await plan(msgs, 120, OldestFirstInSteps(), counter=Words(), reserve=20)
+    outcome = await plan(msgs, 120, OldestFirstInSteps(), counter=Words(), reserve=20)
     same = await plan(msgs, 120, OldestFirstInSteps(step=25), counter=Words(), reserve=20)
-    assert found.cut == same.cut
+    assert outcome.cut == same.cut
 
 
 async def test_a_step_larger_than_the_conversation_drops_every_unit_that_may_be_dropped() -> None:
-    found = await plan([SYSTEM, TASK, *talk(9)], 60, OldestFirstInSteps(step=10_000), counter=Words())
-    assert said(found) == ["Be brief.", "the task", "8"]
+    outcome = await plan([SYSTEM, TASK, *talk(9)], 60, OldestFirstInSteps(step=10_000), counter=Words())
+    assert get_texts(outcome) == ["Be brief.", "the task", "8"]
 
 
 @pytest.mark.parametrize(
@@ -216,18 +216,18 @@ async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
         [says("system", "word " * 90, "system")],
         [SYSTEM, call("a"), answer("a", "word " * 90)],
     ):
-        whole = await count_request(counter, EchoFormatter().lower(msgs).request, EchoFormatter().layout)
+        total = await count_request(counter, EchoFormatter().lower(msgs).request, EchoFormatter().layout)
         with pytest.raises(BudgetError) as caught:
-            await plan(msgs, whole - 1, strategy, counter=counter)
-        assert caught.value.needed == whole
+            await plan(msgs, total - 1, strategy, counter=counter)
+        assert caught.value.needed == total
         assert caught.value.required == tuple(f"msgs[{number}]" for number in range(len(msgs)))
-        assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
+        assert (await plan(msgs, total, strategy, counter=counter)).cut is None
 
 
 async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> None:
-    found = await plan([TASK, *talk(9), call("a", "b")], 30, OldestFirst(), counter=Words())
-    assert [len(msg.tool_uses) for msg in found.history] == [0, 2, 0]
-    assert [block.is_error for block in found.history[-1].tool_results] == [True, True]
+    outcome = await plan([TASK, *talk(9), call("a", "b")], 30, OldestFirst(), counter=Words())
+    assert [len(msg.tool_uses) for msg in outcome.history] == [0, 2, 0]
+    assert [block.is_error for block in outcome.history[-1].tool_results] == [True, True]
 
 
 # -- what a conversation that fits is left as -----------------------------------------------------------------
@@ -244,8 +244,8 @@ async def test_a_conversation_that_fits_is_unchanged_even_if_its_estimate_is_lar
 ) -> None:
     msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
     counter = CharacterTokenCounter()
-    whole = counter.measure(EchoFormatter().lower(msgs).request, EchoFormatter())
-    assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
+    total = counter.measure(EchoFormatter().lower(msgs).request, EchoFormatter())
+    assert (await plan(msgs, total, strategy, counter=counter)).cut is None
 
 
 # -- ClearResults ----------------------------------------------------------------------------------------------
@@ -253,23 +253,23 @@ async def test_a_conversation_that_fits_is_unchanged_even_if_its_estimate_is_lar
 
 async def test_a_cleared_result_keeps_its_call_and_states_its_size() -> None:
     msgs = [SYSTEM, TASK, *exchanges(6)]
-    found = await plan(msgs, 600, ClearResults(keep=2, step=0))
+    outcome = await plan(msgs, 600, ClearResults(keep=2, step=0))
     note = "(This result of 400 characters was cleared to save space. Call the tool again if you need it.)"
-    cleared = outputs(found).count(note)
+    cleared = outputs(outcome).count(note)
     assert 0 < cleared <= 4
-    assert outputs(found) == [note] * cleared + ["x" * 400] * (6 - cleared)
-    assert found.cut is not None
-    assert (found.cut.units, found.cut.numbers) == (0, [])
-    assert found.cut.altered == tuple(f"msgs[{3 + 2 * at}].content[0]" for at in range(cleared))
-    assert found.cut.tokens > 0
-    kinds = fates(found)
-    assert {kinds[place] for place in found.cut.altered} == {"shrunk"}
-    assert found.history[:3] == tuple(msgs[:3])
-    assert found.ledger.losses == []
+    assert outputs(outcome) == [note] * cleared + ["x" * 400] * (6 - cleared)
+    assert outcome.cut is not None
+    assert (outcome.cut.units, outcome.cut.numbers) == (0, [])
+    assert outcome.cut.altered == tuple(f"msgs[{3 + 2 * index}].content[0]" for index in range(cleared))
+    assert outcome.cut.tokens > 0
+    kinds = fates(outcome)
+    assert {kinds[place] for place in outcome.cut.altered} == {"shrunk"}
+    assert outcome.history[:3] == tuple(msgs[:3])
+    assert outcome.ledger.losses == []
 
 
 @pytest.mark.parametrize(
-    ("output", "error", "told"),
+    ("output", "error", "summarize_briefly"),
     [
         ("x" * 1_234, False, "This result of 1,234 characters was"),
         ("x" * 1_234, True, "This error message of 1,234 characters was"),
@@ -277,12 +277,12 @@ async def test_a_cleared_result_keeps_its_call_and_states_its_size() -> None:
         ([PICTURE], False, "This result of 0 characters, 1 image was"),
     ],
 )
-async def test_the_note_states_the_size_of_the_result(output: Any, error: bool, told: str) -> None:
+async def test_the_note_states_the_size_of_the_result(output: Any, error: bool, summarize_briefly: str) -> None:
     msgs = [TASK, call("a"), answer("a", output, is_error=error, metadata={"at": 5}), *exchanges(1, "short")]
-    found = await plan(msgs, 150, ClearResults(keep=1))
-    block = found.history[2].tool_results[0]
+    outcome = await plan(msgs, 150, ClearResults(keep=1))
+    block = outcome.history[2].tool_results[0]
     assert isinstance(block.output, str)
-    assert told in block.output
+    assert summarize_briefly in block.output
     assert (block.id, block.is_error, block.metadata) == ("a", error, {"at": 5})
 
 
@@ -291,14 +291,14 @@ async def test_short_and_blank_results_are_not_cleared(output: Any) -> None:
     msgs = [TASK, call("a"), answer("a", output), *exchanges(3)]
     with pytest.raises(BudgetError):
         await plan(msgs, 20, ClearResults(keep=0))
-    found = await plan([*msgs, *talk(2)], 230, ClearResults(keep=0, step=0))
-    assert outputs(found)[0] == msgs[2].tool_results[0].output
+    outcome = await plan([*msgs, *talk(2)], 230, ClearResults(keep=0, step=0))
+    assert outputs(outcome)[0] == msgs[2].tool_results[0].output
 
 
 async def test_pinned_results_and_the_newest_results_are_not_cleared() -> None:
     pinned = [call("p", pinned=True), answer("p", "p" * 400)]
-    found = await plan([TASK, *pinned, *exchanges(2)], 340, ClearResults(keep=0))
-    assert [output[:5] for output in outputs(found)] == ["ppppp", "(This", "xxxxx"]
+    outcome = await plan([TASK, *pinned, *exchanges(2)], 340, ClearResults(keep=0))
+    assert [output[:5] for output in outputs(outcome)] == ["ppppp", "(This", "xxxxx"]
 
 
 # -- ShrinkResults ---------------------------------------------------------------------------------------------
@@ -306,8 +306,8 @@ async def test_pinned_results_and_the_newest_results_are_not_cleared() -> None:
 
 async def test_a_shrunk_result_has_its_start_its_end_and_the_number_of_omitted_characters() -> None:
     text = "HEAD" + "x" * 5_000 + "TAIL"
-    found = await plan([TASK, *exchanges(1, text), *talk(1)], 400, ShrinkResults(characters=100))
-    (output,) = outputs(found)
+    outcome = await plan([TASK, *exchanges(1, text), *talk(1)], 400, ShrinkResults(characters=100))
+    (output,) = outputs(outcome)
     assert output.startswith("HEAD")
     assert output.endswith("TAIL")
     assert "(4,908 characters left out here" in output
@@ -318,8 +318,8 @@ async def test_results_of_the_newest_unit_are_shrunk_from_the_oldest_on() -> Non
     """No unit but the newest: its results shrink from the oldest on, the newest result never."""
     ids = [f"c{number}" for number in range(20)]
     msgs = [TASK, call(*ids), *(answer(id, f"{id} " + "x" * 4_000) for id in ids)]
-    found = await plan(msgs, 12_000, OldestFirstInSteps(), ShrinkResults(characters=200))
-    lengths = [len(output) for output in outputs(found)]
+    outcome = await plan(msgs, 12_000, OldestFirstInSteps(), ShrinkResults(characters=200))
+    lengths = [len(output) for output in outputs(outcome)]
     shrunk = sum(length < 1_000 for length in lengths)
     assert 0 < shrunk < 20
     assert all(length < 1_000 for length in lengths[:shrunk])
@@ -337,21 +337,23 @@ async def test_many_parallel_results_are_planned_quickly(split: bool) -> None:
     results = (
         [Msg("system", [block], "system") for block in blocks] if split else [Msg("system", blocks, "system")]
     )
-    found = await plan([TASK, call(*ids), *results], 300_000, OldestFirstInSteps(), ShrinkResults(characters=100))
-    assert found.cut is not None
-    assert len(outputs(found)) == 2_000
-    assert outputs(found)[-1] == "x" * 1_000
-    assert len(found.cut.altered) == sum(len(output) < 1_000 for output in outputs(found))
+    outcome = await plan(
+        [TASK, call(*ids), *results], 300_000, OldestFirstInSteps(), ShrinkResults(characters=100)
+    )
+    assert outcome.cut is not None
+    assert len(outputs(outcome)) == 2_000
+    assert outputs(outcome)[-1] == "x" * 1_000
+    assert len(outcome.cut.altered) == sum(len(output) < 1_000 for output in outputs(outcome))
 
 
 async def test_texts_in_a_result_list_are_shrunk_and_its_media_are_kept() -> None:
     items = (TextBlock("a" * 3_000), PICTURE, TextBlock("short"))
-    found = await plan([TASK, *exchanges(1, items), *talk(1)], 1_300, ShrinkResults(characters=100))
-    ((text, picture, short),) = outputs(found)
+    outcome = await plan([TASK, *exchanges(1, items), *talk(1)], 1_300, ShrinkResults(characters=100))
+    ((text, picture, short),) = outputs(outcome)
     assert len(text.text) < 400
     assert (picture, short) == (PICTURE, TextBlock("short"))
-    assert found.cut is not None
-    assert found.cut.altered == ("msgs[2].content[0].output[0]",)
+    assert outcome.cut is not None
+    assert outcome.cut.altered == ("msgs[2].content[0].output[0]",)
 
 
 async def test_shrinking_twice_changes_nothing() -> None:
@@ -366,19 +368,19 @@ async def test_shrinking_twice_changes_nothing() -> None:
 
 async def test_old_media_are_replaced_and_the_newest_are_kept() -> None:
     pictures = [Msg("Bob", [TextBlock(f"{number}"), PICTURE], "user") for number in range(5)]
-    found = await plan([*pictures, *talk(1)], 3_200, DropMedia(keep=1, step=0))
-    kept = [len(msg.media) for msg in found.history]
-    assert kept == [0, 0, 1, 1, 1, 0]
-    assert found.history[0].text == "0\n[image left out to save space]"
-    assert found.cut is not None
-    assert found.cut.altered == ("msgs[0].content[1]", "msgs[1].content[1]")
-    assert fates(found)["msgs[0].content[1]"] == "described"
+    outcome = await plan([*pictures, *talk(1)], 3_200, DropMedia(keep=1, step=0))
+    media_counts = [len(msg.media) for msg in outcome.history]
+    assert media_counts == [0, 0, 1, 1, 1, 0]
+    assert outcome.history[0].text == "0\n[image left out to save space]"
+    assert outcome.cut is not None
+    assert outcome.cut.altered == ("msgs[0].content[1]", "msgs[1].content[1]")
+    assert fates(outcome)["msgs[0].content[1]"] == "described"
 
 
 async def test_the_newest_unit_with_media_keeps_its_media_by_default() -> None:
     pictures = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
-    found = await plan([*pictures, *talk(1)], 1_400, DropMedia(step=0))
-    assert [len(msg.media) for msg in found.history] == [0, 0, 0, 0, 1, 0]
+    outcome = await plan([*pictures, *talk(1)], 1_400, DropMedia(step=0))
+    assert [len(msg.media) for msg in outcome.history] == [0, 0, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
@@ -393,11 +395,11 @@ async def test_the_newest_units_with_media_keep_them_in_a_budget_that_is_too_sma
 
 async def test_each_media_item_in_a_result_is_replaced() -> None:
     msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
-    found = await plan(msgs, 1_100, DropMedia(keep=1))
-    assert outputs(found) == [(TextBlock("see"), TextBlock("[image left out to save space]"))]
-    assert found.cut is not None
-    assert found.cut.altered == ("msgs[2].content[0].output[1]",)
-    assert found.history[3].media == (PICTURE,)
+    outcome = await plan(msgs, 1_100, DropMedia(keep=1))
+    assert outputs(outcome) == [(TextBlock("see"), TextBlock("[image left out to save space]"))]
+    assert outcome.cut is not None
+    assert outcome.cut.altered == ("msgs[2].content[0].output[1]",)
+    assert outcome.history[3].media == (PICTURE,)
 
 
 # -- Summarise -------------------------------------------------------------------------------------------------
@@ -418,7 +420,7 @@ class Writer:
         return f"summary {len(self.asked)}" if self.text is None else self.text
 
 
-async def told(msgs: Sequence[Msg]) -> str:
+async def summarize_briefly(msgs: Sequence[Msg]) -> str:
     return "told"
 
 
@@ -446,16 +448,16 @@ class Estimate(TokenCounterBase):
 async def test_a_summary_replaces_the_dropped_messages(step: int | None, remote: bool) -> None:
     writer = Writer()
     counter = Estimate() if remote else CharacterTokenCounter()
-    found = await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(writer, 200, step), counter=counter)
+    outcome = await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(writer, 200, step), counter=counter)
     assert len(writer.asked) == 1
     assert writer.asked[0][0].startswith("0 ")
-    summary = found.history[2]
+    summary = outcome.history[2]
     assert (summary.name, summary.text, summary.role, summary.pinned) == ("summary", "summary 1", "user", True)
-    assert said(found)[3].startswith(f"{len(writer.asked[0])} ")
-    assert [made.name for made in found.ledger.syntheses] == ["summary"]
-    assert found.cut is not None
-    assert len(found.cut.numbers) == len(writer.asked[0])
-    assert "summary 1" in str(sent(found)[2])
+    assert get_texts(outcome)[3].startswith(f"{len(writer.asked[0])} ")
+    assert [synthesis.name for synthesis in outcome.ledger.syntheses] == ["summary"]
+    assert outcome.cut is not None
+    assert len(outcome.cut.numbers) == len(writer.asked[0])
+    assert "summary 1" in str(sent(outcome)[2])
 
 
 async def test_the_same_messages_get_the_same_summary_again() -> None:
@@ -490,21 +492,21 @@ async def test_the_history_of_a_plan_is_an_ordinary_conversation(adopt: str) -> 
     writer = Writer()
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK]
-    found = await formatter.plan(msgs)
+    outcome = await formatter.plan(msgs)
     for number in range(80):
         msgs = [*msgs, *chat(1, number)]
-        found = await formatter.plan(msgs)
-        assert found.tokens is not None
-        assert found.tokens <= 800
+        outcome = await formatter.plan(msgs)
+        assert outcome.tokens is not None
+        assert outcome.tokens <= 800
         if adopt == "always" or (adopt == "late" and number % 17 == 16):
-            msgs = list(found.history)
+            msgs = list(outcome.history)
         elif adopt == "stored":
-            msgs = load_messages(dump_messages(found.history))
+            msgs = load_messages(dump_messages(outcome.history))
     asked = [line for lines in writer.asked for line in lines if not line.startswith("summary")]
     assert len(asked) == len({*asked}), "nothing is summarised twice"
-    summaries = [msg for msg in found.history if msg.name == "summary"]
+    summaries = [msg for msg in outcome.history if msg.name == "summary"]
     assert 1 <= len(summaries) <= 5
-    assert said(found)[1] == "the task"
+    assert get_texts(outcome)[1] == "the task"
 
 
 async def test_too_many_summaries_get_one_summary() -> None:
@@ -539,12 +541,12 @@ async def test_a_result_of_the_summarizer_that_is_not_a_text_is_an_error(text: A
 )
 async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bool) -> None:
     counter = Estimate() if remote else CharacterTokenCounter()
-    found = await plan([SYSTEM, TASK, *chat(40)], 900, Summarize(Writer(text), 400), counter=counter)
-    summary = found.history[2].text
+    outcome = await plan([SYSTEM, TASK, *chat(40)], 900, Summarize(Writer(text), 400), counter=counter)
+    summary = outcome.history[2].text
     assert "left out" in summary
     assert (summary[0], summary[-1]) == (text[0], text[-1])
-    assert found.tokens is not None
-    assert found.tokens <= 900
+    assert outcome.tokens is not None
+    assert outcome.tokens <= 900
 
 
 async def test_a_summary_has_a_quarter_of_the_tokens_except_twenty_for_its_message() -> None:
@@ -559,16 +561,16 @@ async def test_two_concurrent_plans_call_the_summarizer_once() -> None:
     writer = Writer()
     budget = Budget(800, strategy=Summarize(writer, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
-    found: list[Plan] = []
+    outcome: list[Plan] = []
 
     async def once() -> None:
-        found.append(await EchoFormatter(budget=budget).plan(msgs))
+        outcome.append(await EchoFormatter(budget=budget).plan(msgs))
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(once)
     assert len(writer.asked) == 1
-    assert all(one.request == found[0].request for one in found)
+    assert all(earlier.request == outcome[0].request for earlier in outcome)
 
 
 async def test_a_waiting_plan_writes_the_summary_if_the_first_plan_is_canceled() -> None:
@@ -584,14 +586,14 @@ async def test_a_waiting_plan_writes_the_summary_if_the_first_plan_is_canceled()
 
     budget = Budget(800, strategy=Summarize(slow, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
-    found: list[Plan] = []
+    outcome: list[Plan] = []
 
     async def cancelled() -> None:
         with scope:
             await EchoFormatter(budget=budget).plan(msgs)
 
     async def patient() -> None:
-        found.append(await EchoFormatter(budget=budget).plan(msgs))
+        outcome.append(await EchoFormatter(budget=budget).plan(msgs))
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancelled)
@@ -599,7 +601,7 @@ async def test_a_waiting_plan_writes_the_summary_if_the_first_plan_is_canceled()
         group.start_soon(patient)
         await anyio.wait_all_tasks_blocked()
         scope.cancel()
-    assert found[0].history[2].text == "bought by the second"
+    assert outcome[0].history[2].text == "bought by the second"
 
 
 async def test_the_summarizer_can_plan_with_the_same_budget() -> None:
@@ -615,10 +617,10 @@ async def test_the_summarizer_can_plan_with_the_same_budget() -> None:
 def test_a_strategy_works_in_several_event_loops() -> None:
     budget = Budget(800, strategy=Summarize(Writer(), 200))
     for number, backend in enumerate(("asyncio", "trio", "asyncio")):
-        found = anyio.run(
+        outcome = anyio.run(
             EchoFormatter(budget=budget).plan, [SYSTEM, TASK, *chat(30 + 9 * number)], backend=backend
         )
-        assert found.cut is not None
+        assert outcome.cut is not None
 
 
 # -- tools that stay, tools that go first ---------------------------------------------------------------------
@@ -632,26 +634,26 @@ async def test_tool_calls_in_never_cut_are_unchanged() -> None:
         (ClearResults(0), OldestFirstInSteps()),
         (ShrinkResults(20), OldestFirst()),
     ):
-        found = await plan(msgs, 420, *strategies, never_cut=["skill"])
-        assert "rules " * 60 in outputs(found)
-        assert found.cut is not None
+        outcome = await plan(msgs, 420, *strategies, never_cut=["skill"])
+        assert "rules " * 60 in outputs(outcome)
+        assert outcome.cut is not None
 
 
 async def test_tool_calls_in_cut_first_are_dropped_before_older_messages() -> None:
     msgs = [TASK, *exchanges(2, "x" * 200), call("l"), answer("l", "y" * 200, "look"), *talk(2)]
     msgs[5] = call("l", tool="look")
-    whole = Letters().measure(EchoFormatter().lower(msgs).request)
-    found = await plan(msgs, whole - 1, OldestFirst(keep_task=True), cut_first=["look"])
-    assert outputs(found) == ["x" * 200] * 2
-    both = await plan(msgs, whole - 1, OldestFirst(keep_task=True), cut_first=["look"], never_cut=["look"])
+    total = Letters().measure(EchoFormatter().lower(msgs).request)
+    outcome = await plan(msgs, total - 1, OldestFirst(keep_task=True), cut_first=["look"])
+    assert outputs(outcome) == ["x" * 200] * 2
+    both = await plan(msgs, total - 1, OldestFirst(keep_task=True), cut_first=["look"], never_cut=["look"])
     assert outputs(both) == ["x" * 200, "y" * 200], "what is never cut is not cut first"
 
 
 async def test_tool_calls_of_both_a_protected_and_a_cheap_tool_are_kept() -> None:
     mixed = Msg("Friday", [ToolUseBlock("a", "look", {}), ToolUseBlock("b", "skill", {})], "assistant")
     msgs = [TASK, mixed, answer("a", "y" * 200, "look"), answer("b", "z" * 200, "skill"), *chat(9)]
-    found = await plan(msgs, 260, OldestFirstInSteps(), cut_first=["look"], never_cut=["skill"])
-    assert outputs(found) == ["y" * 200, "z" * 200]
+    outcome = await plan(msgs, 260, OldestFirstInSteps(), cut_first=["look"], never_cut=["skill"])
+    assert outputs(outcome) == ["y" * 200, "z" * 200]
 
 
 # -- several, and strategies of one's own ---------------------------------------------------------------------
@@ -666,7 +668,7 @@ async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy
     assert both.cut is not None
     assert both.cut.units > 0
     assert both.cut.altered
-    assert said(both) == ["Be brief.", "the task", "0"]
+    assert get_texts(both) == ["Be brief.", "the task", "0"]
 
 
 class Upper(CutStrategy):
@@ -684,8 +686,8 @@ class Upper(CutStrategy):
 
 
 async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
-    found = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
-    lengths = [len(output) for output in outputs(found)]
+    outcome = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
+    lengths = [len(output) for output in outputs(outcome)]
     assert lengths[0] == 50
     assert lengths == sorted(lengths), "the first is halved three times before the second is halved"
     assert {*lengths} <= {50, 100, 200, 400}
@@ -711,19 +713,19 @@ async def test_an_edit_that_returns_no_messages_drops_the_unit() -> None:
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return ()
 
-    found = await plan([TASK, *exchanges(3), *talk(1)], 200, Gone())
-    assert len(outputs(found)) < 3
-    assert found.cut is not None
-    assert found.cut.units == 3 - len(outputs(found))
+    outcome = await plan([TASK, *exchanges(3), *talk(1)], 200, Gone())
+    assert len(outputs(outcome)) < 3
+    assert outcome.cut is not None
+    assert outcome.cut.units == 3 - len(outputs(outcome))
 
 
 async def test_a_custom_strategy_can_have_a_step() -> None:
     class Rough(CutStrategy):
         step = 40
 
-    found = await plan(talk(20), 100, Rough(), counter=Words())
-    assert found.cut is not None
-    assert found.cut.units % 4 == 0
+    outcome = await plan(talk(20), 100, Rough(), counter=Words())
+    assert outcome.cut is not None
+    assert outcome.cut.units % 4 == 0
 
 
 async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
@@ -731,9 +733,9 @@ async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit
 
-    found = await plan([TASK, *exchanges(3), *talk(9)], 250, Idle(), OldestFirst())
-    assert found.cut is not None
-    assert not found.cut.altered
+    outcome = await plan([TASK, *exchanges(3), *talk(9)], 250, Idle(), OldestFirst())
+    assert outcome.cut is not None
+    assert not outcome.cut.altered
     with pytest.raises(BudgetError):
         await plan([TASK, *exchanges(3), *talk(9)], 250, Idle())
 
@@ -762,20 +764,20 @@ class _Editing(_Own):
         return cast("Sequence[Msg]", self.left)
 
 
-@pytest.mark.parametrize("given", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
-async def test_an_order_can_be_any_sequence_of_unit_numbers(given: Any) -> None:
+@pytest.mark.parametrize("sequence", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
+async def test_an_order_can_be_any_sequence_of_unit_numbers(sequence: Any) -> None:
     pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
-    msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in given else talk(10)
-    found = await plan(msgs, 80, _Own(given))
-    assert found.cut is not None
-    assert {*found.cut.numbers} == {*list(given)[: len(found.cut.numbers)]}
+    msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in sequence else talk(10)
+    outcome = await plan(msgs, 80, _Own(sequence))
+    assert outcome.cut is not None
+    assert {*outcome.cut.numbers} == {*list(sequence)[: len(outcome.cut.numbers)]}
 
 
 @pytest.mark.parametrize(
     "lying",
     [
-        *(_Own(given) for given in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
-        *(_Editing([1, 2], edit=made) for made in (None, "x", [1], 5)),
+        *(_Own(sequence) for sequence in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
+        *(_Editing([1, 2], edit=synthesis) for synthesis in (None, "x", [1], 5)),
         *(_Own([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
         _Own([0], spares=False),
     ],
@@ -798,9 +800,9 @@ async def test_an_invalid_count_is_an_error(count: Any) -> None:
 
 
 async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
-    given: list[CutStrategy] = [OldestFirstInSteps()]
-    budget = Budget(100, strategy=given)
-    given.clear()
+    sequence: list[CutStrategy] = [OldestFirstInSteps()]
+    budget = Budget(100, strategy=sequence)
+    sequence.clear()
     assert budget.strategies == (OldestFirstInSteps(),)
     assert hash(budget) == hash(Budget(100, budget.counter, strategy=(OldestFirstInSteps(),)))
     formatter = EchoFormatter(budget=budget)
@@ -820,7 +822,7 @@ async def test_each_conversation_gets_its_summary_only_once() -> None:
 
 
 def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
-    async def write(gone: Sequence[Msg]) -> str:
+    async def write(dropped: Sequence[Msg]) -> str:
         await anyio.sleep(0.05)
         return "A summary."
 
@@ -832,16 +834,16 @@ def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         plans = [pool.submit(anyio.run, planned) for _ in range(2)]
-        assert len({str(made.result(timeout=20).request) for made in plans}) == 1
+        assert len({str(synthesis.result(timeout=20).request) for synthesis in plans}) == 1
 
 
 async def test_an_old_image_is_replaced_before_texts_are_dropped() -> None:
     msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
-    whole = await plan(msgs, 100_000, OldestFirstInSteps())
-    assert whole.tokens is not None
-    found = await plan(msgs, whole.tokens - 500, DropMedia(keep=0), OldestFirstInSteps())
-    assert found.cut is not None
-    assert (found.cut.units, found.cut.altered) == (0, ("msgs[1].content[1]",))
+    total = await plan(msgs, 100_000, OldestFirstInSteps())
+    assert total.tokens is not None
+    outcome = await plan(msgs, total.tokens - 500, DropMedia(keep=0), OldestFirstInSteps())
+    assert outcome.cut is not None
+    assert (outcome.cut.units, outcome.cut.altered) == (0, ("msgs[1].content[1]",))
 
 
 async def test_the_newest_result_is_not_shrunk_if_another_call_has_no_result() -> None:

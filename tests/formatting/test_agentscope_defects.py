@@ -114,15 +114,15 @@ def _plan(formatter: FormatterBase, msgs: Sequence[Msg], **asked: Any) -> Plan:
     return asyncio.run(formatter.plan(msgs, **asked))
 
 
-def _said(request: Mapping[str, Any]) -> str:
+def _get_text(request: Mapping[str, Any]) -> str:
     """The request as text, to look for what it says."""
     return json.dumps(request, ensure_ascii=False)
 
 
 def _broken_rules(provider: str, model: str | None, request: Mapping[str, Any]) -> list[str]:
     """What the checkers have against a request; before Gemini 3 signatures are optional."""
-    found = problems(provider, request)
-    return [one for one in found if model != "gemini-2.5-pro" or "thought_signature" not in one]
+    faults = problems(provider, request)
+    return [fault for fault in faults if model != "gemini-2.5-pro" or "thought_signature" not in fault]
 
 
 def _spoken(request: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _spoken(request: Mapping[str, Any]) -> str:
 
 
 def _talk(number: int, size: int = 100) -> list[Msg]:
-    return [user(f"{at}: " + "x" * size, name=f"Bob{at % 3}") for at in range(number)]
+    return [user(f"{position}: " + "x" * size, name=f"Bob{position % 3}") for position in range(number)]
 
 
 EXCHANGE: Final = [
@@ -165,9 +165,9 @@ def test_no_cut_drops_the_newest_turn(kind: str, provider: str, prompt: list[Msg
     with pytest.raises(BudgetError) as caught:
         _plan(formatter, [*prompt, user("x" * 1_000)])
     assert caught.value.needed > 100
-    kept = _plan(formatter, [*prompt, *_talk(20), user("Newest?")])
-    assert "Newest?" in _said(kept.request)
-    assert kept.cut is not None
+    shortened = _plan(formatter, [*prompt, *_talk(20), user("Newest?")])
+    assert "Newest?" in _get_text(shortened.request)
+    assert shortened.cut is not None
 
 
 @every_provider
@@ -177,10 +177,10 @@ def test_counting_does_not_move_the_system_prompt(kind: str, provider: str) -> N
     msgs = [system("You are Friday."), user("Hi.")]
     counted = _plan(_formatter(kind, provider, budget=Budget(1_000)), msgs)
     assert counted.request == _formatter(kind, provider).lower(msgs).request
-    assert "You are Friday." in _said(counted.request)
-    before = _said(counted.request)
+    assert "You are Friday." in _get_text(counted.request)
+    before = _get_text(counted.request)
     CharacterTokenCounter().measure(counted.request, load_provider(provider))
-    assert _said(counted.request) == before
+    assert _get_text(counted.request) == before
 
 
 @every_seeing_model
@@ -194,8 +194,12 @@ def test_a_cut_never_repeats_or_separates_promoted_media(provider: str, model: s
             request = _plan(formatter, msgs, tools=[LOOK]).request
         except BudgetError:
             continue
-        counts.add(_said(request).count(PNG))
-        assert _said(request).count(PNG) == _said(request).count("One.") == _said(request).count(OTHER_PNG)
+        counts.add(_get_text(request).count(PNG))
+        assert (
+            _get_text(request).count(PNG)
+            == _get_text(request).count("One.")
+            == _get_text(request).count(OTHER_PNG)
+        )
         assert _broken_rules(provider, model, request) == []
     assert counts == {0, 1}
 
@@ -212,8 +216,8 @@ def test_promoted_media_follow_all_results_in_order(
     msgs = [user("Go."), EXCHANGE[0], *results, user("On.")]
     request = _formatter(kind, provider, model).lower(msgs, tools=[LOOK]).request
     assert _broken_rules(provider, model, request) == []
-    said = _said(request)
-    assert 0 < said.index(PNG) < said.index(OTHER_PNG)
+    request_text = _get_text(request)
+    assert 0 < request_text.index(PNG) < request_text.index(OTHER_PNG)
 
 
 @every_provider
@@ -225,8 +229,8 @@ def test_a_tool_call_is_before_its_result(kind: str, provider: str, result_first
     msg = assistant(*(reversed(blocks) if result_first else blocks))
     request = _formatter(kind, provider).lower([user("Go."), msg], tools=[LOOK]).request
     assert problems(provider, request) == []
-    said = _said(request)
-    assert 0 < said.index("here") < said.index("A cat.")
+    request_text = _get_text(request)
+    assert 0 < request_text.index("here") < request_text.index("A cat.")
 
 
 @every_provider
@@ -242,8 +246,8 @@ def test_a_message_between_a_tool_call_and_its_result_follows_the_result(kind: s
     ]
     plan = _formatter(kind, provider).lower(msgs, tools=[LOOK])
     assert problems(provider, plan.request) == []
-    said = _said(plan.request)
-    assert said.index("Two.") < said.index("Hurry!")
+    request_text = _get_text(plan.request)
+    assert request_text.index("Two.") < request_text.index("Hurry!")
     moved = next(entry for entry in plan.ledger.entries if entry.place == "msgs[3].content[0]")
     assert moved.disposition is Disposition.MOVED
 
@@ -262,12 +266,12 @@ def test_calls_without_results_and_results_without_calls_are_repaired_and_report
     ]
     plan = _formatter(kind, provider).lower(msgs, tools=[LOOK])
     assert problems(provider, plan.request) == []
-    assert "(result of look) Nobody asked." in _said(plan.request)
-    assert "interrupted" in _said(plan.request)
+    assert "(result of look) Nobody asked." in _get_text(plan.request)
+    assert "interrupted" in _get_text(plan.request)
     described = [entry.place for entry in plan.ledger.entries if entry.disposition is Disposition.DESCRIBED]
     assert described == ["msgs[1].content[0]"]
     assert plan.ledger.losses == [("msgs[1].content[0]", "no earlier tool call with id 'lost' waits for a result")]
-    assert "interrupted" in [made.name for made in plan.ledger.syntheses]
+    assert "interrupted" in [synthesis.name for synthesis in plan.ledger.syntheses]
 
 
 @every_provider
@@ -307,8 +311,8 @@ def test_a_tool_result_of_role_system_is_not_a_system_prompt(kind: str, provider
     msgs = [system(result("lost", "An orphan.")), *_talk(30), user("Newest?")]
     plan = _plan(_formatter(kind, provider, budget=Budget(300)), msgs)
     assert problems(provider, plan.request) == []
-    assert "An orphan." not in _said(plan.request)
-    assert "Newest?" in _said(plan.request)
+    assert "An orphan." not in _get_text(plan.request)
+    assert "Newest?" in _get_text(plan.request)
     assert "system" not in {turn.get("role") for turn in turns(plan.request)}
     assert plan.ledger.entries[0].disposition is Disposition.DROPPED
 
@@ -327,9 +331,9 @@ def test_calls_with_the_same_id_pair_one_to_one(kind: str, provider: str) -> Non
     ]
     request = _formatter(kind, provider).lower([user("Go."), *in_one_turn, *in_two_turns], tools=[LOOK]).request
     assert problems(provider, request) == []
-    said = _said(request)
-    assert "interrupted" not in said
-    assert [said.count(f'"{output}"') for output in "ABXY"] == [1] * 4
+    request_text = _get_text(request)
+    assert "interrupted" not in request_text
+    assert [request_text.count(f'"{output}"') for output in "ABXY"] == [1] * 4
 
 
 @every_provider
@@ -343,9 +347,9 @@ def test_a_message_between_a_call_and_its_result_remains_after_a_cut_of_the_call
         assistant("Newest."),
     ]
     plan = _plan(chat(provider, budget=Budget(200, strategy=OldestFirst())), msgs, tools=[LOOK])
-    assert "Newer." in _said(plan.request)
-    assert "x" * 400 not in _said(plan.request)
-    assert "y" * 400 not in _said(plan.request)
+    assert "Newer." in _get_text(plan.request)
+    assert "x" * 400 not in _get_text(plan.request)
+    assert "y" * 400 not in _get_text(plan.request)
 
 
 @every_provider
@@ -386,7 +390,7 @@ def test_unsigned_thinking_and_thinking_of_others_are_not_sent_to_anthropic(stat
         chat("anthropic").lower([user("Hi."), assistant(ThinkingBlock("Hm.", state), "Ho."), user("X.")]).request
     )
     assert problems("anthropic", request) == []
-    assert "Hm." not in _said(request)
+    assert "Hm." not in _get_text(request)
 
 
 @both_kinds
@@ -415,7 +419,7 @@ def test_unknown_keys_of_a_block_are_not_sent(kind: str, provider: str) -> None:
     )
     request = _formatter(kind, provider).lower(msgs, tools=[LOOK]).request
     assert problems(provider, request) == []
-    assert "leak" not in _said(request)
+    assert "leak" not in _get_text(request)
 
 
 def test_results_for_ollama_have_a_tool_name_and_no_null_content() -> None:
@@ -443,8 +447,8 @@ def test_the_media_type_of_jpg_is_image_jpeg(provider: str, model: str | None, t
     msgs = [user(ImageBlock(URLSource(url)), picture(base64.b64encode(jpeg).decode(), "image/jpg"))]
     request = _plan(chat(provider, model, media_roots=[tmp_path]), msgs).request
     assert problems(provider, request) == []
-    assert "image/jpg" not in _said(request)
-    assert _said(request).count(base64.b64encode(jpeg).decode()) == 2
+    assert "image/jpg" not in _get_text(request)
+    assert _get_text(request).count(base64.b64encode(jpeg).decode()) == 2
 
 
 def test_gemini_accepts_jpg_urls_with_queries_and_data_urls_but_no_gif(tmp_path: Path) -> None:
@@ -474,8 +478,8 @@ def test_a_media_file_with_text_is_sent_as_base64(tmp_path: Path) -> None:
     gif, table = b"GIF89a plain text", b"name,age\nAda,36\n"
     image = ImageBlock(URLSource(_file(tmp_path, "a.gif", gif)))
     document = DocumentBlock(URLSource(_file(tmp_path, "a.csv", table)))
-    seen = _plan(chat("ollama", media_roots=[tmp_path]), [user(image)]).request
-    assert seen["messages"][0]["images"] == [base64.b64encode(gif).decode()]
+    loaded = _plan(chat("ollama", media_roots=[tmp_path]), [user(image)]).request
+    assert loaded["messages"][0]["images"] == [base64.b64encode(gif).decode()]
     read = _plan(chat("gemini", media_roots=[tmp_path]), [user(document)]).request
     assert read["contents"][0]["parts"][0]["inline_data"]["data"] == base64.b64encode(table).decode()
 
@@ -494,8 +498,8 @@ UNUSABLE: Final[tuple[Block, ...]] = (
 
 
 def _with_unusable(in_result: bool, *blocks: Block) -> list[Msg]:
-    made = ToolResultBlock("c1", "look", cast("Any", (TextBlock("Ok."), *blocks)))
-    bad = [assistant(call("c1")), system(made)] if in_result else [user("See.", *blocks)]
+    synthesis = ToolResultBlock("c1", "look", cast("Any", (TextBlock("Ok."), *blocks)))
+    bad = [assistant(call("c1")), system(synthesis)] if in_result else [user("See.", *blocks)]
     return [user("Before."), *bad, user("After.")]
 
 
@@ -506,8 +510,8 @@ def test_one_unusable_block_does_not_prevent_a_request(provider: str, block: Blo
     """It raised out of format, now and for ever; here it is described, and the rest is sent."""
     request = _plan(chat(provider), _with_unusable(in_result, block), tools=[LOOK]).request
     assert problems(provider, request) == []
-    assert "Before." in _said(request)
-    assert "After." in _said(request)
+    assert "Before." in _get_text(request)
+    assert "After." in _get_text(request)
 
 
 @every_provider
@@ -574,10 +578,10 @@ def test_media_of_results_create_no_files_and_give_the_same_bytes_each_time(
     msgs = [user("Go."), assistant(call("c1")), system(sound), user("On.")]
     first = _plan(_formatter(kind, provider, budget=Budget(10_000)), msgs, tools=[LOOK]).request
     again = _plan(_formatter(kind, provider, budget=Budget(10_000)), msgs, tools=[LOOK]).request
-    assert _said(first) == _said(again)
+    assert _get_text(first) == _get_text(again)
     assert list(tmp_path.iterdir()) == []
-    assert "x-wav" not in _said(first)
-    assert str(tmp_path) not in _said(first)
+    assert "x-wav" not in _get_text(first)
+    assert str(tmp_path) not in _get_text(first)
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -606,10 +610,10 @@ def test_no_text_or_name_closes_the_frame_or_starts_a_line_of_another_speaker(
     request = multi_agent(provider).lower(msgs).request
     assert problems(provider, request) == []
     (turn,) = turns(request)
-    said = text_of(turn)
-    assert said.count("</history>") - PREAMBLE.count("</history>") == 1
-    assert "<|" not in said
-    assert read_history(said) == [("Mara", "Hi."), (name or "user", text), ("Mara", "Bye.")]
+    request_text = text_of(turn)
+    assert request_text.count("</history>") - PREAMBLE.count("</history>") == 1
+    assert "<|" not in request_text
+    assert read_history(request_text) == [("Mara", "Hi."), (name or "user", text), ("Mara", "Bye.")]
 
 
 # --- run time ---------------------------------------------------------------------------------------------
@@ -661,7 +665,7 @@ def test_a_cut_calls_the_counter_a_logarithmic_number_of_times(kind: str, provid
     class ByLength(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
             await counter.count(request)
-            return len(_said(request)) // 100
+            return len(_get_text(request)) // 100
 
     formatter = _formatter(kind, provider, budget=Budget(40, ByLength()))
     plan = _plan(formatter, _talk(length, 60))
@@ -675,10 +679,10 @@ def test_a_file_is_read_once_if_a_request_is_cut_several_times(
 ) -> None:
     """A local image was read once per pass; here it is read once."""
     fdopen: Any = os.fdopen
-    seen: list[int] = []
+    loaded: list[int] = []
 
     def count_reads(descriptor: int, *args: Any, **options: Any) -> Any:
-        seen.append(descriptor)
+        loaded.append(descriptor)
         return fdopen(descriptor, *args, **options)
 
     url = _file(tmp_path, "a.png", base64.b64decode(PNG))
@@ -686,7 +690,7 @@ def test_a_file_is_read_once_if_a_request_is_cut_several_times(
     formatter = chat(provider, budget=Budget(3_000), media_roots=[tmp_path])
     plan = _plan(formatter, [*_talk(200), user("See.", ImageBlock(URLSource(url)))])
     assert plan.cut is not None
-    assert len(seen) == 1
+    assert len(loaded) == 1
 
 
 @every_seeing_model
@@ -764,8 +768,8 @@ def test_counters_accept_every_request_of_a_formatter(provider: str, model: str 
 @pytest.mark.parametrize("provider", ["anthropic", "dashscope", "gemini", "openai", "openai-responses", "vllm"])
 def test_an_image_by_url_has_the_token_count_of_an_image(provider: str) -> None:
     """Unknown vision models counted pictures as nothing; here a URL costs what any picture costs."""
-    shown = ImageBlock(URLSource("https://x.org/a.png"))
-    tokens = _plan(chat(provider, budget=Budget(10_000)), [user("See.", shown)]).tokens
+    web_image = ImageBlock(URLSource("https://x.org/a.png"))
+    tokens = _plan(chat(provider, budget=Budget(10_000)), [user("See.", web_image)]).tokens
     assert tokens is not None
     assert tokens >= 1_000
 
@@ -815,13 +819,13 @@ def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
     before = (
         [msg.to_dict() for msg in msgs],
         LOOK.parameters.copy(),
-        _said(_plan(formatter, msgs, **asked).request),
+        _get_text(_plan(formatter, msgs, **asked).request),
     )
     _vandalise(_plan(formatter, msgs, **asked).request)
     assert (
         [msg.to_dict() for msg in msgs],
         LOOK.parameters,
-        _said(_plan(formatter, msgs, **asked).request),
+        _get_text(_plan(formatter, msgs, **asked).request),
     ) == before
 
 
@@ -913,7 +917,7 @@ def test_only_the_first_frame_has_a_preamble_as_in_agentscope(provider: str) -> 
     ]
     request = multi_agent(provider).lower(msgs, tools=[LOOK]).request
     assert problems(provider, request) == []
-    framed = ["".join(found) for turn in turns(request) if (found := _framed(turn))]
+    framed = ["".join(faults) for turn in turns(request) if (faults := _framed(turn))]
     assert framed == [
         _agentscope(["Bob: Hi."]),
         _agentscope(["Friday: A cat.", "Alice: Thanks."], first=False),
@@ -923,5 +927,5 @@ def test_only_the_first_frame_has_a_preamble_as_in_agentscope(provider: str) -> 
 def _framed(turn: Mapping[str, Any]) -> list[str]:
     """The texts of a turn from where its frame begins."""
     texts = texts_of(turn)
-    starts = [at for at, text in enumerate(texts) if "<history>" in text]
+    starts = [position for position, text in enumerate(texts) if "<history>" in text]
     return texts[starts[0] :] if starts else []

@@ -63,7 +63,10 @@ def test_weights_only_start_the_search_for_the_cut(name: str, multi: bool) -> No
     for _ in range(6):
         msgs = history(random, 20)
         limit = random.randint(250, 900)
-        weighed, counted = (planned(name, multi, limit, one, msgs) for one in (CharacterTokenCounter(), Remote()))
+        weighed, counted = (
+            planned(name, multi, limit, token_counter, msgs)
+            for token_counter in (CharacterTokenCounter(), Remote())
+        )
         assert weighed.history == counted.history
         assert (weighed.tokens or 0) <= limit
 

@@ -66,7 +66,7 @@ STRATEGIES: list[CutStrategy] = [
     DropMedia(0),
     Summarize(tell_at_length, 200),
 ]
-LISTS = [*((one,) for one in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
+LISTS = [*((item,) for item in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
 COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(400)]
 
 
@@ -129,17 +129,17 @@ async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: Cu
         *exchanges(2, "word " * 50),
         says("Bob", "so?"),
     ]
-    found = await plan(msgs, 700, before, Summarize(writer, 200, step=0), counter=CharacterTokenCounter())
-    assert found.cut is not None
-    gone = [msgs[number] for number in found.cut.numbers]
-    given = [text for asked in writer.asked for text in asked]
+    outcome = await plan(msgs, 700, before, Summarize(writer, 200, step=0), counter=CharacterTokenCounter())
+    assert outcome.cut is not None
+    dropped_msgs = [msgs[number] for number in outcome.cut.numbers]
+    summarized = [text for asked in writer.asked for text in asked]
     if isinstance(before, OldestFirst):
-        assert given == []  # all that may go is dropped without a word
+        assert summarized == []  # all that may go is dropped without a word
     else:
-        assert given == [msg.text for msg in gone]
-    kept = {id(msg) for msg in found.history}
-    assert not kept & {id(msg) for msg in gone}
-    assert len(found.history) + len(gone) == len(msgs) + len(writer.asked)
+        assert summarized == [msg.text for msg in dropped_msgs]
+    remaining = {id(msg) for msg in outcome.history}
+    assert not remaining & {id(msg) for msg in dropped_msgs}
+    assert len(outcome.history) + len(dropped_msgs) == len(msgs) + len(writer.asked)
 
 
 async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
@@ -150,10 +150,10 @@ async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
         return "word " * 400
 
     strategy = Summarize(write, 200, 0)
-    found = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
-    assert found.cut is not None
+    outcome = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
+    assert outcome.cut is not None
     assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
-    assert len(found.cut.numbers) == 17
+    assert len(outcome.cut.numbers) == 17
 
 
 # -- the figures of a cut -----------------------------------------------------------------------------------------
@@ -184,23 +184,23 @@ def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
         (OldestFirst(),),
         (OldestFirstInSteps(),),
     ],
-    ids=lambda found: "+".join(type(one).__name__ for one in found),
+    ids=lambda outcome: "+".join(type(item).__name__ for item in outcome),
 )
 async def test_the_token_numbers_of_a_cut_are_differences_of_weights(
     strategies: tuple[CutStrategy, ...], limit: int
 ) -> None:
     msgs = [SYSTEM, TASK, *exchanges(2), *chat(3), *exchanges(3), *chat(3), says("Bob", "so?")]
     try:
-        found = await plan(msgs, limit, *strategies)
+        outcome = await plan(msgs, limit, *strategies)
     except BudgetError:
         return
-    if found.cut is None:
+    if outcome.cut is None:
         return
-    assert found.cut.tokens == _weight(msgs) - _weight(found.history)
-    changed = _changed(found, msgs)
+    assert outcome.cut.tokens == _weight(msgs) - _weight(outcome.history)
+    changed = _changed(outcome, msgs)
     units = {id(msg) for msg in msgs[: _start_of_unit(msgs, changed[0])]}
-    assert found.cut.uncached == _weight([msg for msg in found.history if id(msg) not in units])
-    assert found.cut.units == sum(msgs[number].tool_results == () for number in found.cut.numbers)
+    assert outcome.cut.uncached == _weight([msg for msg in outcome.history if id(msg) not in units])
+    assert outcome.cut.units == sum(msgs[number].tool_results == () for number in outcome.cut.numbers)
 
 
 def _start_of_unit(msgs: Sequence[Msg], number: int) -> int:

@@ -26,8 +26,8 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
     kind: Callable[..., FormatterBase],
 ) -> None:
     # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
-    found = react_reuse(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
-    stepped, oldest = found["stepped"].steady(), found["oldest"].steady()
+    reuse = react_reuse(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
+    stepped, oldest = reuse["stepped"].steady(), reuse["oldest"].steady()
     assert min(stepped.by_byte, stepped.by_block) >= 0.94
     assert stepped.context >= 0.87 * oldest.context
     assert stepped.automatic <= 0.21 * oldest.automatic
@@ -37,10 +37,10 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
 @pytest.mark.parametrize("name", available_providers())
 def test_prompts_of_a_group_chat_without_a_cut_only_grow(name: str) -> None:
     provider = load_provider(name)
-    found = group_reuse(provider, 300)
-    assert found.by_byte >= 0.99
+    reuse = group_reuse(provider, 300)
+    assert reuse.by_byte >= 0.99
     if provider.multi_agent_formatter().capabilities().turns.text_joining == "apart":
-        assert found.by_block >= 0.99
+        assert reuse.by_block >= 0.99
 
 
 def test_each_message_is_weighed_once() -> None:

@@ -208,16 +208,16 @@ def test_a_change_of_a_request_does_not_affect_the_next_request(name: str, msgs:
     assert json.dumps(again) == expected
 
 
-def _spoil(found: Any) -> None:
+def _spoil(value: Any) -> None:
     """Change every container."""
-    if isinstance(found, dict):
-        for item in list(cast("dict[str, Any]", found).values()):
+    if isinstance(value, dict):
+        for item in list(cast("dict[str, Any]", value).values()):
             _spoil(item)
-        found["spoiled"] = True
-    elif isinstance(found, list):
-        for item in cast("list[Any]", found):
+        value["spoiled"] = True
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
             _spoil(item)
-        cast("list[Any]", found).append("spoiled")
+        cast("list[Any]", value).append("spoiled")
 
 
 @EVERY_PROVIDER
@@ -227,7 +227,9 @@ def test_every_input_block_has_exactly_one_entry(name: str) -> None:
         places = [entry.place for entry in entries]
         assert len(set(places)) == len(places)
         assert [place for place in places if ".output" not in place] == [
-            f"msgs[{number}].content[{at}]" for number, msg in enumerate(msgs) for at in range(len(msg.blocks))
+            f"msgs[{number}].content[{index}]"
+            for number, msg in enumerate(msgs)
+            for index in range(len(msg.blocks))
         ]
 
 
@@ -245,14 +247,14 @@ PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "use
 
 
 @pytest.mark.parametrize(
-    ("own", "given", "sees"),
+    ("own", "call_model", "sees"),
     [(None, None, True), ("blind-1", None, False), ("blind-1", "x", True), ("x", "blind-1", False)],
 )
 async def test_the_model_of_the_call_replaces_the_model_of_the_formatter(
-    own: str | None, given: str | None, sees: bool
+    own: str | None, call_model: str | None, sees: bool
 ) -> None:
     formatter = target(FACT)(own)
-    for plan in (await formatter.plan([PICTURE], model=given), formatter.lower([PICTURE], model=given)):
+    for plan in (await formatter.plan([PICTURE], model=call_model), formatter.lower([PICTURE], model=call_model)):
         assert (sent(plan)[0]["content"][0]["type"] == "image") is sees
     assert formatter.model == own
 
@@ -293,7 +295,7 @@ async def test_a_cut_is_not_a_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "taken", "expected"),
+    ("choice", "accepted", "expected"),
     [
         ("search", {"auto", "none", "required", "tool"}, "search"),
         ("search", {"auto"}, None),
@@ -302,11 +304,11 @@ async def test_a_cut_is_not_a_loss() -> None:
     ],
 )
 def test_a_tool_choice_that_the_target_refuses_becomes_a_text(
-    choice: str, taken: set[str], expected: str | None
+    choice: str, accepted: set[str], expected: str | None
 ) -> None:
-    plan = target(tools__choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
+    plan = target(tools__choices=frozenset(accepted))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
     assert plan.request.get("tool_choice") == expected
-    assert [made.name for made in plan.ledger.syntheses] == ([] if expected else ["tool choice"])
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ([] if expected else ["tool choice"])
     assert [tool["name"] for tool in plan.request["tools"]] == ["search"]
     words = CALL_TOOL.format("search") if choice == "search" else CALL_A_TOOL
     assert (words in json.dumps(plan.request["messages"][-1])) == (expected is None)
@@ -332,7 +334,7 @@ def test_a_schema_that_the_target_cannot_enforce_is_stated_in_the_prompt(output:
         "system system: Answer in json, with one object that matches this JSON schema:\n"
         '{"type":"object","title":"é"}'
     )
-    assert [made.name for made in plan.ledger.syntheses] == ["output instruction"]
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["output instruction"]
 
 
 @EVERY_PROVIDER
@@ -369,7 +371,7 @@ class Transcript(FormatterBase):
 
     def line(self, msg: Msg) -> str:
         calls = [f"{use.name}({use.arguments})" for use in msg.tool_uses]
-        return " ".join([msg.text, *calls, *(found.text for found in msg.tool_results)]).strip()
+        return " ".join([msg.text, *calls, *(value.text for value in msg.tool_results)]).strip()
 
 
 async def test_a_custom_formatter_needs_only_capabilities_and_convert() -> None:

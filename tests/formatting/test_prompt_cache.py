@@ -10,7 +10,7 @@ from tests.profiles import examples
 
 
 def _reached(chosen: list[int], reach: int) -> set[int]:
-    return {at for by in chosen for at in range(by - reach + 1, by + 1)}
+    return {position for by in chosen for position in range(by - reach + 1, by + 1)}
 
 
 @examples(200)
@@ -30,8 +30,8 @@ def test_breakpoints_are_within_reach_of_every_candidate(
         return
     assert chosen[-1] == candidates[-1]
     bound = reach * (limit - 1) - 1
-    assert {at for at in candidates if candidates[-1] - at <= bound} <= _reached(chosen, reach)
-    before = [at for at in candidates if turn is not None and at < turn]
+    assert {position for position in candidates if candidates[-1] - position <= bound} <= _reached(chosen, reach)
+    before = [position for position in candidates if turn is not None and position < turn]
     if before and limit > 1:
         assert before[-1] in chosen
 

@@ -36,9 +36,9 @@ def omitted(name: str) -> str:
     return f"speaker name '{name}' omitted: the API has no field for it"
 
 
-def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **form: Any) -> Plan:
+def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> Plan:
     """The plan of an API without a name field."""
-    return lower(msgs, history, turns__speaker_names=False, **form)
+    return lower(msgs, history, turns__speaker_names=False, **changes)
 
 
 LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
@@ -82,7 +82,7 @@ KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
 def test_several_names_of_one_role_are_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy, places: list[int]
 ) -> None:
-    losses = [(f"msgs[{at}].content[0]", omitted(msgs[at].name)) for at in places]
+    losses = [(f"msgs[{index}].content[0]", omitted(msgs[index].name)) for index in places]
     for on_loss in ("describe", "drop"):
         plan = lower(msgs, history, on_loss, turns__speaker_names=False)
         assert plan.ledger.losses == losses
@@ -162,7 +162,7 @@ def test_lost_names_are_part_of_a_pickled_ledger() -> None:
 
 
 async def test_names_of_messages_that_a_budget_drops_are_not_a_loss(anyio_backend: str) -> None:
-    msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {at}") for at in range(3))]
+    msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {index}") for index in range(3))]
     budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
     plan = await target(turns__speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)
     assert plan.cut

@@ -92,8 +92,8 @@ def thoughts(request: dict[str, Any]) -> list[int]:
 @BINDING
 def test_thinking_is_sent_if_only_new_messages_follow(provider: str, model: str | None) -> None:
     formatter = load_provider(provider).chat_formatter(model)
-    found = plan(formatter, loop(formatter, provider, 4))
-    assert thoughts(found.request) == [0, 1, 2, 3]
+    outcome = plan(formatter, loop(formatter, provider, 4))
+    assert thoughts(outcome.request) == [0, 1, 2, 3]
 
 
 @BINDING
@@ -109,18 +109,18 @@ def test_a_changed_prefix_drops_all_thinking_after_it(provider: str, model: str 
         msgs[1] = Msg("Bob", "Find the station.", "user")
     else:
         msgs[5] = answer(1, "A loud place.")
-    found = plan(formatter, msgs, tools=tools)
-    kept = [0, 1] if change == "an earlier result" else []
-    assert thoughts(found.request) == kept
-    gone = [entry for entry in found.ledger.entries if entry.disposition is Disposition.DROPPED]
-    assert [entry.place for entry in gone] == [
-        f"msgs[{2 + 2 * at}].content[0]" for at in range(3) if at not in kept
+    outcome = plan(formatter, msgs, tools=tools)
+    remaining = [0, 1] if change == "an earlier result" else []
+    assert thoughts(outcome.request) == remaining
+    dropped = [entry for entry in outcome.ledger.entries if entry.disposition is Disposition.DROPPED]
+    assert [entry.place for entry in dropped] == [
+        f"msgs[{2 + 2 * position}].content[0]" for position in range(3) if position not in remaining
     ]
-    assert {entry.reason for entry in gone} == {
+    assert {entry.reason for entry in dropped} == {
         "the API accepts this thinking only with unchanged tools and earlier messages, but some have changed"
     }
-    assert not any(entry.lost for entry in gone)
-    assert not check_request(provider, found.request)
+    assert not any(entry.lost for entry in dropped)
+    assert not check_request(provider, outcome.request)
 
 
 @FREE
@@ -139,13 +139,13 @@ def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
 ) -> None:
     free = load_provider(provider).chat_formatter(model)
     msgs = loop(free, provider, 20, digests)
-    found = plan(load_provider(provider).chat_formatter(model, budget=Budget(250, strategy=strategy)), msgs)
-    assert found.cut is not None
-    assert thoughts(found.request) == []
-    kept = len(msgs) - len(found.cut.numbers) - (2 if isinstance(strategy, OldestFirstInSteps) else 1)
-    assert len(found.cut.thinking) == kept // 2
-    assert found.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
-    assert not check_request(provider, found.request)
+    outcome = plan(load_provider(provider).chat_formatter(model, budget=Budget(250, strategy=strategy)), msgs)
+    assert outcome.cut is not None
+    assert thoughts(outcome.request) == []
+    remaining = len(msgs) - len(outcome.cut.numbers) - (2 if isinstance(strategy, OldestFirstInSteps) else 1)
+    assert len(outcome.cut.thinking) == remaining // 2
+    assert outcome.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
+    assert not check_request(provider, outcome.request)
 
 
 def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
@@ -166,15 +166,15 @@ def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
 def test_thinking_that_was_issued_after_a_cut_is_sent(provider: str, model: str | None) -> None:
     """The digest is of the request that was sent, which the cut shaped: until it moves, new thinking stays."""
     formatter = load_provider(provider).chat_formatter(model, budget=Budget(400))
-    msgs, kept = [SYSTEM, TASK], 0
+    msgs, remaining = [SYSTEM, TASK], 0
     for number in range(30):
-        found = plan(formatter, msgs)
-        shown = thoughts(found.request)
-        assert shown == list(range(number - len(shown), number)), "an unbroken run up to the newest"
-        if found.cut:
-            kept = max(kept, len(shown))
-        msgs += [thinks(provider, number, found.request), answer(number)]
-    assert kept >= 2
+        outcome = plan(formatter, msgs)
+        thinking = thoughts(outcome.request)
+        assert thinking == list(range(number - len(thinking), number)), "an unbroken run up to the newest"
+        if outcome.cut:
+            remaining = max(remaining, len(thinking))
+        msgs += [thinks(provider, number, outcome.request), answer(number)]
+    assert remaining >= 2
 
 
 @BINDING
@@ -194,10 +194,10 @@ def test_a_turn_of_only_stale_thinking_gives_a_valid_request() -> None:
     formatter = AnthropicChatFormatter("claude-opus-5-5", budget=Budget(400))
     state = OpaqueState("anthropic", signature="proof-0", prefix="no such prefix")
     msgs = [TASK, Msg("Friday", [ThinkingBlock("hm", state)], "assistant"), Msg("Bob", "Well?", "user")]
-    found = plan(formatter, msgs)
-    assert thoughts(found.request) == []
-    assert not check_request("anthropic", found.request)
-    assert len(found.request["messages"]) == 1
+    outcome = plan(formatter, msgs)
+    assert thoughts(outcome.request) == []
+    assert not check_request("anthropic", outcome.request)
+    assert len(outcome.request["messages"]) == 1
 
 
 def test_the_digest_depends_only_on_parts_that_the_provider_checks() -> None:
@@ -219,12 +219,15 @@ def test_the_digest_depends_only_on_parts_that_the_provider_checks() -> None:
 
 
 def test_the_digest_of_a_large_image_depends_on_its_content() -> None:
-    one, two = (ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([at]) * 50_000, "image/png") for at in (1, 2))
+    first, second = (
+        ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([position]) * 50_000, "image/png")
+        for position in (1, 2)
+    )
     digests = [
         prefix_digest(
-            plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request, AnthropicChatFormatter()
+            plan(AnthropicChatFormatter(), [Msg("Bob", [outcome], "user")]).request, AnthropicChatFormatter()
         )
-        for found in (one, two)
+        for outcome in (first, second)
     ]
     assert digests[0] != digests[1]
 

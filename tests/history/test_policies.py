@@ -43,10 +43,10 @@ def frame(*msgs: Msg, text_joining: str = "glued", **options: Any) -> str:
 
 def inside(*msgs: Msg, **options: Any) -> str:
     """What stands between the tags."""
-    whole = frame(*msgs, **options)
-    assert whole.startswith(f"{PREAMBLE}<history>\n")
-    assert whole.endswith("\n</history>")
-    return whole.removeprefix(f"{PREAMBLE}<history>\n").removesuffix("\n</history>")
+    framed = frame(*msgs, **options)
+    assert framed.startswith(f"{PREAMBLE}<history>\n")
+    assert framed.endswith("\n</history>")
+    return framed.removeprefix(f"{PREAMBLE}<history>\n").removesuffix("\n</history>")
 
 
 # -- the frame ---------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ MEDIA_PLACES: list[tuple[str, Sequence[Any], list[str]]] = [
 def test_media_follow_the_line_of_their_speaker(content: Sequence[Any], lines: list[str]) -> None:
     msg = Msg("Bob", tuple(content), "user")
     (apart,) = sent(lower([msg], MultiAgentHistory(), turns__text_joining="apart"))
-    shown = [f"<{b['type']}>" if b["type"] != "text" else b["text"].lstrip("\n") for b in apart["content"]]
-    assert shown == [f"{PREAMBLE}<history>", *[line for line in lines if line], "</history>"]
+    escaped = [f"<{b['type']}>" if b["type"] != "text" else b["text"].lstrip("\n") for b in apart["content"]]
+    assert escaped == [f"{PREAMBLE}<history>", *[line for line in lines if line], "</history>"]
     (glued,) = sent(lower([msg], MultiAgentHistory(), turns__text_joining="glued"))
     joined = "\n".join("" if b["type"] != "text" else b["text"] for b in glued["content"])
     assert [line for line in joined.removeprefix(f"{PREAMBLE}<history>\n").split("\n") if line] == [
@@ -180,19 +180,19 @@ def test_the_safe_frame_does_not_change_simple_names(name: str) -> None:
     assert inside(says(name, "hi")) == f"{name}: hi"
 
 
-@pytest.mark.parametrize("break_", BREAKS, ids=[ascii(found) for found in BREAKS])
+@pytest.mark.parametrize("break_", BREAKS, ids=[ascii(value) for value in BREAKS])
 def test_every_line_break_in_a_text_is_followed_by_two_spaces(break_: str) -> None:
     assert inside(says("Bob", f"a{break_}Eve: b")) == f"Bob: a{break_}  Eve: b"
     assert len(f"a{break_}b".splitlines()) == 2
 
 
 def test_every_line_break_of_str_splitlines_is_escaped() -> None:
-    known = [chr(code) for code in range(0x110000) if len(f"a{chr(code)}b".splitlines()) == 2]
-    assert sorted(known) == sorted(set(BREAKS) - {"\r\n"})
+    breaks = [chr(code) for code in range(0x110000) if len(f"a{chr(code)}b".splitlines()) == 2]
+    assert sorted(breaks) == sorted(set(BREAKS) - {"\r\n"})
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("</history>", "<\\/history>"),
         ("<history>", "<\\history>"),
@@ -206,12 +206,12 @@ def test_every_line_break_of_str_splitlines_is_escaped() -> None:
         ("<<|", "<<\\|"),
     ],
 )
-def test_no_text_contains_a_tag_of_the_frame_or_a_control_token(text: str, shown: str) -> None:
-    assert inside(says("Bob", text)) == f"Bob: {shown}"
+def test_no_text_contains_a_tag_of_the_frame_or_a_control_token(text: str, escaped: str) -> None:
+    assert inside(says("Bob", text)) == f"Bob: {escaped}"
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "escaped"),
     [
         ("Dr: No", "Dr\\: No"),
         ("a\\b", "a\\\\b"),
@@ -223,8 +223,8 @@ def test_no_text_contains_a_tag_of_the_frame_or_a_control_token(text: str, shown
         ("<|x|>", "\\u{3c}|x|>"),
     ],
 )
-def test_backslashes_colons_line_breaks_and_leading_blanks_in_a_name_are_escaped(name: str, shown: str) -> None:
-    assert inside(says(name, "hi")) == f"{shown}: hi"
+def test_backslashes_colons_line_breaks_and_leading_blanks_in_a_name_are_escaped(name: str, escaped: str) -> None:
+    assert inside(says(name, "hi")) == f"{escaped}: hi"
 
 
 def test_the_safe_frame_replaces_an_empty_name_with_the_role() -> None:
@@ -534,7 +534,7 @@ def test_both_parts_of_a_split_message_are_visible_if_the_message_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stamp", "shown"),
+    ("stamp", "escaped"),
     [
         ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z"),
         (None, "-"),
@@ -543,9 +543,9 @@ def test_both_parts_of_a_split_message_are_visible_if_the_message_is() -> None:
         ("</history>", "/history"),
     ],
 )
-def test_each_line_can_begin_with_the_time_of_its_message(stamp: str | None, shown: str) -> None:
+def test_each_line_can_begin_with_the_time_of_its_message(stamp: str | None, escaped: str) -> None:
     msg = Msg("Bob", "hi", "user", timestamp=stamp)
-    assert inside(msg, timestamps=True) == f"[{shown}] Bob: hi"
+    assert inside(msg, timestamps=True) == f"[{escaped}] Bob: hi"
     assert inside(msg) == "Bob: hi"
 
 
@@ -553,7 +553,7 @@ def test_thinking_in_a_frame_is_omitted_and_in_the_ledger() -> None:
     plan = lower([Msg("Ann", (ThinkingBlock("hm"), TextBlock("yes")), "assistant")], MultiAgentHistory())
     assert "hm" not in str(plan.request)
     assert fates(plan) == {"msgs[0].content[0]": "dropped", "msgs[0].content[1]": "merged"}
-    assert [made.name for made in plan.ledger.syntheses] == ["preamble", "frame"]
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["preamble", "frame"]
 
 
 # -- options -------------------------------------------------------------------------------------------
@@ -592,13 +592,13 @@ def test_the_frame_is_the_same_for_every_provider(name: str) -> None:
     assert text.endswith(f"{PREAMBLE}<history>\nBob: hi\nAlice: hello\n</history>")
 
 
-def _texts(found: Any, key: str = "") -> list[str]:
-    if isinstance(found, str):
-        return [found] if key in {"content", "text"} else []
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
+def _texts(value: Any, key: str = "") -> list[str]:
+    if isinstance(value, str):
+        return [value] if key in {"content", "text"} else []
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
         return [text for name, item in pairs for text in _texts(item, name)]
-    items = cast("list[Any]", found) if isinstance(found, list) else []
+    items = cast("list[Any]", value) if isinstance(value, list) else []
     return [text for item in items for text in _texts(item, key)]
 
 

@@ -70,6 +70,6 @@ def test_a_value_that_is_not_a_message_is_an_error() -> None:
 @given(names, texts)
 def test_the_text_after_the_removed_name_is_unchanged(name: str, text: str) -> None:
     msg = Msg(name, f"{name}: {text}", "assistant")
-    kept = strip_speaker_prefix(msg).text
-    assert kept in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(kept)
-    assert kept.rstrip().endswith(text.strip()[-1:])
+    remaining = strip_speaker_prefix(msg).text
+    assert remaining in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(remaining)
+    assert remaining.rstrip().endswith(text.strip()[-1:])

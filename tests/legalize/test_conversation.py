@@ -146,14 +146,16 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("msgs", "form", "expected"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS])
-def test_turns(msgs: Sequence[Msg], form: dict[str, Any], expected: list[str]) -> None:
-    assert said(lower(msgs, **form)) == expected
+@pytest.mark.parametrize(
+    ("msgs", "changes", "expected"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS]
+)
+def test_turns(msgs: Sequence[Msg], changes: dict[str, Any], expected: list[str]) -> None:
+    assert said(lower(msgs, **changes)) == expected
 
 
 def test_filler_turns_are_named_in_the_ledger() -> None:
     plan = lower([FRIDAY], turns__first_user=True, turns__last_user=True)
-    assert [made.name for made in plan.ledger.syntheses] == ["filler turn", "filler turn"]
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["filler turn", "filler turn"]
 
 
 # -- ids, names, arguments -----------------------------------------------------------------------------
@@ -161,11 +163,11 @@ def test_filler_turns_are_named_in_the_ledger() -> None:
 
 def test_ids_and_names_become_legal_and_still_pair() -> None:
     msgs = [call("an id", tool="a tool"), Msg("system", (ToolResultBlock("an id", "a tool", "x"),), "system")]
-    use, found = (
+    use, answer = (
         msg["content"][0] for msg in sent(lower(msgs, tools__call_ids=NameRule(), tools__names=NameRule()))
     )
-    assert use["id"] == found["id"] == NameRule().fit("an id")
-    assert use["name"] == found["name"] == NameRule().fit("a tool")
+    assert use["id"] == answer["id"] == NameRule().fit("an id")
+    assert use["name"] == answer["name"] == NameRule().fit("a tool")
 
 
 def test_an_empty_id_or_name_is_replaced_for_every_target() -> None:
@@ -173,17 +175,17 @@ def test_an_empty_id_or_name_is_replaced_for_every_target() -> None:
         Msg("F", (ToolUseBlock("", "", {}),), "assistant"),
         Msg("s", (ToolResultBlock("", "", "x"),), "system"),
     ]
-    use, found = (msg["content"][0] for msg in sent(lower(msgs)))
-    assert use["id"] == found["id"] != ""
+    use, answer = (msg["content"][0] for msg in sent(lower(msgs)))
+    assert use["id"] == answer["id"] != ""
     assert use["name"]
 
 
 def test_repeated_ids_of_one_turn_become_distinct_in_calls_and_results() -> None:
     msgs = [call("d", "d"), result("d", output="one"), result("d", output="two")]
-    calls, one, two = sent(lower(msgs))
+    calls, first, second = sent(lower(msgs))
     ids = [block["id"] for block in calls["content"]]
     assert ids[0] == "d" != ids[1]
-    assert [(found["content"][0]["id"], found["content"][0]["output"]) for found in (one, two)] == [
+    assert [(answer["content"][0]["id"], answer["content"][0]["output"]) for answer in (first, second)] == [
         (ids[0], "one"),
         (ids[1], "two"),
     ]
@@ -233,12 +235,12 @@ THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(
-    ("block", "form", "kept"), [row[1:] for row in THOUGHTS], ids=[row[0] for row in THOUGHTS]
+    ("block", "changes", "is_sent"), [row[1:] for row in THOUGHTS], ids=[row[0] for row in THOUGHTS]
 )
-def test_thinking_is_sent_only_to_its_issuer(block: ThinkingBlock, form: dict[str, Any], kept: bool) -> None:
-    plan = lower([bob(block, TextBlock("x"), role="assistant")], **form)
-    assert ("thinking" in [part["type"] for part in sent(plan)[0]["content"]]) is kept
-    assert (fates(plan)["msgs[0].content[0]"] == "dropped") is not kept
+def test_thinking_is_sent_only_to_its_issuer(block: ThinkingBlock, changes: dict[str, Any], is_sent: bool) -> None:
+    plan = lower([bob(block, TextBlock("x"), role="assistant")], **changes)
+    assert ("thinking" in [part["type"] for part in sent(plan)[0]["content"]]) is is_sent
+    assert (fates(plan)["msgs[0].content[0]"] == "dropped") is not is_sent
     assert plan.ledger.losses == []
 
 
@@ -252,15 +254,15 @@ def test_signed_thinking_without_a_following_block_is_dropped() -> None:
     assert fates(plan)["msgs[0].content[1]"] == "dropped"
 
 
-@pytest.mark.parametrize(("issuer", "kept"), [("echo", True), ("other", False)])
-def test_state_of_another_issuer_is_omitted_from_its_block(issuer: str, kept: bool) -> None:
+@pytest.mark.parametrize(("issuer", "is_sent"), [("echo", True), ("other", False)])
+def test_state_of_another_issuer_is_omitted_from_its_block(issuer: str, is_sent: bool) -> None:
     state = OpaqueState(issuer, thought_signature="eA==")
     msgs = [
         bob(TextBlock("x", state=state), ToolUseBlock("c", "n", {}, state=state), role="assistant"),
         result("c"),
     ]
     plan = lower(msgs)
-    assert [("state" in block) for block in sent(plan)[0]["content"]] == [kept, kept]
+    assert [("state" in block) for block in sent(plan)[0]["content"]] == [is_sent, is_sent]
     assert plan.ledger.losses == []
 
 
@@ -343,15 +345,15 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     ),
 ]
 LOST_TABLE = pytest.mark.parametrize(
-    ("block", "form", "told"), [row[1:] for row in LOST], ids=[row[0] for row in LOST]
+    ("block", "changes", "note"), [row[1:] for row in LOST], ids=[row[0] for row in LOST]
 )
 
 
 @LOST_TABLE
-def test_refused_content_is_described_in_its_place(block: Any, form: dict[str, Any], told: str) -> None:
-    plan = lower([bob(TextBlock("a"), block, TextBlock("b"))], **form)
+def test_refused_content_is_described_in_its_place(block: Any, changes: dict[str, Any], note: str) -> None:
+    plan = lower([bob(TextBlock("a"), block, TextBlock("b"))], **changes)
     words = _loosely(said(plan)[0].split(" | ")[1])
-    assert words == _loosely(told)
+    assert words == _loosely(note)
     assert fates(plan)["msgs[0].content[1]"] == "described"
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
 
@@ -361,17 +363,17 @@ def _loosely(sentence: str) -> str:
 
 
 @LOST_TABLE
-def test_refused_content_is_dropped(block: Any, form: dict[str, Any], told: str) -> None:
-    plan = lower([bob(TextBlock("a"), block, TextBlock("b"))], on_loss="drop", **form)
+def test_refused_content_is_dropped(block: Any, changes: dict[str, Any], note: str) -> None:
+    plan = lower([bob(TextBlock("a"), block, TextBlock("b"))], on_loss="drop", **changes)
     assert said(plan) == ["user Bob: a | b"]
     assert fates(plan)["msgs[0].content[1]"] == "dropped"
     assert plan.ledger.entries[1].lost
 
 
 @LOST_TABLE
-def test_refused_content_raises(block: Any, form: dict[str, Any], told: str) -> None:
+def test_refused_content_raises(block: Any, changes: dict[str, Any], note: str) -> None:
     with pytest.raises(LossError) as caught:
-        lower([bob(TextBlock("a"), block, TextBlock("b"))], on_loss="raise", **form)
+        lower([bob(TextBlock("a"), block, TextBlock("b"))], on_loss="raise", **changes)
     assert (caught.value.target, caught.value.place) == ("Echo", "msgs[0].content[1]")
     assert len(caught.value.losses) == 1
 

@@ -39,10 +39,10 @@ pytestmark = pytest.mark.anyio
 
 def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
     """A picture of that size as base64 text."""
-    made = BytesIO()
+    buffer = BytesIO()
     slope = Image.linear_gradient("L").transform((width, height), Image.Transform.EXTENT, (0, 0, 256, 256))
-    slope.convert(mode).save(made, kind, **options)
-    return base64.b64encode(made.getvalue()).decode()
+    slope.convert(mode).save(buffer, kind, **options)
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def picture(width: int, height: int, **options: Any) -> ImageBlock:
@@ -69,9 +69,9 @@ def kinds(plan: Plan) -> str:
 
 
 async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
-    made = BytesIO()
-    Image.new("I;16", (300, 150), 30_000).save(made, "PNG")
-    block = ImageBlock.from_bytes(made.getvalue(), "image/png")
+    buffer = BytesIO()
+    Image.new("I;16", (300, 150), 30_000).save(buffer, "PNG")
+    block = ImageBlock.from_bytes(buffer.getvalue(), "image/png")
     assert fates(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
     plan = await limited(side=100)().plan([shows(block)])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
@@ -125,10 +125,10 @@ async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytes
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
 
 
-@pytest.mark.parametrize(("on_loss", "found"), [("describe", "tt"), ("drop", "t")])
-def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, found: str) -> None:
+@pytest.mark.parametrize(("on_loss", "image"), [("describe", "tt"), ("drop", "t")])
+def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, image: str) -> None:
     plan = limited(side=100)(on_loss=on_loss).lower([shows(TextBlock("See."), picture(300, 150))])
-    assert kinds(plan) == found
+    assert kinds(plan) == image
     assert [entry.lost for entry in plan.ledger.entries] == [False, True]
     with pytest.raises(LossError, match="larger than Echo takes"):
         limited(side=100)(on_loss="raise").lower([shows(picture(300, 150))])
@@ -156,8 +156,8 @@ def test_a_message_of_omitted_images_only_is_dropped() -> None:
 )
 async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: str) -> None:
     (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
-    found = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
-    assert (found.format, found.size, found.mode) == (options["kind"], (64, 32), mode)
+    image = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
+    assert (image.format, image.size, image.mode) == (options["kind"], (64, 32), mode)
 
 
 async def test_a_resized_image_is_rotated_as_its_metadata_require() -> None:
@@ -192,9 +192,11 @@ async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
 
 
 async def test_other_media_that_are_too_large_are_described() -> None:
-    form = target(media__document=MediaRule(limits=MediaLimits(data=100)))
+    formatter_type = target(media__document=MediaRule(limits=MediaLimits(data=100)))
     msg = shows(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
-    assert (await form().plan([msg])).ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes")]
+    assert (await formatter_type().plan([msg])).ledger.losses == [
+        ("msgs[0].content[0]", "it is larger than Echo takes")
+    ]
 
 
 async def test_an_image_is_resized_once_and_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,15 +216,15 @@ async def test_an_image_is_resized_once_and_in_a_thread(monkeypatch: pytest.Monk
 
 
 async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
+    buffer: list[int] = []
     save = Image.Image.save
 
     def watched(*args: Any, **options: Any) -> None:
-        made.append(1)
+        buffer.append(1)
         save(*args, **options)
 
     unknown = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(20)).decode()))
-    msgs = [*(shows(picture(300, 150 + at)) for at in range(7)), shows(unknown), says("Al", "Well?")]
+    msgs = [*(shows(picture(300, 150 + number)) for number in range(7)), shows(unknown), says("Al", "Well?")]
     only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
     for history in (None, MultiAgentHistory()):
         monkeypatch.setattr(Image.Image, "save", watched)
@@ -232,7 +234,7 @@ async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -
             *["shrunk"] * 5,
             "described",
         ]
-    assert len(made) == 5
+    assert len(buffer) == 5
 
 
 async def test_the_same_image_gives_the_same_bytes() -> None:
@@ -283,8 +285,8 @@ def gallery(count: int, width: int = 10) -> list[Msg]:
 
 def test_the_oldest_of_too_many_images_are_described_in_steps_of_a_fifth() -> None:
     formatter = limited(count=10)()
-    left = [kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
-    assert left == [
+    remaining = [kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
+    assert remaining == [
         "i" * 9,
         "i" * 10,
         "tt" + "i" * 9,
@@ -316,16 +318,16 @@ def test_the_prefix_is_unchanged_between_two_steps() -> None:
 
 
 def test_the_oldest_of_too_much_data_are_described_in_steps() -> None:
-    one = len(drawn(10, 10))
-    formatter = limited(total=10 * one)()
-    left = [kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
-    assert left == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
+    byte_size = len(drawn(10, 10))
+    formatter = limited(total=10 * byte_size)()
+    remaining = [kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
+    assert remaining == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
 
 
 def test_the_total_limit_counts_all_kinds() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
-    form = target(media__total=6_000)
-    plan = form().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
+    formatter_type = target(media__total=6_000)
+    plan = formatter_type().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
     assert kinds(plan) == "tid"
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
 
@@ -336,8 +338,8 @@ def test_a_limit_of_a_kind_counts_only_that_kind() -> None:
 
 
 def test_refused_media_do_not_count_for_limits() -> None:
-    form = target(media__image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
-    plan = form().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
+    formatter_type = target(media__image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
+    plan = formatter_type().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
     assert kinds(plan) == "tii"
 
 
@@ -354,8 +356,8 @@ def test_the_limits_hold_for_every_history(history: Any) -> None:
 
 async def test_promoted_images_count_and_omitted_images_are_not_promoted() -> None:
     shot = ToolResultBlock("c", "camera", (picture(9, 9), picture(9, 9)))
-    form = target(media__result_kinds=frozenset(), media__image=MediaRule(limits=MediaLimits(count=1)))
-    plan = form().lower([call("c"), Msg("s", (shot,), "system")])
+    formatter_type = target(media__result_kinds=frozenset(), media__image=MediaRule(limits=MediaLimits(count=1)))
+    plan = formatter_type().lower([call("c"), Msg("s", (shot,), "system")])
     assert str(plan.request).count("'base64'") == 1
     assert plan.ledger.losses[0][0] == "msgs[1].content[0].output[0]"
 
@@ -419,9 +421,9 @@ def test_an_image_too_large_to_open_is_not_resized() -> None:
 
 def test_noise_over_the_data_limit_is_resized_in_few_tries() -> None:
     picture = Image.frombytes("RGB", (900, 900), random.Random(7).randbytes(900 * 900 * 3))
-    made = BytesIO()
-    picture.save(made, "PNG")
-    source = Base64Source("image/png", base64.b64encode(made.getvalue()).decode())
+    buffer = BytesIO()
+    picture.save(buffer, "PNG")
+    source = Base64Source("image/png", base64.b64encode(buffer.getvalue()).decode())
     small = resize_to_fit(source, Box(data=100_000))
     assert small is not None
     assert 30_000 < len(small.data) <= 100_000

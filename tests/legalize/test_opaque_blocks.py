@@ -64,9 +64,11 @@ def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(p
         answered(FOUND),
         [Msg("system", (PART,), "system"), asked(TextBlock("x"))],
     ):
-        told = chat(provider).lower(msgs)
-        assert [reason for _, reason in told.ledger.losses] == ["block in a format that only anthropic accepts"]
-        assert "[part left out because only anthropic knows it]" in str(told.request)
+        described = chat(provider).lower(msgs)
+        assert [reason for _, reason in described.ledger.losses] == [
+            "block in a format that only anthropic accepts"
+        ]
+        assert "[part left out because only anthropic knows it]" in str(described.request)
         dropped = chat(provider, on_loss="drop").lower(msgs)
         assert [entry.disposition for entry in dropped.ledger.entries if entry.lost] == [Disposition.DROPPED]
         with pytest.raises(LossError):
@@ -144,9 +146,9 @@ def test_a_proof_is_sent_only_in_assistant_turns() -> None:
 
 def test_the_state_of_a_text_in_a_result_is_sent_to_its_issuer() -> None:
     fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
-    told = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
+    described = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
     for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
-        assert str(chat(provider).lower(answered(told)).request).count("SILENT") == times
+        assert str(chat(provider).lower(answered(described)).request).count("SILENT") == times
 
 
 def test_the_state_of_a_text_in_a_result_is_sent_to_no_other_issuer() -> None:
@@ -196,7 +198,7 @@ MISPLACED: Final[list[tuple[str, str | None, dict[str, Any], set[str]]]] = [
 ]
 
 
-def _at(place: str, block: OpaqueBlock) -> list[Msg]:
+def _place_block(place: str, block: OpaqueBlock) -> list[Msg]:
     beside = TextBlock("Hi.")
     start = Msg("Bob", "Go.", "user")
     if place == "result":
@@ -215,7 +217,7 @@ def test_an_opaque_block_is_sent_only_in_turns_that_its_api_accepts(
     provider: str, model: str | None, data: dict[str, Any], places: set[str], place: str
 ) -> None:
     wire = str(chat(provider).capabilities(model).wire)
-    plan = chat(provider, model).lower(_at(place, OpaqueBlock(wire, data)))
+    plan = chat(provider, model).lower(_place_block(place, OpaqueBlock(wire, data)))
     assert ("PART" in str(plan.request)) is (place in places)
     named = [entry for entry in plan.ledger.entries if entry.disposition is not Disposition.CARRIED]
     assert bool(named) is (place not in places)

@@ -28,9 +28,9 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
     return Msg("Friday", blocks, "assistant")
 
 
-def sent(*msgs: Msg, **form: Any) -> list[str]:
-    given: dict[str, Any] = {"wire": "echo", "opaque.pair_key": pair, **form}
-    plan = lower([says("Bob", "Hi."), *msgs], **given)
+def sent(*msgs: Msg, **changes: Any) -> list[str]:
+    options: dict[str, Any] = {"wire": "echo", "opaque.pair_key": pair, **changes}
+    plan = lower([says("Bob", "Hi."), *msgs], **options)
     return said(plan)[1:]
 
 
@@ -65,22 +65,22 @@ def test_a_response_answers_the_first_of_two_requests_with_one_key() -> None:
 
 
 def test_a_target_that_resumes_an_open_turn_gets_it_unchanged() -> None:
-    form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
-    assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
+    changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
+    assert sent(reply("wait", "ask 1"), **changes) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
-    assert sent(reply("ask 1"), reply("note 1", "ask 2"), **form) == [
+    assert sent(reply("ask 1"), reply("note 1", "ask 2"), **changes) == [
         "assistant Friday: <opaque>",
         "assistant Friday: <opaque> | <opaque>",
     ]
-    assert len(sent(reply("ask 1", "note 1"), **form)) == 2
+    assert len(sent(reply("ask 1", "note 1"), **changes)) == 2
 
 
 def test_a_turn_that_other_content_follows_is_not_open() -> None:
-    form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
-    assert sent(reply("ask 1", "done"), **form)[0] == "assistant Friday: done"
-    assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **form)[0] == "assistant Friday: wait"
-    assert sent(reply("ask 1", "done", "answer 2"), **form)[0] == "assistant Friday: done"
-    assert sent(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **form)[0] == "assistant Friday: wait"
+    changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
+    assert sent(reply("ask 1", "done"), **changes)[0] == "assistant Friday: done"
+    assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **changes)[0] == "assistant Friday: wait"
+    assert sent(reply("ask 1", "done", "answer 2"), **changes)[0] == "assistant Friday: done"
+    assert sent(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **changes)[0] == "assistant Friday: wait"
 
 
 def test_an_open_turn_may_wait_for_results_of_client_tools() -> None:
@@ -94,7 +94,7 @@ def test_an_open_turn_may_wait_for_results_of_client_tools() -> None:
 
 @pytest.mark.parametrize("viewer", [None, "Friday", "Bob"])
 def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(viewer: str | None) -> None:
-    form: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "wire": "echo",
         "opaque.pair_key": pair,
         "turns.resumable": True,
@@ -102,8 +102,8 @@ def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(vie
     }
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
     msgs = [says("Bob", "Hi."), asked, result("c1")]
-    first = said(lower(msgs, **form))
-    later = said(lower([*msgs, reply("answer 1", "done"), says("Bob", "Thanks."), reply("again")], **form))
+    first = said(lower(msgs, **changes))
+    later = said(lower([*msgs, reply("answer 1", "done"), says("Bob", "Thanks."), reply("again")], **changes))
     assert later[: len(first)] == first
     assert later[len(first)] == "assistant Friday: <opaque> | done"
 

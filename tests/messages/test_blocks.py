@@ -59,29 +59,29 @@ TWINS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("positional", "keyword"), TWINS, ids=lambda found: type(found).__name__)
+@pytest.mark.parametrize(("positional", "keyword"), TWINS, ids=lambda item: type(item).__name__)
 def test_arguments_are_positional_or_by_keyword(positional: Any, keyword: Any) -> None:
     assert positional == keyword
     assert repr(positional) == repr(keyword)
 
 
-@pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
-def test_a_block_is_immutable(found: Any, _: Any) -> None:
-    for name in (field.name for field in dataclasses.fields(found) if not field.name.startswith("_")):
+@pytest.mark.parametrize(("item", "_"), TWINS, ids=lambda item: type(item).__name__)
+def test_a_block_is_immutable(item: Any, _: Any) -> None:
+    for name in (field.name for field in dataclasses.fields(item) if not field.name.startswith("_")):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(found, name, None)
+            setattr(item, name, None)
         with pytest.raises(dataclasses.FrozenInstanceError):
-            delattr(found, name)
+            delattr(item, name)
     with pytest.raises((AttributeError, TypeError)):
-        found.colour = "red"
+        item.colour = "red"
 
 
-@pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
-def test_a_block_can_be_pickled_and_copied(found: Any, _: Any) -> None:
-    assert pickle.loads(pickle.dumps(found)) == found
-    assert copy.copy(found) == found
-    assert copy.deepcopy(found) == found
-    assert dataclasses.replace(found) == found
+@pytest.mark.parametrize(("item", "_"), TWINS, ids=lambda item: type(item).__name__)
+def test_a_block_can_be_pickled_and_copied(item: Any, _: Any) -> None:
+    assert pickle.loads(pickle.dumps(item)) == item
+    assert copy.copy(item) == item
+    assert copy.deepcopy(item) == item
+    assert dataclasses.replace(item) == item
 
 
 WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
@@ -186,12 +186,12 @@ def test_an_error_shortens_a_long_value() -> None:
 
 
 def test_json_values_are_copied_on_creation() -> None:
-    given: dict[str, Any] = {"q": {"deep": [1, {"x": 2}]}}
-    use = ToolUseBlock("i", "n", given, metadata=given)
-    note = InvalidBlock(given, "why", "msgs[0]")
-    given["q"]["deep"][1]["x"] = "changed"
-    given["q"]["deep"].append(3)
-    given["new"] = 1
+    value: dict[str, Any] = {"q": {"deep": [1, {"x": 2}]}}
+    use = ToolUseBlock("i", "n", value, metadata=value)
+    note = InvalidBlock(value, "why", "msgs[0]")
+    value["q"]["deep"][1]["x"] = "changed"
+    value["q"]["deep"].append(3)
+    value["new"] = 1
     assert use.input == use.metadata == note.data == {"q": {"deep": [1, {"x": 2}]}}
     assert use.arguments == '{"q":{"deep":[1,{"x":2}]}}'
 
@@ -232,15 +232,15 @@ def test_arguments_are_the_raw_text_if_it_matches_the_input(
     ],
 )
 def test_the_output_of_a_result_is_text_or_items(output: Any, text: str, kinds: list[str]) -> None:
-    found = ToolResultBlock("i", "n", output)
-    assert found.text == text
-    assert [item.type for item in found.items] == kinds
-    assert isinstance(found.output, str | tuple)
+    item = ToolResultBlock("i", "n", output)
+    assert item.text == text
+    assert [item.type for item in item.items] == kinds
+    assert isinstance(item.output, str | tuple)
 
 
 def test_a_result_requires_only_an_id() -> None:
-    found = ToolResultBlock("i")
-    assert (found.name, found.output, found.is_error) == ("", "", False)
+    item = ToolResultBlock("i")
+    assert (item.name, item.output, item.is_error) == ("", "", False)
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_a_data_url_is_computed_once() -> None:
 def test_media_blocks_are_created_from_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path) -> None:
     path = tmp_path / "a b.png"
     path.write_bytes(b"\x89PNG")
-    held = Base64Source("image/png", base64.b64encode(b"\x89PNG").decode())
-    assert kind.from_bytes(b"\x89PNG", "image/png") == kind(held)
-    assert kind.from_path(path) == kind.from_path(str(path)) == kind(held)
+    base64_source = Base64Source("image/png", base64.b64encode(b"\x89PNG").decode())
+    assert kind.from_bytes(b"\x89PNG", "image/png") == kind(base64_source)
+    assert kind.from_path(path) == kind.from_path(str(path)) == kind(base64_source)
     assert kind.from_path(path, "image/webp").source.media_type == "image/webp"
     assert kind.from_url("https://a/b", "image/png") == kind(URLSource("https://a/b", "image/png"))
 
@@ -343,7 +343,7 @@ def test_the_arguments_are_strict_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "expected_value"),
     [
         ('{"a":1}', {"a": True}),
         ('{"a":true}', {"a": 1}),
@@ -353,8 +353,8 @@ def test_the_arguments_are_strict_json() -> None:
         ('{"a":{"b":0}}', {"a": {"b": False}}),
     ],
 )
-def test_raw_arguments_with_other_number_types_are_broken(raw: str, said: dict[str, Any]) -> None:
-    block = ToolUseBlock("c1", "look", said, raw)
+def test_raw_arguments_with_other_number_types_are_broken(raw: str, expected_value: dict[str, Any]) -> None:
+    block = ToolUseBlock("c1", "look", expected_value, raw)
     assert block.raw_is_broken
     assert block.arguments != raw
 

@@ -44,44 +44,44 @@ def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("form", CASES)
-def test_a_log_loads_completely_or_raises_an_error(form: str, reader: str) -> None:
-    log, words = CASES[form]
+@pytest.mark.parametrize("log_format", CASES)
+def test_a_log_loads_completely_or_raises_an_error(log_format: str, reader: str) -> None:
+    log, words = CASES[log_format]
     assert _missing(reader, log, words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("form", CASES)
-def test_messages_of_another_format_in_a_log_are_not_lost(form: str, reader: str) -> None:
+@pytest.mark.parametrize("log_format", CASES)
+def test_messages_of_another_format_in_a_log_are_not_lost(log_format: str, reader: str) -> None:
     own = _messages(CASES.get(reader, ([{"name": "Bob", "role": "user", "content": "Hello"}], ()))[0])
-    other = _messages(CASES[form][0])
-    said = tuple(word for word in CASES[form][1] if word in json.dumps(other, ensure_ascii=False))
-    assert _missing(reader, [*own, *other], said) == []
-    assert _missing(reader, [*other, *own], said) == []
+    other = _messages(CASES[log_format][0])
+    expected_words = tuple(word for word in CASES[log_format][1] if word in json.dumps(other, ensure_ascii=False))
+    assert _missing(reader, [*own, *other], expected_words) == []
+    assert _missing(reader, [*other, *own], expected_words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("key", ["messages", "contents", "input", "prompt", "history", "items"])
-@pytest.mark.parametrize("form", CASES)
-def test_messages_under_any_key_of_a_request_are_not_lost(form: str, key: str, reader: str) -> None:
-    log, words = CASES[form]
+@pytest.mark.parametrize("log_format", CASES)
+def test_messages_under_any_key_of_a_request_are_not_lost(log_format: str, key: str, reader: str) -> None:
+    log, words = CASES[log_format]
     messages = _messages(log)
-    said = tuple(word for word in words if word in json.dumps(messages, ensure_ascii=False))
-    assert _missing(reader, {"model": "m", key: messages}, said) == []
+    expected_words = tuple(word for word in words if word in json.dumps(messages, ensure_ascii=False))
+    assert _missing(reader, {"model": "m", key: messages}, expected_words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("form", RICH_LOGS)
-def test_a_request_loads_completely_or_raises_an_error(form: str, reader: str) -> None:
+@pytest.mark.parametrize("log_format", RICH_LOGS)
+def test_a_request_loads_completely_or_raises_an_error(log_format: str, reader: str) -> None:
     request: dict[str, Any] = (
-        RICH_LOGS[form] if isinstance(RICH_LOGS[form], dict) else {"messages": RICH_LOGS[form]}
+        RICH_LOGS[log_format] if isinstance(RICH_LOGS[log_format], dict) else {"messages": RICH_LOGS[log_format]}
     )
-    said = tuple(
+    expected_words = tuple(
         word
         for word in ("Text of the system.", "Bob asks.", "I look.", "Bob thanks.", "Result text.")
         if word in json.dumps(request)
     )
-    assert _missing(reader, request, said) == []
+    assert _missing(reader, request, expected_words) == []
 
 
 def _messages(log: Any) -> list[Any]:
@@ -105,10 +105,10 @@ RECOGNIZED: Final = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("form", RECOGNIZED)
-def test_the_error_names_the_format_of_the_log(form: str, reader: str) -> None:
-    with pytest.raises(MessageError, match=RECOGNIZED[form]):
-        load_native(reader, FOREIGN_LOGS[form])
+@pytest.mark.parametrize("log_format", RECOGNIZED)
+def test_the_error_names_the_format_of_the_log(log_format: str, reader: str) -> None:
+    with pytest.raises(MessageError, match=RECOGNIZED[log_format]):
+        load_native(reader, FOREIGN_LOGS[log_format])
 
 
 @pytest.mark.parametrize(
@@ -191,18 +191,18 @@ _WORD: Final = "A-WORD"
 _ODD: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text": _WORD}]
 
 
-def _with_odd_content(found: Any, odd: Any) -> Iterator[Any]:
+def _with_odd_content(value: Any, odd: Any) -> Iterator[Any]:
     """Yields copies of a value. In each copy, `odd` replaces the value of another content key."""
-    if isinstance(found, dict):
-        held = cast("dict[str, Any]", found)
-        for key in held:
+    if isinstance(value, dict):
+        mapping = cast("dict[str, Any]", value)
+        for key in mapping:
             if key in _SPOKEN:
-                yield {**held, key: odd}
-            yield from ({**held, key: item} for item in _with_odd_content(held[key], odd))
-    elif isinstance(found, list):
-        items = cast("list[Any]", found)
-        for at, inner in enumerate(items):
-            yield from ([*items[:at], item, *items[at + 1 :]] for item in _with_odd_content(inner, odd))
+                yield {**mapping, key: odd}
+            yield from ({**mapping, key: item} for item in _with_odd_content(mapping[key], odd))
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for index, inner in enumerate(items):
+            yield from ([*items[:index], item, *items[index + 1 :]] for item in _with_odd_content(inner, odd))
 
 
 @pytest.mark.parametrize("reader", _WITH_CALLS)

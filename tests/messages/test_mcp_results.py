@@ -195,7 +195,7 @@ def test_structured_content_that_differs_from_the_text_is_added(texts: list[str]
 @pytest.mark.anyio
 async def test_sdk_objects_convert_like_their_dicts() -> None:
     resource = EmbeddedResource(resource=TextResource(uri=AnyUrl("file:///a.txt"), text="hello"))
-    found = CallToolResult(content=[TextContent(text="calm"), resource], isError=True, _meta={"trace": 1})
+    call_result = CallToolResult(content=[TextContent(text="calm"), resource], isError=True, _meta={"trace": 1})
     expected = ToolResultBlock(
         "c",
         "give",
@@ -204,18 +204,18 @@ async def test_sdk_objects_convert_like_their_dicts() -> None:
         metadata={"_meta": {"trace": 1}},
     )
     forms: list[Any] = [
-        found,
-        found.model_dump(mode="json", by_alias=True),
-        found.model_dump(by_alias=True),
-        found.model_dump(),
+        call_result,
+        call_result.model_dump(mode="json", by_alias=True),
+        call_result.model_dump(by_alias=True),
+        call_result.model_dump(),
     ]
-    for form in forms:
-        assert ToolResultBlock("c", "give", form) == expected
-        assert await returned(form) == expected
-    client = ClientResult(found.content, is_error=True)
+    for variant in forms:
+        assert ToolResultBlock("c", "give", variant) == expected
+        assert await returned(variant) == expected
+    client = ClientResult(call_result.content, is_error=True)
     assert ToolResultBlock("c", "give", client).output == expected.output
-    assert ToolResultBlock("c", "give", found.content).output == expected.output
-    assert await returned(found.content[0]) == ToolResultBlock("c", "give", [TextBlock("calm")])
+    assert ToolResultBlock("c", "give", call_result.content).output == expected.output
+    assert await returned(call_result.content[0]) == ToolResultBlock("c", "give", [TextBlock("calm")])
 
 
 def test_arguments_beside_an_mcp_result_are_kept() -> None:

@@ -58,8 +58,8 @@ def test_ids_and_times_default_to_none() -> None:
 
 
 def test_content_is_stored_as_a_tuple() -> None:
-    for given in ([TextBlock("a")], (TextBlock("a"),)):
-        assert AnyMsg("Bob", given, "user").content == (TextBlock("a"),)
+    for value in ([TextBlock("a")], (TextBlock("a"),)):
+        assert AnyMsg("Bob", value, "user").content == (TextBlock("a"),)
     assert AnyMsg("Bob", [], "user").content == ()
 
 
@@ -82,7 +82,7 @@ def test_properties_select_blocks_by_type() -> None:
     assert FULL.text == "one\ntwo"
     assert FULL.thinking == "hm"
     assert [use.id for use in FULL.tool_uses] == ["c1"]
-    assert [found.output for found in FULL.tool_results] == ["found"]
+    assert [item.output for item in FULL.tool_results] == ["found"]
     assert FULL.media == (IMAGE,)
     assert Msg("Bob", "hi", "user").blocks == (TextBlock("hi"),)
     assert Msg("Bob", "hi", "user").text == "hi"
@@ -111,9 +111,9 @@ def test_replace_returns_a_new_message() -> None:
 
 
 def test_metadata_is_copied() -> None:
-    given: dict[str, Any] = {"a": [1, {"b": 2}]}
-    msg = AnyMsg("Bob", "hi", "user", metadata=given)
-    given["a"][1]["b"] = "changed"
+    value: dict[str, Any] = {"a": [1, {"b": 2}]}
+    msg = AnyMsg("Bob", "hi", "user", metadata=value)
+    value["a"][1]["b"] = "changed"
     assert msg.metadata == {"a": [1, {"b": 2}]}
 
 
@@ -265,11 +265,11 @@ ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
-def test_blocks_of_agentscope_are_converted(given: Mapping[str, Any], expected: Any) -> None:
-    before = copy.deepcopy(given)
-    assert AnyMsg("a", [given], "user").content == (expected,)
-    assert given == before
+@pytest.mark.parametrize(("value", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
+def test_blocks_of_agentscope_are_converted(value: Mapping[str, Any], expected: Any) -> None:
+    before = copy.deepcopy(value)
+    assert AnyMsg("a", [value], "user").content == (expected,)
+    assert value == before
 
 
 _KINDS = (
@@ -301,8 +301,8 @@ _KINDS = (
     ],
 )
 def test_a_message_has_the_features_of_its_content(content: Any, features: int) -> None:
-    found = Msg("a", content, "assistant" if features & Feature.CALL else "user").features
-    assert found & _KINDS == features
+    item = Msg("a", content, "assistant" if features & Feature.CALL else "user").features
+    assert item & _KINDS == features
 
 
 class _Locked(LocalTokenCounter):

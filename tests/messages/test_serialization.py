@@ -81,8 +81,8 @@ def test_dumped_messages_load_equal() -> None:
     assert load_messages(dump_messages(EVERYTHING)) == EVERYTHING
 
 
-@pytest.mark.parametrize("form", ["text", "bytes", "object", "bare list", "tuple"])
-def test_a_conversation_loads_from_each_stored_format(form: str) -> None:
+@pytest.mark.parametrize("stored_format", ["text", "bytes", "object", "bare list", "tuple"])
+def test_a_conversation_loads_from_each_stored_format(stored_format: str) -> None:
     data = dump_messages(EVERYTHING)
     text = json.dumps(data, allow_nan=False)
     forms: dict[str, object] = {
@@ -92,7 +92,7 @@ def test_a_conversation_loads_from_each_stored_format(form: str) -> None:
         "bare list": json.loads(text)["messages"],
         "tuple": tuple(json.loads(text)["messages"]),
     }
-    assert load_messages(forms[form]) == EVERYTHING
+    assert load_messages(forms[stored_format]) == EVERYTHING
 
 
 @pytest.mark.parametrize("msg", EVERYTHING, ids=lambda msg: msg.name)
@@ -234,28 +234,28 @@ def test_an_unreadable_block_becomes_an_invalid_block_with_place_and_reason(bloc
     )
     assert first.text == "x"
     assert second.text == "still here"
-    kept = second.blocks[1]
-    assert isinstance(kept, InvalidBlock)
-    assert kept.place == "messages[1].content[1]"
-    assert reason in kept.reason
+    loaded_block = second.blocks[1]
+    assert isinstance(loaded_block, InvalidBlock)
+    assert loaded_block.place == "messages[1].content[1]"
+    assert reason in loaded_block.reason
     json.dumps(dump_messages([second]), allow_nan=False).encode()
     assert load_messages(dump_messages([second])) == [second]
 
 
 def test_an_invalid_block_has_the_stored_data_unchanged() -> None:
     (msg,) = load_messages([{"name": "a", "content": [{"type": "poem", "verse": ["x"]}], "role": "user"}])
-    kept = msg.blocks[0]
-    assert isinstance(kept, InvalidBlock)
-    assert kept.data == {"type": "poem", "verse": ["x"]}
+    loaded_block = msg.blocks[0]
+    assert isinstance(loaded_block, InvalidBlock)
+    assert loaded_block.data == {"type": "poem", "verse": ["x"]}
 
 
 def test_an_invalid_item_of_a_result_does_not_affect_others() -> None:
     items = [{"type": "text", "text": "a"}, {"type": "poem"}, {"type": "text", "text": "b"}]
     block = {"type": "tool_result", "id": "c", "name": "n", "output": items}
     (msg,) = load_messages([{"name": "system", "content": [block], "role": "system"}])
-    found = msg.tool_results[0]
-    assert found.text == "a\nb"
-    bad = found.items[1]
+    tool_result = msg.tool_results[0]
+    assert tool_result.text == "a\nb"
+    bad = tool_result.items[1]
     assert isinstance(bad, InvalidBlock)
     assert bad.place == "messages[0].content[0].output[1]"
 

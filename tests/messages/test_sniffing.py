@@ -115,15 +115,15 @@ async def test_data_that_contradicts_its_type_is_omitted_with_a_reason(
         "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"it is a local file whose content is no {named}"),
         "data URL": (URLSource(f"data:{named},hello"), f"it is a data URL whose content is no {named}"),
     }[way]
-    form = target(media__video=MediaRule(), media__document=MediaRule())
-    plan = await form(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
+    formatter_type = target(media__video=MediaRule(), media__document=MediaRule())
+    plan = await formatter_type(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
 def drawn(kind: str, mode: str = "RGB", **options: Any) -> str:
-    made = BytesIO()
-    Image.new(mode, (321, 123)).save(made, kind, **options)
-    return text(made.getvalue())
+    buffer = BytesIO()
+    Image.new(mode, (321, 123)).save(buffer, kind, **options)
+    return text(buffer.getvalue())
 
 
 EXIF = b"Exif\0\0" + b"x" * 60_000
@@ -213,8 +213,8 @@ def test_an_html_page_is_not_sent_as_an_image() -> None:
 
 
 def test_the_sniffed_type_must_be_accepted_by_the_target() -> None:
-    form = target(media__image=MediaRule(types=frozenset({"image/jpeg"})))
-    plan = form().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
+    formatter_type = target(media__image=MediaRule(types=frozenset({"image/jpeg"})))
+    plan = formatter_type().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
 
 

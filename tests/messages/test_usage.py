@@ -17,9 +17,9 @@ def test_usages_add_up_and_round_trip_through_json() -> None:
     assert Usage.from_dict(first.to_dict()) == first
 
 
-@pytest.mark.parametrize("found", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
-def test_an_invalid_token_count_is_zero(found: Any) -> None:
-    assert as_token_count(found) == 0
+@pytest.mark.parametrize("count", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
+def test_an_invalid_token_count_is_zero(count: Any) -> None:
+    assert as_token_count(count) == 0
 
 
 def test_a_message_that_is_not_a_reply_has_no_usage_and_no_finish_reason() -> None:

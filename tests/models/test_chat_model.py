@@ -48,8 +48,12 @@ TOO_LONG: Final = "prompt is too long: 2000 tokens > 1000 maximum"
 
 def _long(count: int = 60) -> list[Msg]:
     return [
-        Msg("Bob" if at % 2 == 0 else "Friday", f"{at}: " + "words " * 20, "user" if at % 2 == 0 else "assistant")
-        for at in range(count)
+        Msg(
+            "Bob" if number % 2 == 0 else "Friday",
+            f"{number}: " + "words " * 20,
+            "user" if number % 2 == 0 else "assistant",
+        )
+        for number in range(count)
     ] + [user("So?")]
 
 
@@ -57,16 +61,16 @@ def _long(count: int = 60) -> list[Msg]:
 
 
 async def test_a_model_is_selected_with_one_string_or_with_two() -> None:
-    one = ChatModel("ollama:llama3.3:70b")
+    single = ChatModel("ollama:llama3.3:70b")
     two = ChatModel("ollama", "llama3.3:70b")
     three = ChatModel(load_provider("ollama"), "llama3.3:70b")
-    for model in (one, two, three):
+    for model in (single, two, three):
         assert (model.provider.name, model.model) == ("ollama", "llama3.3:70b")
         assert model.formatter.model == "llama3.3:70b"
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "place"),
+    ("value", "options", "place"),
     [
         (("openai",), {}, "model"),
         (("openai:",), {}, "model"),
@@ -80,9 +84,9 @@ async def test_a_model_is_selected_with_one_string_or_with_two() -> None:
         ((3,), {}, "provider"),
     ],
 )
-async def test_invalid_arguments_are_errors_of_the_constructor(given: Any, options: Any, place: str) -> None:
+async def test_invalid_arguments_are_errors_of_the_constructor(value: Any, options: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:
-        ChatModel(*given, **options)
+        ChatModel(*value, **options)
     assert caught.value.place == place
 
 
@@ -95,18 +99,18 @@ async def test_an_unknown_provider_or_option_is_an_error() -> None:
 
 
 async def test_a_provider_without_an_endpoint_is_an_error() -> None:
-    known = load_provider("openai")
-    model = ChatModel(Provider("half", known.chat_formatter, known.multi_agent_formatter), "m")
+    loaded = load_provider("openai")
+    model = ChatModel(Provider("half", loaded.chat_formatter, loaded.multi_agent_formatter), "m")
     assert (await model.plan(HELLO)).request
     with pytest.raises(ProviderError, match="no endpoint"):
         await model.generate(HELLO)
     with pytest.raises(ProviderError, match="no endpoint"):
-        ChatModel(Provider("half", known.chat_formatter, known.multi_agent_formatter), "m", client=object())
-    given = {"api_key": "k"}
+        ChatModel(Provider("half", loaded.chat_formatter, loaded.multi_agent_formatter), "m", client=object())
+    value = {"api_key": "k"}
     mute = ChatModel(
-        Provider("half", known.chat_formatter, known.multi_agent_formatter, endpoint=known.endpoint),
+        Provider("half", loaded.chat_formatter, loaded.multi_agent_formatter, endpoint=loaded.endpoint),
         "m",
-        client_options=given,
+        client_options=value,
     )
     with pytest.raises(ProviderError, match="no parser for replies"):
         async with mute.stream(HELLO):
@@ -259,19 +263,19 @@ class Opening:
     def __init__(self, server: LoopbackServer) -> None:
         self.go_on, self.begun = threading.Event(), threading.Event()
         self.opened: list[Any] = []
-        known = load_provider("openai")
+        loaded = load_provider("openai")
         opening = self
-        assert known.endpoint is not None
+        assert loaded.endpoint is not None
 
-        class Slow(known.endpoint):  # type: ignore[misc,name-defined]
+        class Slow(loaded.endpoint):  # type: ignore[misc,name-defined]
             @classmethod
             def open(cls, **options: Any) -> Any:
                 opening.begun.set()
                 opening.go_on.wait(10)
-                opening.opened.append(made := super().open(**options))
-                return made
+                opening.opened.append(opened_client := super().open(**options))
+                return opened_client
 
-        self.model = ChatModel(replace(known, endpoint=Slow), "m", client_options=server.client_options("openai"))
+        self.model = ChatModel(replace(loaded, endpoint=Slow), "m", client_options=server.client_options("openai"))
 
     async def has_begun(self) -> None:
         await anyio.to_thread.run_sync(self.begun.wait)
@@ -293,7 +297,7 @@ async def test_concurrent_first_calls_open_one_client() -> None:
     assert opening.are_closed == [True]
 
 
-async def _whole(model: ChatModel) -> Msg:
+async def _read_stream(model: ChatModel) -> Msg:
     return await model.generate(HELLO)
 
 
@@ -308,7 +312,7 @@ async def _ends(call: Callable[[ChatModel], Awaitable[Msg]], model: ChatModel) -
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("call", [_whole, _streamed])
+@pytest.mark.parametrize("call", [_read_stream, _streamed])
 async def test_closing_a_model_while_its_client_opens_is_an_error_of_the_call(call: Any) -> None:
     with LoopbackServer("never") as server:
         opening = Opening(server)
@@ -322,7 +326,7 @@ async def test_closing_a_model_while_its_client_opens_is_an_error_of_the_call(ca
     assert opening.are_closed == [True]
 
 
-@pytest.mark.parametrize("call", [_whole, _streamed])
+@pytest.mark.parametrize("call", [_read_stream, _streamed])
 async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) -> None:
     arrived = threading.Event()
 
@@ -608,14 +612,16 @@ async def test_a_script_raises_its_errors_unchanged() -> None:
 
 
 async def test_a_script_streams_the_same_replies() -> None:
-    said = Msg("Friday", [TextBlock("I look."), ToolUseBlock("1", "look", {"place": "the sea"})], "assistant")
-    model = ScriptedModel([said, said])
-    whole = await model.generate(HELLO)
+    expected_reply = Msg(
+        "Friday", [TextBlock("I look."), ToolUseBlock("1", "look", {"place": "the sea"})], "assistant"
+    )
+    model = ScriptedModel([expected_reply, expected_reply])
+    outcome = await model.generate(HELLO)
     async with model.stream(HELLO) as stream:
         kinds = [event.type async for event in stream]
-    assert stream.message == whole
-    assert whole.content == said.content
-    assert whole.finish_reason is FinishReason.TOOL_USE
+    assert stream.message == outcome
+    assert outcome.content == expected_reply.content
+    assert outcome.finish_reason is FinishReason.TOOL_USE
     assert {"text-start", "text-delta", "tool-use-start", "tool-use-delta", "tool-use-end"} <= set(kinds)
 
 

@@ -30,8 +30,8 @@ def test_values_that_are_not_json_are_left_to_the_sdk(value: object) -> None:
 
 
 def test_the_repr_of_a_call_does_not_contain_its_headers() -> None:
-    shown = repr(
+    text = repr(
         OutgoingRequest("/x", {"model": "m"}, stream=False, options={"headers": {"X-Gateway": "sk-canary"}})
     )
-    assert "'model': 'm'" in shown
-    assert "canary" not in shown
+    assert "'model': 'm'" in text
+    assert "canary" not in text

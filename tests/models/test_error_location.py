@@ -23,14 +23,14 @@ MSGS = [
 ]
 
 
-def _place(provider: str, said: str) -> str:
+def _place(provider: str, error_text: str) -> str:
     formatter = chat(provider)
     plan = formatter.lower(MSGS)
-    return locate_block(said, plan.request, formatter.layout, MSGS, call_ids=plan.call_ids)
+    return locate_block(error_text, plan.request, formatter.layout, MSGS, call_ids=plan.call_ids)
 
 
 @pytest.mark.parametrize(
-    ("provider", "said", "place"),
+    ("provider", "error_text", "place"),
     [
         ("anthropic", "messages.0.content.1: text content blocks must be non-empty", "msgs[2].content[0]"),
         ("anthropic", "messages.0.content.2.image.source.base64: invalid base64 data", "msgs[2].content[1]"),
@@ -58,16 +58,16 @@ def _place(provider: str, said: str) -> str:
         ("gemini", "Invalid 'contents[3].parts[0].function_response.id'", "msgs[4].content[0]"),
     ],
 )
-def test_a_path_or_an_id_leads_to_the_block(provider: str, said: str, place: str) -> None:
-    assert _place(provider, said) == place
+def test_a_path_or_an_id_leads_to_the_block(provider: str, error_text: str, place: str) -> None:
+    assert _place(provider, error_text) == place
 
 
 @pytest.mark.parametrize(
-    "said",
+    "error_text",
     ["Something is wrong.", "messages.99.content.1: too far", "tools.0.name: bad", "messages", "input[x]", ""],
 )
-def test_an_error_without_a_path_or_an_id_names_no_block(said: str) -> None:
-    assert _place("openai", said) == ""
+def test_an_error_without_a_path_or_an_id_names_no_block(error_text: str) -> None:
+    assert _place("openai", error_text) == ""
 
 
 def test_an_id_that_was_rewritten_leads_to_the_id_of_the_caller() -> None:
@@ -80,13 +80,14 @@ def test_an_id_that_was_rewritten_leads_to_the_id_of_the_caller() -> None:
     plan = chat("openai").lower(msgs)
     sent = plan.request["messages"][1]["tool_calls"][0]["id"]
     assert sent != long
-    said = f"No answer to the call {sent}."
-    assert locate_block(said, plan.request, LAYOUT, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
+    error_text = f"No answer to the call {sent}."
+    assert locate_block(error_text, plan.request, LAYOUT, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
 
 
 def test_the_path_selects_one_of_several_equal_texts() -> None:
     msgs = [
-        Msg("Bob" if at % 2 == 0 else "Friday", "ok", "user" if at % 2 == 0 else "assistant") for at in range(7)
+        Msg("Bob" if number % 2 == 0 else "Friday", "ok", "user" if number % 2 == 0 else "assistant")
+        for number in range(7)
     ]
     plan = chat("openai").lower(msgs)
     assert locate_block("messages[2].content: bad", plan.request, LAYOUT, msgs) == "msgs[2].content[0]"

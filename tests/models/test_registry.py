@@ -195,18 +195,18 @@ def test_an_invalid_model_pattern_affects_only_its_provider(install: Callable[..
 
 
 @pytest.mark.parametrize("lines", [(), ("--lines",)])
-@pytest.mark.parametrize("form", [(), ("--multi-agent",)])
+@pytest.mark.parametrize("options", [(), ("--multi-agent",)])
 def test_format_all_reports_a_broken_provider_and_continues(
-    form: tuple[str, ...], lines: tuple[str, ...], install: Callable[..., None], capsys: Any, tmp_path: Path
+    options: tuple[str, ...], lines: tuple[str, ...], install: Callable[..., None], capsys: Any, tmp_path: Path
 ) -> None:
     install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES["ValueError"])
     install("late-plugin", "late = late_plugin:PROVIDER", FAILS_LATE)
-    said = tmp_path / "said.json"
-    said.write_text('[{"name": "Bob", "role": "user", "content": "hi"}]')
-    code = run(["format", "--all", *form, *lines, str(said)])
+    output = tmp_path / "said.json"
+    output.write_text('[{"name": "Bob", "role": "user", "content": "hi"}]')
+    code = run(["format", "--all", *options, *lines, str(output)])
     out, err = capsys.readouterr()
     assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
     assert code == 0
     assert "provider 'broken': the package does not load (ValueError: no such region)" in err
     assert "provider 'late': the formatter failed (KeyError" in err
-    assert run(["format", "--provider", "late", *form, str(said)]) == 2
+    assert run(["format", "--provider", "late", *options, str(output)]) == 2

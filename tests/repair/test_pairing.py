@@ -68,8 +68,8 @@ NORMAL: list[Sequence[Msg]] = [
 @pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
 def test_a_valid_conversation_is_unchanged(msgs: Sequence[Msg]) -> None:
     ledger = Ledger(msgs)
-    draft = TracedConversation.of(msgs)
-    assert repair_pairing(draft, ledger) is draft
+    conversation = TracedConversation.of(msgs)
+    assert repair_pairing(conversation, ledger) is conversation
     assert {entry.disposition.word for entry in ledger.entries} == {"carried"}
     assert ledger.syntheses == []
 
@@ -289,7 +289,7 @@ def test_an_added_result_states_that_the_call_has_no_result() -> None:
     assert block["output"] == INTERRUPTED_RESULT
     assert block["is_error"] is True
     assert block["name"] == "search"
-    assert [made.name for made in plan.ledger.syntheses] == ["interrupted"]
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["interrupted"]
     assert "'c1' of 'search'" in plan.ledger.syntheses[0].reason
 
 
@@ -344,7 +344,7 @@ def test_a_result_without_a_call_is_dropped_or_raises() -> None:
 
 
 async def test_results_that_a_budget_cuts_or_a_viewer_does_not_see_are_not_losses(anyio_backend: str) -> None:
-    msgs = [result("c9"), *(says("Bob", f"{at} {'word ' * 50}") for at in range(9))]
+    msgs = [result("c9"), *(says("Bob", f"{number} {'word ' * 50}") for number in range(9))]
     formatter = EchoFormatter(on_loss="raise", budget=Budget(200, CharacterTokenCounter()))
     plan = await formatter.plan(msgs)
     assert plan.ledger.entries[0].disposition.word == "dropped"
@@ -407,10 +407,10 @@ async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: st
 def test_stale_blocks_are_removed_from_messages_that_repair_changed() -> None:
     talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
     msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
-    draft = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
-    assert without_blocks(draft, frozenset()) is draft
-    left = without_blocks(draft, {(2, 2), (3, 1)})
-    assert brief(left.msgs) == [
+    conversation = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
+    assert without_blocks(conversation, frozenset()) is conversation
+    remaining = without_blocks(conversation, {(2, 2), (3, 1)})
+    assert brief(remaining.msgs) == [
         "user Bob: hi",
         "assistant Friday: call c1",
         "user Ann: result c1=found",
@@ -418,9 +418,9 @@ def test_stale_blocks_are_removed_from_messages_that_repair_changed() -> None:
         "user Eve: four",
         "user Eve: wait",
     ]
-    assert left.origins == [0, 1, ((2, 0),), ((2, 1), (2, 3)), ((3, 0),), 4]
-    assert [msg.id for msg in left.msgs] == [None, None, "m2", "m2", None, None]
-    assert left.msgs[2] is draft.msgs[2]
-    gone = without_blocks(draft, {(2, 0), (3, 0), (3, 1)})
-    assert gone.origins == [0, 1, ((2, 1), (2, 2), (2, 3)), 4]
-    assert gone.msgs[2] is draft.msgs[3]
+    assert remaining.origins == [0, 1, ((2, 0),), ((2, 1), (2, 3)), ((3, 0),), 4]
+    assert [msg.id for msg in remaining.msgs] == [None, None, "m2", "m2", None, None]
+    assert remaining.msgs[2] is conversation.msgs[2]
+    empty = without_blocks(conversation, {(2, 0), (3, 0), (3, 1)})
+    assert empty.origins == [0, 1, ((2, 1), (2, 2), (2, 3)), 4]
+    assert empty.msgs[2] is conversation.msgs[3]
