@@ -22,6 +22,7 @@ __all__ = [
     "as_object",
     "as_text",
     "copy_json",
+    "find_value",
     "get_set_fields",
     "is_encodable",
     "make_json_safe",
@@ -99,6 +100,18 @@ def as_object(value: object) -> dict[str, Any]:
 def as_list(value: object) -> list[Any]:
     """Returns the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def find_value(fields: Mapping[str, Any], path: str) -> object:
+    """Returns the value at a path of nested keys, separated by dots. Returns None if there is no value.
+
+    >>> find_value({"text": {"format": "json"}}, "text.format")
+    'json'
+    """
+    value: object = fields
+    for key in path.split("."):
+        value = as_object(value).get(key)
+    return value
 
 
 def as_text(value: object, place: str = "") -> str:

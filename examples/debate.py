@@ -80,6 +80,8 @@ if __name__ == "__main__":
         anyio.run(main, sys.argv[1:])
     else:
         with LoopbackServer(
-            lambda body: Msg("x", f"I have heard {len(demo_reply(body).text)} characters.", "assistant")
+            lambda body: Msg(
+                "x", f"I have heard {len(demo_reply('anthropic', body).text)} characters.", "assistant"
+            )
         ) as server:
             anyio.run(main, ["anthropic:any"], server.client_options("anthropic"))

@@ -17,8 +17,8 @@ class OptionLayout:
     separated by dots.
 
     Attributes:
-        function_types: Types of tools that the application runs. The provider runs tools of any other type.
-        tool_type: Key of the type of a tool. A tool without a type is a function if it has a name.
+        function_types: Types of tools that the application runs. The provider runs tools of any other type. A tool
+            without a type is a function if it has a name.
         functions: Keys of further lists of function declarations, in addition to the list of tools.
         choices: Paths of the tool choice. The first path that is present is used.
         read_choice: Function that converts the value at a path in `choices` to a value for `tool_choice=`. None if
@@ -29,7 +29,6 @@ class OptionLayout:
     """
 
     function_types: frozenset[str] = frozenset({"function"})
-    tool_type: str = "type"
     functions: tuple[str, ...] = ()
     choices: tuple[str, ...] = ("tool_choice",)
     read_choice: Callable[[Any], Any] | None = None

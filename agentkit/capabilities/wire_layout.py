@@ -41,6 +41,7 @@ class WireLayout:
         tool_schemas: Keys of the parameters' JSON schema in a declaration. The first key with an object is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
         parts: Keys of a turn whose values are lists of parts.
+        type: Key of the type of a part, of a media object, or of a turn without a role.
         role: Key of the role of a turn.
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
         labels: Keys whose values are fixed words of the API, such as roles, types and media types.
@@ -50,7 +51,8 @@ class WireLayout:
         media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
         media_data: Keys of the data or URL in a media object. The first key that is present is used.
         media_types: Keys of the media type in a media object.
-        media_details: Keys of the level of detail, in a media object or in the object that contains it.
+        media_details: Paths of the level of detail, in a media object or in the object that contains it. A path is
+            one key, or several nested keys separated by dots.
         media_texts: Map for media objects that have a text instead of media, from the type of the object to the
             key of the text.
         sealed: Keys of encrypted text in base64.
@@ -78,6 +80,7 @@ class WireLayout:
     tool_schemas: tuple[str, ...] = ("parameters",)
     containers: tuple[str, ...] = ()
     parts: tuple[str, ...] = ("content",)
+    type: str = "type"
     role: str = "role"
     name: str = "name"
     labels: frozenset[str] = frozenset({"role", "type"})

@@ -46,11 +46,15 @@ class RequestSpec:
     def write_tools(
         self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
     ) -> Request:
-        """Returns the request's keys `tools` and `tool_choice`. Leaves out a key without a value."""
+        """Returns the keys of the tools and the tool choice in the target's layout. Omits a key without a value.
+
+        The first path of `OptionLayout.choices` must be one key.
+        """
         if not self.tools:
             return {}
-        tools = {"tools": [write_tool(tool) for tool in self.tools]}
-        return {**tools, "tool_choice": write_choice(self.tool_choice)} if self.tool_choice else tools
+        layout = self.capabilities.layout
+        tools = {layout.tools: [write_tool(tool) for tool in self.tools]}
+        return {**tools, layout.options.choices[0]: write_choice(self.tool_choice)} if self.tool_choice else tools
 
 
 def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:

@@ -116,7 +116,7 @@ def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
 def _get_proof(part: Any, layout: WireLayout) -> str:
     """Returns the proof in a part or a turn with thinking. Returns an empty string for any other part."""
     fields: dict[str, Any] = as_object(part)
-    label: object = fields.get("type")
+    label: object = fields.get(layout.type)
     return str(fields.get(layout.proofs.get(label, ""), "")) if isinstance(label, str) else ""
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import RequestOptions
-from agentkit.json_values import as_list, as_object, as_text, make_json_safe
+from agentkit.json_values import as_list, as_object, as_text, find_value, make_json_safe
 from agentkit.logs.log_text import parse_log_text
 from agentkit.models.registry import load_provider
 from agentkit.tools.choices import ToolChoice, read_allowed_tools, read_tool_choice
@@ -168,7 +168,7 @@ def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str |
 
     A declaration with neither name nor type may contain several tools. Its keys are their types.
     """
-    tool_type = as_text(tool.get(layout.options.tool_type))
+    tool_type = as_text(tool.get(layout.type))
     if tool_type:
         return (None if tool_type in layout.options.function_types else tool_type,)
     return (None,) if layout.name in tool or layout.tool_wrapper in tool else (tool.keys() or ("unknown",))
@@ -189,16 +189,9 @@ def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
 # -- tool choice and output -----------------------------------------------------------------------------------
 
 
-def _find(items: Mapping[str, Any], path: str) -> object:
-    value: object = items
-    for key in path.split("."):
-        value = as_object(value).get(key)
-    return value
-
-
 def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
     """Returns the tool choice, limited to the loaded tools. Returns None if the choice names no loaded tool."""
-    values = [_find(items, path) for path in layout.options.choices]
+    values = [find_value(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:
         value = layout.options.read_choice(value)
@@ -219,7 +212,7 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
 def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
     """Returns the output schema, or None for any other output format, such as JSON without a schema."""
     for path in layout.options.outputs:
-        schema = _read_schema(_find(items, path), path.rpartition(".")[2], layout)
+        schema = _read_schema(find_value(items, path), path.rpartition(".")[2], layout)
         if isinstance(schema, dict) and schema:
             with suppress(OptionError, MessageError):
                 return as_output_schema(cast("dict[str, Any]", schema))

@@ -6,7 +6,7 @@
     RecordedRequest                                      request that the server received
     ScriptedModel(replies, provider=)                    ChatModel that plays replies: .calls, .play(…)
     check_provider(provider, samples=, model=)           checks a provider; raises ConformanceError
-    demo_reply(body)                                     rule-based model, for agents
+    demo_reply(provider, body)                           rule-based model, for agents
 
 A reply is a `Msg` or a text, a native reply as a dict or bytes, a `Reply`, or a `LoopbackError`. It may also be a
 function that takes the decoded request and returns one of these. `python -m agentkit.testing` serves `demo_reply`

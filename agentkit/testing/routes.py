@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import Any, cast
 
 from agentkit.argument_checks import check_option
-from agentkit.models.registry import iter_providers
+from agentkit.models.registry import Provider, iter_providers
 from agentkit.reprs import bounded_repr
 from agentkit.testing.service import FakeService
 
-__all__ = ["Route", "RouteMatch", "find_route", "load_routes"]
+__all__ = ["Route", "RouteMatch", "find_provider", "find_route", "load_routes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,21 @@ def _load_module_routes(name: str) -> tuple[Route, ...]:
     for index, route in enumerate(cast("tuple[object, ...]", routes)):
         check_option(f"{name}.ROUTES[{index}]", route, Route)
     return cast("tuple[Route, ...]", routes)
+
+
+def find_provider(name: str) -> Provider:
+    """Returns the provider whose wire format the fake service of a route has.
+
+    Args:
+        name: `provider` of the route. The fake service of a cloud, such as `bedrock`, has the wire format of the
+            provider whose routes include the cloud.
+    """
+    providers = [
+        provider
+        for provider in iter_providers()
+        if provider.testing and any(route.provider == name for route in _load_module_routes(provider.testing))
+    ]
+    return next((provider for provider in providers if provider.name == name), providers[0])
 
 
 def find_route(path: str, routes: Iterable[Route] | None = None) -> RouteMatch | None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from select import select
 from socket import MSG_PEEK, SHUT_RDWR, socket
@@ -25,7 +26,7 @@ from agentkit.reprs import bounded_repr
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.exchange import answer_error, answer_request
 from agentkit.testing.replies import LoopbackError, PlayableReply
-from agentkit.testing.routes import Route, RouteMatch, find_route, load_routes
+from agentkit.testing.routes import Route, RouteMatch, find_provider, find_route, load_routes
 from agentkit.testing.service import encode_json
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ class LoopbackServer:
         validate: bool = True,
         port: int = 0,
     ) -> None:
-        self._default_reply: PlayableReply | None = demo_reply if agent else None
+        self._is_agent = agent
+        self._default_reply: PlayableReply | None = None
         self._queue: deque[PlayableReply] = deque()
         if isinstance(replies, list | tuple):
             self._queue.extend(cast("Sequence[PlayableReply]", replies))
@@ -217,15 +219,17 @@ class LoopbackServer:
     def answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
         """Returns the response to a request. Removes the next prepared reply if the request needs one."""
         try:
-            return answer_request(route, request, self._next_reply, validate=self._validate)
+            return answer_request(route, request, partial(self._next_reply, route), validate=self._validate)
         except Exception as fault:
             self.faults.append(fault)
             return answer_error(route.service, LoopbackError(400, f"LoopbackServer: {fault}"))
 
-    def _next_reply(self) -> PlayableReply:
+    def _next_reply(self, route: RouteMatch) -> PlayableReply:
         with self._lock:
             if self._queue:
                 return self._queue.popleft()
+        if self._is_agent:
+            return partial(demo_reply, find_provider(route.provider))
         if self._default_reply is None:
             return LoopbackError(400, "LoopbackServer: no reply is left to play")
         return self._default_reply

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import to_json
 
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
+from agentkit.json_values import find_value
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["MediaPart", "RequestParts", "compact_json"]
@@ -143,7 +144,7 @@ class RequestParts:
         layout = self.layout
         if key in layout.json:
             self._add_json(item)
-        elif key in layout.sealed or part.get("type") in layout.sealed_types:
+        elif key in layout.sealed or part.get(layout.type) in layout.sealed_types:
             self.sealed.append(str(item))
         elif item:
             self._add_media(part, key, item, waiting)
@@ -154,7 +155,7 @@ class RequestParts:
             for inner in cast("list[Any]", item):
                 self.media.append(MediaPart("image", inner if isinstance(inner, str) else ""))
         elif not isinstance(item, dict):
-            detail = str(_first(part, self.layout.media_details) or "")
+            detail = _find_detail(part, self.layout.media_details)
             self.media.append(MediaPart(kind, item if isinstance(item, str) else "", detail))
         else:
             self._add_media_object(part, kind, cast("dict[str, Any]", item), waiting)
@@ -164,21 +165,20 @@ class RequestParts:
     ) -> None:
         """Adds a media item that is a JSON object. An object with the text of a document adds only that text."""
         layout = self.layout
-        text_key = layout.media_texts.get(str(fields.get("type")))
+        text_key = layout.media_texts.get(str(fields.get(layout.type)))
         if text_key is not None:
-            waiting.append({"text": fields.get(text_key)})
+            text = fields.get(text_key)
+            waiting += text if isinstance(text, list) else [text]
             return
         media_type = str(_first(fields, layout.media_types) or "")
         data = _first(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
             self.sealed.append(data)  # base64 of a text document
             return
-        named = media_type.partition("/")[0] or str(part.get("type"))
-        detail = _first(fields, layout.media_details) or _first(part, layout.media_details)
-        if isinstance(detail, dict):
-            detail = cast("dict[str, Any]", detail).get("level")
+        named = media_type.partition("/")[0] or str(part.get(layout.type))
+        detail = _find_detail(fields, layout.media_details) or _find_detail(part, layout.media_details)
         kind = named if named in ("image", "audio", "video") else kind
-        self.media.append(MediaPart(kind, data if isinstance(data, str) else "", str(detail or "")))
+        self.media.append(MediaPart(kind, data if isinstance(data, str) else "", detail))
 
     def _add_json(self, item: Any) -> None:
         """Adds a JSON value from the application as one text.
@@ -205,6 +205,12 @@ class RequestParts:
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((value for key in keys if (value := fields.get(key))), None)
+
+
+def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
+    """Returns the level of detail at the first path with a string. Returns an empty string if there is none."""
+    values = (find_value(fields, path) for path in paths)
+    return next((value for value in values if isinstance(value, str)), "")
 
 
 def compact_json(value: Any) -> str:

@@ -170,11 +170,11 @@ def write_tool(tool: Any, layout: WireLayout) -> str:
         if isinstance(fields.get(key), list):
             return "\n".join(write_tool(inner, layout) for inner in fields[key])
     function: dict[str, Any] = as_object(fields.get(layout.tool_wrapper)) or fields
-    if not isinstance(function.get("name"), str):
+    if not isinstance(function.get(layout.name), str):
         return compact_json(fields)
     schema_key = next((key for key in layout.tool_schemas if isinstance(function.get(key), dict)), "")
     description, schema = _write_comment(function.get("description")), _write_type(function.get(schema_key))
-    return f"{description}type {function['name']} = (_: {schema}) => any;\n"
+    return f"{description}type {function[layout.name]} = (_: {schema}) => any;\n"
 
 
 def _write_comment(text: object) -> str:

@@ -136,7 +136,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
     parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
-        if _CLOSING_TAG.fullmatch(str(last.get("text"))):
+        if any(_CLOSING_TAG.fullmatch(str(last.get(key))) for key in layout.texts):
             parts.pop()  # the next request may have new lines before this closing tag
     others = {key: part for key, part in request.items() if key != layout.turns}
     markers = layout.cache_markers

@@ -298,14 +298,14 @@ async def test_an_error_of_the_test_has_precedence() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_demo_calls_the_first_tool_once_and_quotes_its_result(provider: str) -> None:
     msgs = [user("Is it raining in Oslo?")]
-    call = demo_reply(body_of(provider, msgs))
+    call = demo_reply(provider, body_of(provider, msgs))
     (use,) = call.tool_uses
     assert (use.name, use.input) == ("look", {"place": "Is it raining in Oslo?"})
     result = Msg(
         "system", [{"type": "tool_result", "id": use.id, "name": "look", "output": "It pours."}], "system"
     )
-    assert demo_reply(body_of(provider, [*msgs, call, result])).text == "The tool says: It pours."
-    assert demo_reply(body_of(provider, msgs, tools=False)).text == "You said: Is it raining in Oslo?"
+    assert demo_reply(provider, body_of(provider, [*msgs, call, result])).text == "The tool says: It pours."
+    assert demo_reply(provider, body_of(provider, msgs, tools=False)).text == "You said: Is it raining in Oslo?"
 
 
 def body_of(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def body_of(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any
     request = chat(provider).lower(msgs, tools=[LOOK] if tools else None).request
     if provider == "dashscope":
         return {"input": {"messages": request.pop("messages")}, "parameters": request}
-    return {**request, **request.get("config", {})}
+    return request
 
 
 def test_the_demo_fills_in_the_arguments_that_a_schema_requires() -> None:
@@ -328,9 +328,9 @@ def test_the_demo_fills_in_the_arguments_that_a_schema_requires() -> None:
         "required": ["unit", "days", "where"],
     }
     body = {**CHAT, "tools": [{"type": "function", "function": {"name": "weather", "parameters": parameters}}]}
-    (use,) = demo_reply(body).tool_uses
+    (use,) = demo_reply("openai", body).tool_uses
     assert use.input == {"unit": "C", "days": 1, "where": {"city": "Hello"}}
-    assert demo_reply({**body, "tool_choice": "none"}).tool_uses == ()
+    assert demo_reply("openai", {**body, "tool_choice": "none"}).tool_uses == ()
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "vllm", "dashscope"])
@@ -344,7 +344,7 @@ def test_the_demo_calls_the_tool_that_the_choice_names(provider: str, choice: An
         .lower([user("Hello")], tools=tools, tool_choice=choice)
         .request
     )
-    (use,) = demo_reply({**request, **request.get("config", {})}).tool_uses
+    (use,) = demo_reply(provider, request).tool_uses
     assert use.name == "b"
 
 
