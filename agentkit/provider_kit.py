@@ -1,25 +1,61 @@
 """API for authors of providers.
 
 A provider package imports this module and no other module of agentkit, except `agentkit.testing` in its tests.
-Applications import `agentkit`.
+Applications import `agentkit`. The guide `examples/guides/write_a_provider.md` shows a complete provider.
 
-A provider consists of these parts, in the order in which a message passes through them:
+A provider is a `Provider`, to which an entry point of the group `agentkit.providers` refers. The names of this
+module are listed by task. `help()` of a name explains its fields and arguments.
 
-- `Provider`: the object to which an entry point of the group `agentkit.providers` refers.
-- `WireLayout`: the names of the keys of a request. They are needed to count tokens, to compute prefix digests, and
-  to locate errors in a request.
-- `Capabilities`: the rules of the target, in groups: `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
-  `ThinkingCapabilities` and `OpaqueCapabilities`. `ModelFact` changes the rules for single models.
-- `FormatterBase`: its method `convert` converts a `LegalConversation` and a `RequestSpec` to a `Request`.
-- `EndpointBase`: sends an `OutgoingRequest` through the SDK client, and returns the reply or an `IncomingStream`.
-  `HttpEndpoint` is the endpoint for an API without an SDK. `SDKEndpoint` is the endpoint for an SDK that Stainless
-  generates, such as OpenAI's and Anthropic's.
-- `ErrorPatterns`: codes and texts of the API's errors, which select the error class of a failed call.
-- `StreamParserBase`: parses native events and replies with a `ReplyBuilder`. `parse_failure` parses error bodies.
-- `RemoteTokenCounter`: counts the tokens of a request by calling the provider's API.
+To declare what an API accepts:
 
-All other functions help to write converters, parsers and loaders. The message and error classes are the same as in
-`agentkit`. `agentkit.testing.check_provider` tests a provider.
+- Rules of a target: `Capabilities`, with the groups `TurnCapabilities`, `ToolCapabilities`, `MediaCapabilities`,
+  `ThinkingCapabilities` and `OpaqueCapabilities`.
+- Parts of these rules: `MediaRule`, `MediaLimits`, `NameRule`, `StrictRules`, `media_types`.
+- Rules of single models: `ModelFact`, and `ModelRules` for the chat templates of local models.
+- Keys of requests: `WireLayout`, `OptionLayout`.
+
+To write a converter, from messages to a request:
+
+- Base class: `FormatterBase`, `FormatterOptions`, `MultiAgentHistory`. The method `convert` takes a
+  `LegalConversation` and a `RequestSpec`, and returns a `Request`.
+- Messages: `Msg`, `Block`, `TextBlock`, `ThinkingBlock`, `ToolUseBlock`, `ToolResultBlock`, `MediaBlock`,
+  `ImageBlock`, `AudioBlock`, `VideoBlock`, `DocumentBlock`, `OpaqueBlock`, `InvalidBlock`, `Feature`.
+- Media sources: `Source`, `Base64Source`, `URLSource`.
+- Tools, schemas: `Tool`, `ToolChoice`, `OutputSchema`, `declare_tool`, `copy_json`, `close_schema`, `map_schema`.
+- Tool results: `split_results`, `write_output`, `RESULT_TURN`.
+- Opaque state of blocks: `OpaqueState`, `get_state_fields`.
+- Texts for APIs without tool roles: `CALL_TEXT`, `RESULT_TEXT`, `ERROR_TEXT`.
+- Prompt caches: `CacheBreakpoints`, `check_cache_breakpoints`, `place_cache_breakpoints`, `stable_blocks`.
+- Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`.
+
+To write a parser, from native events to a message:
+
+- Base class: `StreamParserBase`, `ParserOptions`. The parser adds blocks to a `ReplyBuilder`, by `BlockKey`.
+- Contents of a reply: `Usage`, `FinishReason`, `StreamEvent`, `ToolCallIndex`.
+- Values of any type: `as_object`, `as_list`, `as_text`, `as_token_count`, `parse_arguments`, `native_to_json`.
+- Errors in a reply: `Failure`, `parse_failure`, `reported_error`.
+
+To write an endpoint, which calls the API:
+
+- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, and `EndpointBase` for any other client.
+- Values: `OutgoingRequest`, `IncomingStream`, `merge_parameters`, `split_http_options`, `dump_body`.
+- Classes of errors: `ErrorPatterns`, `ProviderError`, `AuthError`, `MissingExtraError`.
+- Failures of connections and responses: `as_network_failure`, `is_transport_error`, `find_request_id`,
+  `parse_retry_after`.
+
+To write a loader, from a native log to messages:
+
+- Check of the format: `check_log_request`, `check_log_message`, `check_log_format`, `describe_log_format`,
+  `MessageError`.
+- Contents: `parse_function_call`, `read_arguments`, `split_error_mark`, `source_from_url`, `sniff_media_type`.
+- Values that are missing or not JSON: `derive_call_id`, `short_hash`, `make_json_safe`, `get_set_fields`.
+
+To write a token counter:
+
+- Base classes: `RemoteTokenCounter` for an API that counts, `LocalTokenCounter`, `TokenCounterBase`.
+- Values: `TokenCount`, `RequestParts`, `MediaPart`.
+
+To write tests, use `agentkit.testing`: `check_provider` finds faults, and a `FakeService` imitates the API.
 """
 
 from __future__ import annotations

@@ -136,6 +136,13 @@ def _ident(path: Path) -> str:
 # -- (a) directions --------------------------------------------------------------------------------
 
 
+def test_the_provider_kit_lists_all_its_names_by_task() -> None:
+    import agentkit.provider_kit as kit
+
+    names = re.findall(r"`(\w+)`", kit.__doc__ or "")
+    assert sorted(names.count(name) for name in kit.__all__) == [1] * len(kit.__all__)
+
+
 def test_every_room_of_the_core_has_its_place_in_the_order() -> None:
     placed = {room for row in ORDER for room in row}
     assert {_room(path) for path in _core_modules()} <= placed
