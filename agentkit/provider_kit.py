@@ -92,7 +92,6 @@ from agentkit.formatting.prompt_cache import (
     place_cache_breakpoints,
     stable_blocks,
 )
-from agentkit.formatting.request_spec import Request, RequestSpec
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.json_values import (
     as_list,
@@ -106,6 +105,7 @@ from agentkit.json_values import (
     read_arguments,
 )
 from agentkit.legalize.conversation import LegalConversation, split_results
+from agentkit.legalize.request_spec import Request, RequestSpec
 from agentkit.legalize.turns import RESULT_TURN
 from agentkit.logs.function_calls import parse_function_call
 from agentkit.messages.blocks import (

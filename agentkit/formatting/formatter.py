@@ -22,7 +22,6 @@ from agentkit.formatting.budget_fitting import BudgetFitter
 from agentkit.formatting.lowering import Lowering, has_media
 from agentkit.formatting.pipeline import select_stages
 from agentkit.formatting.plan_log import log_plan
-from agentkit.formatting.request_spec import Request, RequestSpec
 from agentkit.history.policies import ChatHistory, HistoryPolicy
 from agentkit.ledger.entries import Synthesis
 from agentkit.ledger.ledger import Ledger
@@ -30,6 +29,7 @@ from agentkit.ledger.plan import Plan
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
+from agentkit.legalize.request_spec import Request, RequestSpec
 from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools, state_output
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_media, check_roots

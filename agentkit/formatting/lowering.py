@@ -13,8 +13,6 @@ from pathlib import Path
 
 from agentkit.errors import LossError
 from agentkit.formatting.pipeline import run_pipeline
-from agentkit.formatting.request_spec import Request, RequestSpec
-from agentkit.formatting.stages import StageContext
 from agentkit.formatting.thinking_prefix import find_stale_thinking
 from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import Disposition, Note
@@ -22,8 +20,9 @@ from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import TracedConversation
-from agentkit.legalize.conversation import LegalConversation
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.media import OnLoss
+from agentkit.legalize.request_spec import Request, RequestSpec
 from agentkit.legalize.thinking_pairs import find_orphaned_parts, without_blocks
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import OUTSIDE, load_media, measure_texts, needs_loading

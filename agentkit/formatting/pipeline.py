@@ -23,35 +23,30 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.name_rules import legal_speaker_names
 from agentkit.formatting.omissions import OmittedDetails, OmittedNames
-from agentkit.formatting.request_spec import Request, RequestSpec, fit_tool_names
 from agentkit.formatting.request_texts import (
     add_output_instruction,
     add_tool_choice_text,
     begin_with_output_instruction,
     declare_called_tools,
 )
-from agentkit.formatting.stages import (
-    ALL_CONTENT,
-    ANY,
-    NO_TURNS,
-    OUTPUT,
-    TOOL_CHOICE,
-    UNCHECKED,
-    Conversation,
-    Stage,
-    StageContext,
-)
+from agentkit.formatting.stages import ALL_CONTENT, ANY, NO_TURNS, OUTPUT, TOOL_CHOICE, UNCHECKED, Stage
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.provenance import TracedConversation, prompt_length
 from agentkit.legalize.blocks import list_features
-from agentkit.legalize.call_ids import distinguish_calls
-from agentkit.legalize.conversation import LegalConversation, legalize_messages
-from agentkit.legalize.opaque_pairs import drop_half_pairs
-from agentkit.legalize.system_messages import join_messages, prepend_prompt, write_system_lines
-from agentkit.legalize.thinking_pairs import without_orphaned_parts
-from agentkit.legalize.tool_results import order_results
-from agentkit.legalize.tool_turns import fit_exchanges
-from agentkit.legalize.turns import TurnRules
+from agentkit.legalize.call_ids import make_call_ids_distinct
+from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.messages import legalize_content
+from agentkit.legalize.opaque_pairs import omit_half_pairs
+from agentkit.legalize.request_spec import Request, RequestSpec, fit_tool_names
+from agentkit.legalize.system_messages import (
+    begin_with_system_prompt,
+    join_system_prompt,
+    write_late_system_lines,
+)
+from agentkit.legalize.thinking_pairs import omit_orphaned_parts
+from agentkit.legalize.tool_results import arrange_results
+from agentkit.legalize.tool_turns import rewrite_exchanges
+from agentkit.legalize.turns import apply_turn_rules
 from agentkit.messages.features import Feature
 from agentkit.repair.pairing import repair_pairing
 
@@ -89,7 +84,7 @@ def run_pipeline(
     return request, current
 
 
-def _find_features(conversation: Conversation, spec: RequestSpec) -> int:
+def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
     """Returns the features of a request. `Feature.SYSTEM` is set only for messages after the system prompt."""
     features = ANY
     if spec.tool_choice is not None:
@@ -109,7 +104,7 @@ def _find_features(conversation: Conversation, spec: RequestSpec) -> int:
 @lru_cache(512)
 def select_stages(
     target: Capabilities,
-) -> tuple[tuple[Callable[[Conversation, StageContext], Conversation], int], ...]:
+) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
     """Returns the stages that a target needs, each with the features of the conversations to change."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
@@ -118,50 +113,29 @@ def select_stages(
 # -- history ---------------------------------------------------------------------------------------------------
 
 
-def apply_history_policy(conversation: Conversation, context: StageContext) -> Conversation:
+def apply_history_policy(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Replaces the conversation by what the history policy shows to the model."""
-    rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
+    rendered = context.history.render(conversation.turns, context.ledger, context.target)
     if type(rendered) is not TracedConversation:
         advice = "Return the conversation, or override `view` instead."
         check_option("history.render()", rendered, TracedConversation, advice)
     return conversation if rendered is conversation.turns else conversation.with_turns(rendered)
 
 
-def repair_rendered(conversation: Conversation, context: StageContext) -> Conversation:
+def repair_rendered(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Removes tool calls or results whose counterpart the history policy left out. This is not a loss."""
     repaired = repair_pairing(conversation.turns, context.ledger, "omit")
     return LegalConversation(conversation.system, repaired)
 
 
-def note_omitted_names(conversation: Conversation, context: StageContext) -> Conversation:
+def note_omitted_names(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Prepares ledger notes about speaker names that the API has no field for."""
     viewer = getattr(context.history, "viewer", None)
-    context.ledger.late_notes = OmittedNames(conversation.turns, context.spec.capabilities, viewer)
+    context.ledger.late_notes = OmittedNames(conversation.turns, context.target, viewer)
     return conversation
 
 
-# -- rules of the target ---------------------------------------------------------------------------------------
-
-
-def omit_orphaned_parts(conversation: Conversation, context: StageContext) -> Conversation:
-    """Leaves out blocks of replies that the target accepts only with their thinking, if that is not sent."""
-    turns = without_orphaned_parts(conversation.turns, context.ledger, context.spec.capabilities)
-    return conversation.with_turns(turns)
-
-
-def omit_half_pairs(conversation: Conversation, context: StageContext) -> Conversation:
-    """Leaves out requests and responses of provider-run tools if the counterpart is missing."""
-    turns = drop_half_pairs(conversation.turns, context.ledger, context.spec.capabilities)
-    return conversation.with_turns(turns)
-
-
-def rewrite_exchanges(conversation: Conversation, context: StageContext) -> Conversation:
-    """Writes tool calls and their results as text, or with one call in each turn."""
-    target = context.spec.capabilities
-    return conversation.with_turns(fit_exchanges(conversation.turns, context.ledger, target, context.on_loss))
-
-
-def split_system_prompt(conversation: Conversation, context: StageContext) -> Conversation:
+def split_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Separates the system prompt from the turns."""
     turns = conversation.turns
     count = prompt_length(turns.msgs)
@@ -169,55 +143,10 @@ def split_system_prompt(conversation: Conversation, context: StageContext) -> Co
     return LegalConversation(turns.part(0, count), remaining)
 
 
-def legalize_content(conversation: Conversation, context: StageContext) -> Conversation:
-    """Applies the target's rules for blocks to each message. Moves refused media to a separate user turn."""
-    target = context.spec.capabilities
-    return legalize_messages(conversation, context.ledger, target, context.on_loss, context.media)
-
-
-def make_call_ids_distinct(conversation: Conversation, context: StageContext) -> Conversation:
-    """Replaces repeated call ids within a turn."""
-    turns = distinguish_calls(conversation.turns, context.spec.capabilities, conversation.call_ids)
-    return conversation.with_turns(turns)
-
-
-def write_late_system_lines(conversation: Conversation, context: StageContext) -> Conversation:
-    """Replaces each system message after the system prompt by a user message."""
-    return conversation.with_turns(write_system_lines(conversation.turns, context.ledger))
-
-
-def join_system_prompt(conversation: Conversation, context: StageContext) -> Conversation:
-    """Merges the messages of the system prompt into one message."""
-    if len(conversation.system.msgs) > 1:
-        conversation.system = join_messages(conversation.system, context.ledger)
-    return conversation
-
-
-def arrange_results(conversation: Conversation, context: StageContext) -> Conversation:
-    """Arranges tool results in the order and the turns that the target requires."""
-    target = context.spec.capabilities
-    return conversation.with_turns(order_results(conversation.turns, target, conversation.call_ids))
-
-
-def begin_with_system_prompt(conversation: Conversation, context: StageContext) -> Conversation:
-    """Moves the system prompt to the start of the first user turn."""
-    if conversation.system.msgs:
-        turns = prepend_prompt(conversation.system, conversation.turns, context.ledger)
-        conversation = conversation.with_turns(turns)
-        conversation.system = TracedConversation([], [])
-    return conversation
-
-
-def apply_turn_rules(conversation: Conversation, context: StageContext) -> Conversation:
-    """Merges consecutive turns of one role, and adds turns that the target requires."""
-    rules = TurnRules(conversation.turns, context.ledger, context.spec.capabilities)
-    return conversation.with_turns(rules.run(bool(conversation.system.msgs)))
-
-
-def fit_speaker_names(conversation: Conversation, context: StageContext) -> Conversation:
+def fit_speaker_names(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Replaces speaker names that the API does not accept in its field for names."""
     speakers = (msg.name for msg in chain(conversation.system.msgs, conversation.turns.msgs))
-    refused = context.spec.capabilities.turns.speaker_refused
+    refused = context.target.turns.speaker_refused
     conversation.speakers.update(legal_speaker_names(speakers, refused))
     for traced in conversation.turns if conversation.speakers else ():
         name = conversation.speakers.get(traced.msg.name)

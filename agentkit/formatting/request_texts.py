@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from pydantic_core import to_json
 
-from agentkit.formatting.stages import Conversation, StageContext
 from agentkit.ledger.provenance import TracedConversation, prompt_length
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_trusted
@@ -33,9 +33,9 @@ CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
 """Texts of the user turn that asks for a tool call if the target does not accept the tool choice."""
 
 
-def add_tool_choice_text(conversation: Conversation, context: StageContext) -> Conversation:
+def add_tool_choice_text(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a user turn that asks for a tool call. It comes last, so that prompt caches stay valid."""
-    choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
+    choice, target, turns = context.spec.tool_choice, context.target, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
     reason = f"{target.name} does not accept tool_choice {choice.mode!r}, so a text asks for a tool call"
@@ -50,7 +50,7 @@ def add_tool_choice_text(conversation: Conversation, context: StageContext) -> C
     return conversation.with_turns(extended)
 
 
-def begin_with_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
+def begin_with_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a text with the output schema after the system prompt, for targets without a system role."""
     turns = conversation.turns
     extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
@@ -59,7 +59,7 @@ def begin_with_output_instruction(conversation: Conversation, context: StageCont
     return conversation.with_turns(extended)
 
 
-def add_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
+def add_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a text with the output schema at the end of the system prompt."""
     conversation.system.extend(_create_instruction(context))
     return conversation
@@ -68,7 +68,7 @@ def add_output_instruction(conversation: Conversation, context: StageContext) ->
 def _create_instruction(context: StageContext) -> TracedConversation:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
-    beside = "" if context.spec.capabilities.can_combine_output else " in a request with tools"
+    beside = "" if context.target.can_combine_output else " in a request with tools"
     reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
@@ -79,7 +79,7 @@ def _describe_schema(output: OutputSchema) -> str:
     return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
 
 
-def declare_called_tools(conversation: Conversation, context: StageContext) -> Conversation:
+def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Declares the tools of earlier calls if the API requires it and the request has no tools."""
     called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))

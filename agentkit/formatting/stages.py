@@ -1,27 +1,20 @@
-"""`Stage`: one step of the pipeline, and the context that all stages share."""
+"""`Stage`: one step of the pipeline, and the features of conversations that decide if the step runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.formatting.request_spec import RequestSpec
-from agentkit.history.policies import HistoryPolicy
-from agentkit.ledger.ledger import Ledger
-from agentkit.legalize.conversation import LegalConversation
-from agentkit.legalize.media import OnLoss
-from agentkit.media.resolution import ResolvedMedia
+from agentkit.legalize.conversation import LegalConversation, StageContext
 
 __all__ = [
     "ALL_CONTENT",
     "ANY",
-    "Conversation",
     "NO_TURNS",
     "OUTPUT",
     "Stage",
-    "StageContext",
     "TOOL_CHOICE",
     "UNCHECKED",
 ]
@@ -44,25 +37,6 @@ UNCHECKED: Final = 1 << 44
 ALL_CONTENT: Final = UNCHECKED | ANY - 1
 """All features that an unchecked conversation may have."""
 
-Conversation: TypeAlias = LegalConversation
-"""Conversation in the pipeline. Until `split_system_prompt`, `turns` has all messages and `system` is empty."""
-
-
-@dataclass(slots=True)
-class StageContext:
-    """Values besides the conversation that all stages use, and the ledger that stages write to.
-
-    Attributes:
-        spec: The target, tools, tool choice and output schema. Stages may replace it, except for the target.
-        ledger: The ledger of the request.
-    """
-
-    spec: RequestSpec
-    history: HistoryPolicy
-    on_loss: OnLoss
-    ledger: Ledger
-    media: ResolvedMedia
-
 
 def _any(target: Capabilities) -> int:
     return ANY
@@ -79,5 +53,5 @@ class Stage:
             never needs the step.
     """
 
-    run: Callable[[Conversation, StageContext], Conversation]
+    run: Callable[[LegalConversation, StageContext], LegalConversation]
     features: Callable[[Capabilities], int] = _any

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from operator import is_
+from typing import TYPE_CHECKING
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.name_rules import NameRule
@@ -13,7 +15,10 @@ from agentkit.messages.blocks import Block, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 
-__all__ = ["distinguish_calls", "legal_call_id"]
+if TYPE_CHECKING:
+    from agentkit.legalize.conversation import LegalConversation, StageContext
+
+__all__ = ["legal_call_id", "make_call_ids_distinct"]
 
 _ANY_ID = NameRule(prefix="call_")
 """Rule for new call ids where the target has no rule of its own."""
@@ -25,20 +30,20 @@ def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
     return rule.fit(call_id) if rule else call_id or "call_unnamed"
 
 
-def distinguish_calls(
-    turns: TracedConversation, capabilities: Capabilities, call_ids: dict[str, str]
-) -> TracedConversation:
-    """Returns the turns with new ids for tool calls that repeat the id of another call in the same turn.
+def make_call_ids_distinct(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Replaces repeated ids of the tool calls in one turn. This is a stage.
 
-    The function does not change the ids of the results. `order_results` does that later. `call_ids` maps each
-    changed call id to its original id. The function adds an entry for each new id.
+    The ids of the results change later, in `arrange_results`. The conversation records the original
+    of each new id.
     """
-    if not any(msg.features & Feature.REPEATED for msg in turns.msgs):
-        return turns
+    turns = conversation.turns
     msgs = [
-        _distinguish(msg, capabilities, call_ids) if msg.features & Feature.REPEATED else msg for msg in turns.msgs
+        _distinguish(msg, context.target, conversation.call_ids) if msg.features & Feature.REPEATED else msg
+        for msg in turns.msgs
     ]
-    return TracedConversation(msgs, turns.origins.copy())
+    if all(map(is_, msgs, turns.msgs)):
+        return conversation
+    return conversation.with_turns(TracedConversation(msgs, turns.origins.copy()))
 
 
 def _distinguish(msg: Msg, capabilities: Capabilities, call_ids: dict[str, str]) -> Msg:

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
-from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import TracedConversation
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_part
 
-__all__ = ["drop_half_pairs", "ends_with_request"]
+__all__ = ["ends_with_request", "omit_half_pairs"]
 
 
 _HALF = Note(Disposition.DROPPED, "the request or the response of a tool that the provider runs is missing")
 
 
-def drop_half_pairs(turns: TracedConversation, ledger: Ledger, target: Capabilities) -> TracedConversation:
-    """Returns the turns without requests and responses whose counterpart is missing.
+def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Leaves out requests and responses whose counterpart is missing. This is a stage.
 
-    Returns the same object if no counterpart is missing. If the target can continue an unfinished reply
-    (`TurnCapabilities.resumable`), a request without a response remains at the end of the conversation, or in a
-    turn that only tool results follow.
+    If the target can continue an unfinished reply (`TurnCapabilities.resumable`), a request without a response
+    remains at the end of the conversation, or in a turn that only tool results follow.
     """
+    turns, target = conversation.turns, context.target
     halves = _find_halves(turns, target) if target.opaque.pair_key is not None else set[BlockPath]()
     if not halves:
-        return turns
+        return conversation
     out = TracedConversation([], [])
     for message_index, traced in enumerate(turns):
         dropped = sorted(index for half_message, index in halves if half_message == message_index)
@@ -38,12 +38,12 @@ def drop_half_pairs(turns: TracedConversation, ledger: Ledger, target: Capabilit
             out.add(*traced)
             continue
         msg, origins = traced.msg, traced.block_origins
-        ledger.note_origins([origins[index] for index in dropped], _HALF)
+        context.ledger.note_origins([origins[index] for index in dropped], _HALF)
         remaining = [index for index in range(len(origins)) if index not in dropped]
         if remaining:
             part = build_part(msg, tuple(msg.blocks[index] for index in remaining), msg.role)
             out.add(part, tuple(origins[index] for index in remaining))
-    return out
+    return conversation.with_turns(out)
 
 
 def _may_have_pairs(msg: Msg) -> bool:

@@ -14,24 +14,24 @@ from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, TracedMessage
 from agentkit.legalize.blocks import find_omission_reason
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_part
 
-__all__ = ["find_orphaned_parts", "without_blocks", "without_orphaned_parts"]
+__all__ = ["find_orphaned_parts", "omit_orphaned_parts", "without_blocks"]
 
 _REASON = "the API refuses this block without the thinking before it, which is not sent"
 
 
-def without_orphaned_parts(
-    conversation: TracedConversation, ledger: Ledger, target: Capabilities
-) -> TracedConversation:
-    """Returns the conversation without reply blocks that need thinking which the target does not accept."""
+def omit_orphaned_parts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Leaves out reply blocks that need thinking which the target does not accept. This is a stage."""
 
     def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
-        return find_omission_reason(block, target, "assistant") is not None
+        return find_omission_reason(block, context.target, "assistant") is not None
 
-    return without_blocks(conversation, find_orphaned_parts(conversation, ledger, target, is_omitted))
+    orphans = find_orphaned_parts(conversation.turns, context.ledger, context.target, is_omitted)
+    return conversation.with_turns(without_blocks(conversation.turns, orphans))
 
 
 def find_orphaned_parts(

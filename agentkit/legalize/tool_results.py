@@ -10,27 +10,24 @@ from typing import TypeAlias, cast
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.call_ids import legal_call_id
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.blocks import ToolResultBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 
-__all__ = ["order_results"]
+__all__ = ["arrange_results"]
 
 _Result: TypeAlias = tuple[ToolResultBlock, Provenance]
 """A tool result, with the path of the input block that it comes from."""
 
 
-def order_results(
-    turns: TracedConversation, target: Capabilities, call_ids: Mapping[str, str]
-) -> TracedConversation:
-    """Returns the turns with tool results that have the order, the grouping and the ids that the target requires.
-
-    `call_ids` maps each changed call id to its original id.
-    """
+def arrange_results(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Gives tool results the order, the turns and the ids that the target requires. This is a stage."""
+    turns, target, call_ids = conversation.turns, context.target, conversation.call_ids
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
     together = target.tools.results == "together"
     if is_ordered or not (together or target.tools.results_in_order or call_ids):
-        return turns
+        return conversation
     out = TracedConversation([], [])
     index = 0
     while index < len(turns.msgs):
@@ -44,7 +41,7 @@ def order_results(
             stop += 1
         _add_results(out, msg, turns.part(index, stop), target, call_ids)
         index = stop
-    return out
+    return conversation.with_turns(out)
 
 
 def _add_results(

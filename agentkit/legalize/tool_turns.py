@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias, cast
 
-from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
-from agentkit.legalize.media import OMITTED_SUFFIX, OnLoss
+from agentkit.legalize.conversation import LegalConversation, StageContext
+from agentkit.legalize.media import OMITTED_SUFFIX
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
     Block,
@@ -25,7 +25,7 @@ from agentkit.messages.message import build_part, build_trusted
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.tools.tool_texts import call_text, result_text
 
-__all__ = ["fit_exchanges"]
+__all__ = ["rewrite_exchanges"]
 
 _AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role for tools")
 _APART = Note(Disposition.MOVED, "moved into a separate turn: the target accepts one tool call at a time")
@@ -34,30 +34,29 @@ _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 """A tool result, the path of its input block, and the speaker of its message."""
 
 
-def fit_exchanges(
-    conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss
-) -> TracedConversation:
-    """Returns a repaired conversation with its tool calls and results in the form that the target accepts.
+def rewrite_exchanges(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Writes tool calls and their results as text, or with one call in each turn. This is a stage.
 
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
     parallel calls, each call gets a separate turn, followed by its result.
     """
+    turns, has_role = conversation.turns, context.target.tools.role
     out = TracedConversation([], [])
     start = 0
-    while start < len(conversation.msgs):
-        msg, stop = conversation.msgs[start], start + 1
-        while stop < len(conversation.msgs) and conversation.msgs[stop].features & Feature.RESULT:
+    while start < len(turns.msgs):
+        msg, stop = turns.msgs[start], start + 1
+        while stop < len(turns.msgs) and turns.msgs[stop].features & Feature.RESULT:
             stop += 1
-        unit = conversation.part(start, stop)
-        if not msg.features & Feature.CALL or (capabilities.tools.role and len(msg.tool_uses) == 1):
+        unit = turns.part(start, stop)
+        if not msg.features & Feature.CALL or (has_role and len(msg.tool_uses) == 1):
             out.extend(unit)
-        elif capabilities.tools.role:
-            _add_one_by_one(out, unit, ledger)
+        elif has_role:
+            _add_one_by_one(out, unit, context.ledger)
         else:
-            _TextExchange(ledger, capabilities, on_loss).add(out, unit)
+            _TextExchange(context).add(out, unit)
         start = stop
     out.normal_form = find_normal_form(out)
-    return out
+    return conversation.with_turns(out)
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
@@ -87,10 +86,10 @@ def _results_by_id(exchange: TracedConversation) -> dict[str, deque[_Result]]:
 class _TextExchange:
     """Writer that turns tool calls into assistant text, and their results into user text."""
 
-    def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> None:
-        self.ledger = ledger
-        self.on_loss = on_loss
-        self.lead = "\n" if capabilities.turns.text_joining == "apart" else ""
+    def __init__(self, context: StageContext) -> None:
+        self.ledger = context.ledger
+        self.on_loss = context.on_loss
+        self.lead = "\n" if context.target.turns.text_joining == "apart" else ""
         self.names: dict[str, str] = {}
 
     def add(self, out: TracedConversation, exchange: TracedConversation) -> None:

@@ -6,11 +6,12 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import TracedConversation
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.opaque_pairs import ends_with_request
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, Role, build_trusted
 
-__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnRules"]
+__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "apply_turn_rules"]
 
 BEGIN_TURN = "(The conversation begins here.)"
 """Text of the user turn that is added at the start if an API requires a user turn there."""
@@ -24,16 +25,19 @@ RESULT_TURN = "(I have the result.)"
 _MERGED = Note(Disposition.MERGED, "merged into the previous turn of the same role")
 
 
-class TurnRules:
-    """Rewriter that applies the target's rules to the turns of one request."""
+def apply_turn_rules(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Merges consecutive turns of one role, and adds turns that the target requires. This is a stage."""
+    rules = _TurnRules(conversation.turns, context.ledger, context.target)
+    return conversation.with_turns(rules.run(bool(conversation.system.msgs)))
 
+
+class _TurnRules:
     def __init__(self, turns: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> None:
         self.turns = turns
         self.ledger = ledger
         self.capabilities = capabilities
 
     def run(self, has_system: bool) -> TracedConversation:
-        """Returns the turns after merging, with the additional turns that the target requires."""
         capabilities = self.capabilities
         if capabilities.turns.merge:
             self._merge()

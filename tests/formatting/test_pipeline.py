@@ -13,8 +13,9 @@ import pytest
 import agentkit
 from agentkit import Msg, TextBlock, load_provider
 from agentkit.formatting import pipeline
-from agentkit.formatting.stages import Conversation, Stage, StageContext
+from agentkit.formatting.stages import Stage
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_trusted
 from agentkit.provider_kit import Capabilities, FormatterBase
@@ -23,7 +24,7 @@ from tests.conftest import EchoFormatter
 ROOT: Final = Path(agentkit.__file__).resolve().parent.parent
 
 
-def _shorten_texts(conversation: Conversation, _: StageContext) -> Conversation:
+def _shorten_texts(conversation: LegalConversation, _: StageContext) -> LegalConversation:
     """Rule for the test: a text has at most five characters."""
     turns = conversation.turns
     msgs = [build_trusted(msg.name, msg.text[:5], msg.role) for msg in turns.msgs]

@@ -369,7 +369,7 @@ def test_images_of_the_system_prompt_count() -> None:
 
 
 def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentkit.legalize import conversation as legalize
+    from agentkit.legalize import messages as legalize
 
     def _forbidden(*_: object) -> None:
         raise AssertionError("looked for media")
