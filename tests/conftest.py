@@ -175,8 +175,10 @@ _ONE_LOOP_FOLDERS: Final = frozenset(
 _SDK_MODULES: Final = frozenset({"test_clouds", "test_credentials"})
 _VENDORS: Final = frozenset({"dashscope-compatible", "deepseek", "vllm"})
 """Providers that are rows of facts on the Chat Completions endpoint."""
-_VENDOR_MODULES: Final = frozenset({"test_calling", "test_through_sdks"})
-"""Modules whose tests of these vendors repeat those of OpenAI (marker `sdk`)."""
+_VENDOR_MODULES: Final = frozenset(
+    {"test_calls", "test_clients", "test_errors", "test_parameters", "test_streams", "test_through_sdks"}
+)
+"""Modules of provider tests whose tests of these vendors repeat those of OpenAI (marker `sdk`)."""
 _TESTS: Final = Path(__file__).parent
 
 
@@ -199,7 +201,8 @@ def _markers(item: pytest.Item) -> Iterator[str]:
     yield from _path_markers(item.path)
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     is_second_loop = parameters.get("anyio_backend") == "trio" and _folder(item.path) in _ONE_LOOP_FOLDERS
-    is_vendor = item.path.stem in _VENDOR_MODULES and _is_about_vendor(parameters.values())
+    is_repeated = _folder(item.path) == "providers" and item.path.stem in _VENDOR_MODULES
+    is_vendor = is_repeated and _is_about_vendor(parameters.values())
     if is_second_loop or is_vendor:
         yield "sdk"
 

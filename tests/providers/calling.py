@@ -4,10 +4,28 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Protocol, Self
 
-from agentkit import ChatModel
+from agentkit import ChatModel, Msg
 from agentkit.testing import LoopbackServer
+from tests.providers import user
 
-__all__ = ["MODELS", "RawServer", "StallingServer", "model_of", "options"]
+__all__ = [
+    "BURST",
+    "HELLO",
+    "MODELS",
+    "SDKS",
+    "RawServer",
+    "StallingServer",
+    "make_raw_model",
+    "model_of",
+    "open_stream",
+    "options",
+    "read_stream",
+    "write_answer",
+]
+
+HELLO: Final = [user("Is anybody there?")]
+BURST: Final = "So many words. " * 40
+"""Text that a server streams in many pieces."""
 
 MODELS: Final = {
     "anthropic": "claude-opus-5",
@@ -17,6 +35,18 @@ MODELS: Final = {
     "openai": "gpt-6-luna",
     "openai-responses": "gpt-6-luna",
 }
+SDKS: Final = {
+    "anthropic": {"anthropic"},
+    "dashscope": {"dashscope"},
+    "dashscope-compatible": {"openai"},
+    "deepseek": {"openai"},
+    "gemini": {"google"},
+    "ollama": {"ollama"},
+    "openai": {"openai"},
+    "openai-responses": {"openai"},
+    "vllm": {"openai"},
+}
+"""Packages of the SDKs, whose errors are the causes of ours."""
 _NO_RETRIES: Final = frozenset({"gemini", "ollama"})  # their clients try nothing again unless told to
 _KEY: Final = "sk-loopback"
 
@@ -90,3 +120,26 @@ def model_of(provider: str, server: LoopbackServer, *, retries: int = 0, **given
     """A model of a provider, at a server."""
     given.setdefault("client_options", options(provider, server, retries))
     return ChatModel(provider, given.pop("model", MODELS.get(provider, "some-model")), **given)
+
+
+def make_raw_model(provider: str, server: RawServer, **more: Any) -> ChatModel:
+    """Returns a model at a server with fixed replies."""
+    return ChatModel(provider, "some-model", client_options=options(provider, server), **more)
+
+
+async def read_stream(model: ChatModel, msgs: list[Msg], **options: Any) -> tuple[list[str], Msg]:
+    """Returns the types of the events of a stream, and its message."""
+    async with model.stream(msgs, **options) as stream:
+        kinds = [str(event.type) async for event in stream]
+    return kinds, stream.message
+
+
+def open_stream(body: bytes) -> bytes:
+    """Returns the head of a streamed response without a length, and the start of its body."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + body
+
+
+def write_answer(status: int, body: bytes, *headers: str) -> bytes:
+    """Returns a complete HTTP response."""
+    head = [f"HTTP/1.1 {status} Answer", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(head).encode() + body

@@ -4,13 +4,20 @@ from typing import Any, Final
 
 import pytest
 
-from agentkit import ChatModel, FinishReason
+from agentkit import (
+    ChatModel,
+    FinishReason,
+    ModelError,
+    Msg,
+    OptionError,
+    OverloadedError,
+    RateLimitError,
+)
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
-from tests.providers import user
+from tests.providers.calling import HELLO, RawServer, make_raw_model, model_of, read_stream, write_answer
 
 pytestmark = pytest.mark.anyio
 
-HELLO: Final = [user("Is anybody there?")]
 NEW: Final = {"holographicData": {"mimeType": "x/y"}}  # a part that the installed SDK has no field for
 UNREAD: Final = [{"holographic_data": {"mime_type": "x/y"}}]
 
@@ -157,3 +164,103 @@ async def test_an_enterprise_client_adds_its_credentials_and_path() -> None:
         assert "/projects/p/locations/europe-west1/publishers/google/models/gemini-3-pro:" in request.path
         assert request.headers["authorization"] == "Bearer token"
         assert request.body["contents"][0]["parts"] == [{"text": "Is anybody there?"}]
+
+
+async def test_retry_options_of_the_client_apply() -> None:
+    with LoopbackServer([LoopbackError(503, "Busy."), "At last."]) as server:
+        retry = {"attempts": 2, "initial_delay": 0.01, "max_delay": 0.01}
+        given = {
+            "api_key": "k",
+            "http_options": {"base_url": server.url("gemini"), "retry_options": retry},
+        }
+        async with model_of("gemini", server, client_options=given) as model:
+            assert (await model.generate(HELLO)).text == "At last."
+
+
+@pytest.mark.parametrize("given", [{"timeout": 60_000}, {"headers": {"x": "1"}}])
+@pytest.mark.parametrize("as_object", [False, True])
+def test_http_options_of_a_call_keep_their_values(given: dict[str, Any], as_object: bool) -> None:
+    from google.genai import types
+
+    from agentkit_gemini import GeminiEndpoint
+
+    expected = {"timeout": 5_000, **given}
+    made = types.HttpOptions.model_validate(given) if as_object else given
+    body = GeminiEndpoint(None).build_request(
+        "m", {"contents": []}, {"timeout": 5, "http_options": made}, stream=False
+    )
+    found = body.options["http_options"]
+    assert (found.model_dump(exclude_unset=True) if as_object else found) == expected
+
+
+async def test_a_config_object_of_the_sdk_can_contain_the_parameters() -> None:
+    from google.genai import types
+
+    config = types.GenerateContentConfig(temperature=0.5, thinking_config=types.ThinkingConfig(thinking_budget=7))
+    with LoopbackServer("Hello.") as server:
+        async with model_of("gemini", server) as model:
+            await model.generate(
+                HELLO, parameters={"config": config, "safety_settings": [{"category": "A", "threshold": "B"}]}
+            )
+    body = server.requests[0].body
+    assert body["generationConfig"]["temperature"] == 0.5
+    assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 7
+    assert body["safetySettings"] == [{"category": "A", "threshold": "B"}]
+
+
+async def test_parameters_can_have_either_spelling() -> None:
+    from google.genai import types
+
+    safety = types.SafetySetting(
+        category=types.HarmCategory.HARM_CATEGORY_HARASSMENT, threshold=types.HarmBlockThreshold.BLOCK_NONE
+    )
+    config = types.GenerateContentConfig(temperature=0.5, safety_settings=[safety])
+    with LoopbackServer("Hello.") as server:
+        async with model_of("gemini", server) as model:
+            await model.generate(HELLO, parameters={"config": config})
+            await model.generate(HELLO, parameters={"safety_settings": [safety]})
+            system = types.GenerateContentConfig(system_instruction="Be rude.")
+            with pytest.raises(OptionError, match="system_instruction"):
+                await model.generate([Msg("system", "Be kind.", "system"), *HELLO], parameters={"config": system})
+            with pytest.raises(OptionError, match="max_output_tokens"):
+                await model.generate(HELLO, max_tokens=9, parameters={"config": {"maxOutputTokens": 3}})
+    for request in server.requests:
+        assert request.body["safetySettings"][0]["threshold"] == "BLOCK_NONE"
+        assert "safetySettings" not in request.body.get("generationConfig", {})
+
+
+async def test_the_key_follows_no_redirect() -> None:
+    with LoopbackServer("Hello.") as elsewhere:
+        to = f"location: {elsewhere.url()}/v1beta/models/some-model:generateContent"
+        with RawServer(write_answer(307, b"", to)) as server:
+            async with make_raw_model("gemini", server) as model:
+                with pytest.raises(ModelError):
+                    await model.generate(HELLO)
+    assert elsewhere.requests == []
+
+
+async def test_an_error_within_a_stream_has_its_status_and_the_seconds_to_wait() -> None:
+    start = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So"}]}, "index": 0}]}
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31s"}]
+    busy = {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED", "details": details}
+    broken = {"code": 500, "message": "An internal error has occurred.", "status": "INTERNAL"}
+    with LoopbackServer([Reply([start, {"error": busy}]), Reply([start, {"error": broken}])]) as server:
+        async with model_of("gemini", server) as model:
+            with pytest.raises(RateLimitError) as caught:
+                await read_stream(model, HELLO)
+            assert (caught.value.status, caught.value.retry_after) == (429, 31)
+            with pytest.raises(OverloadedError) as raised:
+                await read_stream(model, HELLO)
+            assert (raised.value.status, raised.value.retryable) == (500, True)
+
+
+async def test_a_bare_error_within_a_stream_is_an_error() -> None:
+    bare = (
+        b'[{\n  "error": {\n    "code": 503,\n    "message": "overloaded",\n    "status": "UNAVAILABLE"\n  }\n}]\n'
+    )
+    start = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So"}]}, "index": 0}]}
+    with LoopbackServer([Reply([start, bare])]) as server:
+        async with model_of("gemini", server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(OverloadedError):
+                await stream.finish()
+    assert stream.message.text == "So"
