@@ -140,19 +140,16 @@ class MessageReader:
 
     def _read_calls(self, entries: list[Any], is_complete: bool) -> None:
         used: set[BlockKey] = set()
-        for item in entries:
-            if not isinstance(item, dict):
-                continue
-            entry = cast("dict[str, Any]", item)
-            function: Any = entry.get("function")
-            if is_complete or type(function) is not dict or not self._continue_call(entry, cast("Any", function)):
+        for entry in map(as_object, entries):
+            if is_complete or not self._continue_call(entry):
                 self._read_entry(entry, used, is_complete)
 
-    def _continue_call(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
+    def _continue_call(self, entry: dict[str, Any]) -> bool:
         """Reads an entry of `tool_calls` that continues the arguments of a tool call and has no id and no name.
 
         Returns False for any other entry. Such continuations are the most common entries of a stream.
         """
+        function: dict[str, Any] = as_object(entry.get("function"))
         if entry.get("id") or function.get("name"):
             return False
         key, piece = self._calls.get_latest(entry.get("index")), function.get("arguments")

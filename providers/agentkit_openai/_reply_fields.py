@@ -6,9 +6,9 @@ from typing import Any, TypeAlias, cast
 
 from agentkit.provider_kit import FinishReason, Usage, as_object, as_text, as_token_count
 
-__all__ = ["parse_error", "parse_finish_reason", "parse_usage"]
+__all__ = ["FINISH_REASONS", "parse_error", "parse_usage"]
 
-_FINISH_REASONS = {
+FINISH_REASONS = {
     # openai-python: ChatCompletion.choices[].finish_reason
     "stop": FinishReason.STOP,
     "length": FinishReason.LENGTH,
@@ -29,11 +29,6 @@ _FINISH_REASONS = {
     "in_progress": FinishReason.INTERRUPTED,
     "max_output_tokens": FinishReason.LENGTH,
 }
-
-
-def parse_finish_reason(native: str) -> FinishReason:
-    """Converts a native finish reason or status. An unknown value becomes `FinishReason.OTHER`."""
-    return _FINISH_REASONS.get(native, FinishReason.OTHER)
 
 
 _Path: TypeAlias = tuple[str, ...]
@@ -70,28 +65,24 @@ def parse_usage(usage: object) -> Usage | None:
 
 
 def _find_count(usage: dict[str, Any], paths: tuple[_Path, ...]) -> int:
-    return next((count for path in paths if (count := as_token_count(_get_value(usage, path)))), 0)
-
-
-def _get_value(value: dict[str, Any], path: _Path) -> object:
-    for name in path[:-1]:
-        value = as_object(value.get(name))
-    return value.get(path[-1])
-
-
-def _is_bare_error(body: dict[str, Any]) -> bool:
-    """Returns True if the body itself is an error object. Gateways send such errors in streams."""
-    return isinstance(body.get("message"), str) and "code" in body and not body.keys() & {"choices", "id"}
+    for *outer, name in paths:
+        fields = usage
+        for outer_name in outer:
+            fields = as_object(fields.get(outer_name))
+        if count := as_token_count(fields.get(name)):
+            return count
+    return 0
 
 
 def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:
     """Returns the message and the code of an error, or None if the body reports no error.
 
     OpenAI sends the error object under the key `error`. Older vLLM servers send the error object itself, with
-    `"object": "error"`.
+    `"object": "error"`. Gateways send a bare object with `message` and `code` in streams.
     """
     error: Any = body.get("error")
-    if not error and (body.get("object") == "error" or body.get("type") == "error" or _is_bare_error(body)):
+    is_bare = isinstance(body.get("message"), str) and "code" in body and not body.keys() & {"choices", "id"}
+    if not error and (body.get("object") == "error" or body.get("type") == "error" or is_bare):
         error = body
     if not error:
         return None

@@ -10,12 +10,13 @@ from agentkit.provider_kit import (
     ParserOptions,
     StreamParserBase,
     WireLayout,
+    as_list,
     as_object,
     as_text,
     reported_error,
 )
 from agentkit_openai._message_reader import MessageReader
-from agentkit_openai._reply_fields import parse_error, parse_finish_reason, parse_usage
+from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
 from agentkit_openai.capabilities import LAYOUT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
@@ -62,10 +63,9 @@ class OpenAIChatStreamParser(StreamParserBase):
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
             self.reply.fail(*error)  # an error takes precedence over a finish reason in the same chunk
-        if choices and isinstance(choices, list):
-            for choice in cast("list[Any]", choices):
-                if isinstance(choice, dict):
-                    self._read_choice(cast("dict[str, Any]", choice))
+        for choice in map(as_object, as_list(choices)):
+            if choice:
+                self._read_choice(choice)
         if event.get("usage"):
             self._set_usage(event["usage"])
 
@@ -125,9 +125,8 @@ class OpenAIChatStreamParser(StreamParserBase):
                 "reply", "expected an object with the key `choices`", "Pass a reply of Chat Completions."
             )
         self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
-        objects = [choice for choice in map(as_object, cast("list[Any]", choices)) if choice]
-        first = objects[0] if objects else as_object(None)
-        choice = next((choice for choice in objects if not choice.get("index")), first)
+        objects = [*filter(None, map(as_object, cast("list[object]", choices))), {}]
+        choice = next((choice for choice in objects if choice and not choice.get("index")), objects[0])
         self._message.read(as_object(choice.get("message")), is_complete=True)
         native_reason = choice.get("finish_reason")
         if error := parse_error(reply):
@@ -144,7 +143,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             return
         native = as_text(native_reason)
         is_spoken = self._message.has_complete_audio and not native  # servers may omit the reason after audio
-        reason = FinishReason.STOP if is_spoken else parse_finish_reason(native)
+        reason = FinishReason.STOP if is_spoken else FINISH_REASONS.get(native, FinishReason.OTHER)
         self._message.settle()
         if reason is FinishReason.TOOL_USE and not self.reply.has_calls:
             reason = FinishReason.OTHER
@@ -178,6 +177,5 @@ class OpenAIChatStreamParser(StreamParserBase):
             self._message.add_audio()
 
     def _set_usage(self, native_usage: object) -> None:
-        usage = parse_usage(native_usage)
-        if usage:
+        if usage := parse_usage(native_usage):
             self.reply.set_usage(usage)

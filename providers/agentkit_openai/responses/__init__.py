@@ -2,7 +2,7 @@
 
 A request is a list of items, such as messages, reasoning, tool calls, and calls of tools that OpenAI runs. An
 assistant message becomes several items, and the items of a reply become the blocks of one message. Ids connect
-items, and OpenAI refuses some items if a connected item is missing. `_item_ids` and `_item_pairs` have the rules
+items, and OpenAI refuses some items if a connected item is missing. `_turn_items` and `_item_pairs` have the rules
 for connected items.
 
 Read `convert` first, then `_turn_items`. A module with the same name as a module in `agentkit_openai` has the same

@@ -41,13 +41,9 @@ class OutputItems:
     """Reader for the items of one reply.
 
     A complete item replaces the pieces of the same item that arrived earlier.
-
-    Attributes:
-        has_refusal: True if the reply contains a refusal.
     """
 
     def __init__(self, reply: ReplyBuilder) -> None:
-        self.has_refusal = False
         self._reply = reply
         self._open: dict[ItemKey, dict[str, Any]] = {}  # items that have begun and are not complete
         self._ids: dict[ItemKey, str] = {}
@@ -57,6 +53,11 @@ class OutputItems:
         self._citations: dict[BlockKey, list[Any]] = {}
         self._calls: dict[str, tuple[BlockKey, dict[str, Any]]] = {}  # tool calls by call id
         self._reasoning: dict[ItemKey, dict[str, Any]] = {}  # reasoning items, which later items depend on
+
+    @property
+    def has_refusal(self) -> bool:
+        """True if the reply contains a refusal."""
+        return bool(self._refusals)
 
     def begin(self, key: ItemKey, item: dict[str, Any]) -> None:
         """Begins an item that an event announces before the content of the item arrives."""
@@ -68,7 +69,7 @@ class OutputItems:
         elif str(item_type) in _CALLS:
             block_key = (*key, CALL, 0)
             self._reply.add_tool_call(block_key, item.get("call_id"), item.get("name"))
-            self._add_call_state(block_key, item, CUSTOM_CALL if item_type == "custom_tool_call" else None)
+            self._add_call_state(block_key, item)
 
     def set_id(self, key: ItemKey, item: dict[str, Any]) -> None:
         """Sets the id of an item. A later id replaces an earlier id."""
@@ -86,10 +87,8 @@ class OutputItems:
             self._finish_message(key, item)
         elif item_type == "reasoning":
             self._finish_reasoning((*key, THINKING, 0), item)
-        elif item_type == "function_call":
+        elif str(item_type) in _CALLS:
             self._finish_call((*key, CALL, 0), item)
-        elif item_type == "custom_tool_call":
-            self._finish_custom_call((*key, CALL, 0), item)
         elif item_type in ("function_call_output", "custom_tool_call_output"):
             self._finish_output(key, item)
         elif image := parse_image(item):
@@ -128,8 +127,6 @@ class OutputItems:
             if annotations := as_list(fields.get("annotations")):
                 self._reply.add_metadata(block_key, citations=make_json_safe(annotations))
             self._reply.close(block_key)
-        for text_key in self._texts.get(key, ()):  # texts may have begun before the phase was known
-            self._add_text_state(text_key)
 
     def _finish_reasoning(self, key: BlockKey, item: dict[str, Any]) -> None:
         text = reasoning_text(item)
@@ -141,27 +138,23 @@ class OutputItems:
         self._reply.close(key)
 
     def _finish_call(self, key: BlockKey, item: dict[str, Any]) -> None:
-        arguments: Any = item.get("arguments")
-        pieces = self._reply.get_arguments(key)
-        self._reply.add_tool_call(key, _get_call_id(item), item.get("name"), "" if pieces else as_text(arguments))
-        if isinstance(arguments, dict) or as_text(arguments):
+        is_custom = item.get("type") == "custom_tool_call"
+        arguments: object = item.get("input" if is_custom else "arguments")
+        text, pieces = as_text(arguments), self._reply.get_arguments(key)
+        self._reply.add_tool_call(key, _get_call_id(item), item.get("name"), "" if pieces else text)
+        if is_custom:
+            self._reply.replace_arguments(key, custom_input(text or pieces))
+        elif text or isinstance(arguments, dict):
             self._reply.replace_arguments(key, cast("object", arguments))
-        if item.get("status") == "incomplete":
+        if item.get("status") == "incomplete" and not is_custom:
             self._reply.add_metadata(key, incomplete=True)
         self._add_call_state(key, item)
         self._reply.close(key)
 
-    def _finish_custom_call(self, key: BlockKey, item: dict[str, Any]) -> None:
-        text = as_text(item.get("input"))
-        pieces = self._reply.get_arguments(key)
-        self._reply.add_tool_call(key, _get_call_id(item), item.get("name"), "" if pieces else text)
-        self._reply.replace_arguments(key, custom_input(text or pieces))
-        self._add_call_state(key, item, CUSTOM_CALL)
-        self._reply.close(key)
-
-    def _add_call_state(self, key: BlockKey, item: dict[str, Any], fields: dict[str, Any] | None = None) -> None:
+    def _add_call_state(self, key: BlockKey, item: dict[str, Any]) -> None:
+        custom = CUSTOM_CALL if item.get("type") == "custom_tool_call" else {}
         call_fields = {name: item[name] for name in CALL_FIELDS if item.get(name)}
-        fields = {**(fields or {}), **make_json_safe(call_fields)}
+        fields = {**custom, **make_json_safe(call_fields)}
         item_id = self._ids.get((key[0], key[1])) if self._reasoning else None
         self._reply.add_state(key, item_id=item_id, fields=fields or None)
         self._calls[_get_call_id(item)] = key, item
@@ -174,23 +167,13 @@ class OutputItems:
         self._reply.add_text(key, text)
         if is_new:
             self._texts.setdefault((key[0], key[1]), []).append(key)
-            self._add_text_state(key)
         if is_new and is_refusal:
             self._mark_refusal(key)
 
     def _mark_refusal(self, key: BlockKey) -> None:
         if self._reply.has_block(key):
-            self.has_refusal = True
             self._reply.add_metadata(key, refusal=True)
             self._refusals.add(key)
-            self._add_text_state(key)
-
-    def _add_text_state(self, key: BlockKey) -> None:
-        """Stores the phase of the message in the opaque state of a text, and marks a text that is a refusal."""
-        phase = self._phases.get((key[0], key[1]))
-        fields = {**(REFUSAL_PART if key in self._refusals else {}), **({"phase": phase} if phase else {})}
-        if fields:
-            self._reply.add_state(key, fields=fields)
 
     def add_citation(self, key: BlockKey, annotation: object) -> None:
         """Adds a citation to a text. The complete message later replaces all citations of the text."""
@@ -207,27 +190,27 @@ class OutputItems:
                 self._reply.add_metadata(block_key, incomplete=True)
 
     def close(self) -> None:
-        """Adds citations and ids at the end of a reply. Records unfinished items of tools that OpenAI runs."""
+        """Adds citations and opaque state at the end of a reply. Records unfinished items that OpenAI ran."""
         for key, citations in self._citations.items():
             self._reply.add_metadata(key, citations=citations)
-        self._add_item_ids()
+        self._add_text_states()
+        for reasoning_key, next_key in pairwise(sorted(self._ids)):
+            if reasoning_key in self._reasoning:
+                state = reasoning_state(self._reasoning[reasoning_key], self._ids[next_key])
+                self._reply.add_state((*reasoning_key, THINKING, 0), fields=state["fields"])
         items = [item for item in self._open.values() if str(item.get("type")) not in _STREAMED]
         if items:
             self._reply.notes["incomplete_parts"] = make_json_safe(items)
 
-    def _add_item_ids(self) -> None:
-        """Adds item ids to texts that follow reasoning. Adds the id of the next item to reasoning.
-
-        Tool calls already got their item ids when they were complete.
-        """
+    def _add_text_states(self) -> None:
+        """Adds the phase of the message to its texts, and the item id to texts that follow reasoning."""
         for key, texts in self._texts.items():
-            if any(reasoning_key < key for reasoning_key in self._reasoning):
-                for text_key in texts:
-                    self._reply.add_state(text_key, item_id=self._ids.get(key))
-        for key, next_key in pairwise(sorted(self._ids)):
-            if key in self._reasoning:
-                state = reasoning_state(self._reasoning[key], self._ids[next_key])
-                self._reply.add_state((*key, THINKING, 0), fields=state["fields"])
+            follows_reasoning = any(reasoning_key < key for reasoning_key in self._reasoning)
+            item_id = self._ids.get(key) if follows_reasoning else None
+            phase = {"phase": self._phases[key]} if self._phases.get(key) else {}
+            for text_key in texts:
+                refusal = REFUSAL_PART if text_key in self._refusals else {}
+                self._reply.add_state(text_key, item_id=item_id, fields={**refusal, **phase} or None)
 
 
 def _get_call_id(item: dict[str, Any]) -> str:

@@ -14,9 +14,11 @@ from agentkit.provider_kit import (
     get_state_fields,
     make_json_safe,
 )
-from agentkit_openai.responses._item_ids import FOLLOWED_BY
 
-__all__ = ["PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
+__all__ = ["FOLLOWED_BY", "PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
+
+FOLLOWED_BY = "followed_by"
+"""Key in the opaque state of reasoning, for the id of the item that the model produced after the reasoning."""
 
 PART_SEPARATOR = "\n\n"
 """Separator between the parts of a reasoning summary in the text of a thinking block."""

@@ -1,4 +1,10 @@
-"""Writer of assistant turns as items of OpenAI Responses."""
+"""Writer of assistant turns as items of OpenAI Responses.
+
+OpenAI uses ids to connect reasoning with the item after it. OpenAI refuses reasoning that is sent with its id but
+without the next item ("was provided without its required following item"). OpenAI also refuses an item that is
+sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item"). So
+either both items are sent with their ids, or both are sent without ids.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +31,7 @@ from agentkit.provider_kit import (
 from agentkit_openai._custom_calls import custom_text
 from agentkit_openai._media_parts import copy_state_fields
 from agentkit_openai._refusals import is_refusal, refusal_part
-from agentkit_openai.responses._item_ids import FOLLOWED_BY, get_accepted_id
-from agentkit_openai.responses._reasoning import reasoning_item
+from agentkit_openai.responses._reasoning import FOLLOWED_BY, reasoning_item
 
 __all__ = ["CALL_FIELDS", "IMAGE_CALL", "ItemWriter"]
 
@@ -37,6 +42,15 @@ IMAGE_CALL = "image_generation_call"
 """Item type of a generated image.
 
 The opaque state of the image stores the other keys of the item under this name.
+"""
+
+_ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+"""Required prefixes of item ids, by item type. "Expected an ID that begins with 'fc'." (error text)."""
+
+_MAX_ID_LENGTH = 64
+"""Maximum length of an item id in characters. Some gateways create longer ids.
+
+"string too long. Expected a string with maximum length 64" (error text).
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
@@ -96,7 +110,8 @@ class ItemWriter:
             block, next_block = runs[index][0], runs[index + 1][0]
             if isinstance(block, ThinkingBlock):
                 next_id = sent[index + 1] if isinstance(next_block, ThinkingBlock) else ids[index + 1]
-                sent[index] = ids[index] if next_id and _get_next_id(block) in (None, next_id) else ""
+                native_id = get_state_fields(block.state).get(FOLLOWED_BY)  # None if the id is unknown
+                sent[index] = ids[index] if next_id and native_id in (None, next_id) else ""
         is_paired = False
         for index, run in enumerate(runs):
             if isinstance(run[0], ThinkingBlock):
@@ -125,8 +140,9 @@ class ItemWriter:
         return id
 
     def _get_stored_id(self, item_type: str, state: OpaqueState | None) -> str:
-        id = get_accepted_id(item_type, state.item_id if state else None)
-        return "" if id in self._sent else id
+        id = as_text(state.item_id if state else None)
+        is_accepted = id.startswith(_ID_PREFIXES.get(item_type, "")) and len(id) <= _MAX_ID_LENGTH
+        return id if is_accepted and id not in self._sent else ""
 
     def _write_run(self, run: list[Block], id: str) -> Iterator[dict[str, Any]]:
         """Yields the items for one block, or for the texts of one message."""
@@ -163,11 +179,6 @@ class ItemWriter:
         return {**item, "id": id} if id else item
 
 
-def _get_next_id(block: ThinkingBlock) -> object:
-    """Returns the id of the item that the model produced after the reasoning, or None if the id is unknown."""
-    return get_state_fields(block.state).get(FOLLOWED_BY)
-
-
 def _runs(blocks: list[Block]) -> list[list[Block]]:
     """Groups blocks so that each group becomes one item. Adjacent texts of the same message form one group."""
     runs: list[list[Block]] = []
@@ -197,12 +208,10 @@ def _message(text: str, block: TextBlock | None = None) -> dict[str, Any]:
 def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
     """Writes texts as a message with an id (openai-python: ResponseOutputMessageParam)."""
     blocks = [block for block in texts if isinstance(block, TextBlock)]
-    parts: list[dict[str, Any]] = [
-        refusal_part(block)
-        if is_refusal(block)
-        else {"type": "output_text", "text": block.text, "annotations": []}
-        for block in blocks
-    ]
+    parts: list[dict[str, Any]] = []
+    for block in blocks:
+        text = {"type": "output_text", "text": block.text, "annotations": []}
+        parts.append(refusal_part(block) if is_refusal(block) else text)
     item = {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": parts}
     return {**item, **copy_state_fields(blocks[0], "phase")}
 

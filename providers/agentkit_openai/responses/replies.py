@@ -18,13 +18,15 @@ from agentkit.provider_kit import (
     make_json_safe,
     reported_error,
 )
-from agentkit_openai._reply_fields import parse_error, parse_finish_reason, parse_usage
+from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
 from agentkit_openai.responses._item_index import ItemIndex, ItemKey
 from agentkit_openai.responses._output_items import CALL, TEXT, THINKING, OutputItems
 from agentkit_openai.responses._reasoning import PART_SEPARATOR
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAIResponsesStreamParser"]
+
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
 class OpenAIResponsesStreamParser(StreamParserBase):
@@ -60,15 +62,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             "response.output_text.annotation.added": self._read_annotation,
             "response.output_text.done": self._read_text_done,
             "response.function_call_arguments.done": self._read_arguments_done,
-            "response.created": self._begin,
-            "response.queued": self._begin,
-            "response.in_progress": self._begin,
             "response.output_item.added": self._begin_item,
             "response.output_item.done": self._finish_item,
-            "response.completed": self._read_last_event,
-            "response.incomplete": self._read_last_event,
-            "response.failed": self._read_last_event,
-            "response.cancelled": self._read_last_event,
+            **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), self._begin),
+            **dict.fromkeys(_LAST_EVENTS, self._read_last_event),
             "error": self._read_error,
         }
 
@@ -102,8 +99,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._fail(error, status)
         else:
             self._end(status, as_text(as_object(response.get("incomplete_details")).get("reason")))
-        usage = parse_usage(response.get("usage"))
-        if usage:
+        if usage := parse_usage(response.get("usage")):
             self.reply.set_usage(usage)
 
     def _read_output(self, output: list[Any]) -> None:
@@ -116,18 +112,18 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             if any(index >= len(output) or number for index, number in keys):
                 return  # the items in `output` cannot be matched with the reported items
             keys = [(index, 0) for index in range(len(output))]
-        for key, item in zip(keys, output, strict=True):
-            if isinstance(item, dict) and key in self._index.complete:
-                self._items.set_id(key, cast("dict[str, Any]", item))  # the id in an event may differ
-            elif isinstance(item, dict):
+        for key, item in zip(keys, map(as_object, output), strict=True):
+            if key in self._index.complete:
+                self._items.set_id(key, item)  # the id in an event may differ
+            elif item:
                 self._index.complete.add(key)
-                self._items.finish(key, cast("dict[str, Any]", item))
+                self._items.finish(key, item)
 
     def _end(self, status: str, detail: str) -> None:
         if status != "completed":
             self._items.mark_truncated()
         native = detail or status
-        reason = parse_finish_reason(native) if native else FinishReason.STOP
+        reason = FINISH_REASONS.get(native, FinishReason.OTHER) if native else FinishReason.STOP
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self._items.has_refusal:
             reason = FinishReason.REFUSAL
         self.reply.end(reason, native or None)
@@ -167,10 +163,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     def _finish_item(self, event: dict[str, Any]) -> None:
         item = event.get("item")
-        if isinstance(item, dict):
-            key = self._index.end(event)
-            if key is not None:
-                self._items.finish(key, cast("dict[str, Any]", item))
+        if isinstance(item, dict) and (key := self._index.end(event)) is not None:
+            self._items.finish(key, cast("dict[str, Any]", item))
 
     # -- text ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Fake replies and the order of their events follow `openai.types.responses`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -148,23 +148,20 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 def _items(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
     """Yields the items of a reply. Adjacent texts with the same opaque state become parts of one message."""
-    for index, ((is_text, _), blocks) in enumerate(groupby(reply.msg.blocks, _group_key)):
+    groups = groupby(reply.msg.blocks, lambda block: (isinstance(block, TextBlock), getattr(block, "state", None)))
+    for index, ((is_text, state), blocks) in enumerate(groups):
         name = hash_text(f"{reply.id} {index}", 32)
         if is_text:
-            yield _message(list(blocks), name)
+            parts = [_part(block) for block in blocks if isinstance(block, TextBlock)]
+            yield {**_head("message", "msg", name, state), "role": "assistant", "content": parts}
         else:
             yield from (_item(block, f"{name}{number or ''}") for number, block in enumerate(blocks))
 
 
-def _group_key(block: Block) -> tuple[bool, OpaqueState | None]:
-    return isinstance(block, TextBlock), getattr(block, "state", None)
-
-
-def _message(blocks: list[Block], name: str) -> dict[str, Any]:
-    parts = [_part(block) for block in blocks if isinstance(block, TextBlock)]
-    state = getattr(blocks[0], "state", None)
-    item = {"id": _item_id(state, f"msg_{name}"), "type": "message", "status": "completed", "role": "assistant"}
-    return {**item, **_fields(state), "content": parts}
+def _head(item_type: str, prefix: str, name: str, state: OpaqueState | None) -> dict[str, Any]:
+    """Returns the first keys of an item: its id, type and status, and the fields of its opaque state."""
+    id = state.item_id if state and state.item_id else f"{prefix}_{name}"
+    return {"id": id, "type": item_type, "status": "completed", **get_state_fields(state)}
 
 
 def _part(block: TextBlock) -> dict[str, Any]:
@@ -175,33 +172,19 @@ def _part(block: TextBlock) -> dict[str, Any]:
 
 def _item(block: Block, name: str) -> dict[str, Any]:
     if isinstance(block, ThinkingBlock):
-        return _reasoning(block, name)
+        proof = block.state.encrypted_content if block.state else None
+        summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
+        reasoning = {"summary": summary, **_head("reasoning", "rs", name, block.state)}
+        return {**reasoning, "encrypted_content": proof or f"gAAAA{hash_text(name, 40)}"}
     if isinstance(block, ToolUseBlock):
-        item = {"id": _item_id(block.state, f"fc_{name}"), "type": "function_call", "status": "completed"}
         call = {"arguments": block.arguments, "call_id": block.id, "name": block.name}
-        return {**item, **_fields(block.state), **call}
+        return {**_head("function_call", "fc", name, block.state), **call}
     if isinstance(block, OpaqueBlock):
         return dict(block.data)
     if isinstance(block, ImageBlock) and isinstance(block.source, Base64Source):
-        image = {"type": "image_generation_call", "status": "completed", "result": block.source.data}
-        return {"id": f"ig_{name}", **image, "output_format": block.source.media_type.rpartition("/")[2]}
+        image = {"result": block.source.data, "output_format": block.source.media_type.rpartition("/")[2]}
+        return {**_head("image_generation_call", "ig", name, None), **image}
     raise unsupported_block("Responses", block.type)
-
-
-def _reasoning(block: ThinkingBlock, name: str) -> dict[str, Any]:
-    state = block.state
-    summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
-    encrypted = state.encrypted_content if state and state.encrypted_content else f"gAAAA{hash_text(name, 40)}"
-    item = {"id": _item_id(state, f"rs_{name}"), "type": "reasoning", "summary": summary}
-    return {**item, **_fields(state), "encrypted_content": encrypted}
-
-
-def _item_id(state: OpaqueState | None, default: str) -> str:
-    return state.item_id if state and state.item_id else default
-
-
-def _fields(state: OpaqueState | None) -> dict[str, Any]:
-    return dict(get_state_fields(state))
 
 
 # -- events -----------------------------------------------------------------------------------------------------
@@ -215,7 +198,7 @@ def _unnumbered_events(reply: NormalizedReply, call: ReceivedCall) -> Iterator[_
     for index, item in enumerate(items):
         yield {"type": "response.output_item.added", "output_index": index, "item": _empty_item(item)}
         position = {"item_id": item.get("id"), "output_index": index}
-        for event in _ITEM_EVENTS.get(str(item.get("type")), _no_events)(item, reply):
+        for event in _item_events(item, reply):
             yield {"type": event.pop("type"), **position, **event}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     finished = _finished_response(reply, call, items)
@@ -238,6 +221,24 @@ def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
     if "encrypted_content" in empty:
         empty["encrypted_content"] = str(empty["encrypted_content"])[:8]
     return empty
+
+
+def _item_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    """Yields the events between the first and the last event of an item."""
+    match item.get("type"):
+        case "message":
+            yield from _message_events(item, reply)
+        case "reasoning":
+            yield from _reasoning_events(item, reply)
+        case "function_call":
+            name = "response.function_call_arguments"
+            yield from ({"type": f"{name}.delta", "delta": piece} for piece in reply.split(item["arguments"]))
+            yield {"type": f"{name}.done", "arguments": item["arguments"], "name": item["name"]}
+        case "image_generation_call":
+            for step in ("in_progress", "generating", "completed"):
+                yield {"type": f"response.image_generation_call.{step}"}
+        case _:
+            pass
 
 
 def _message_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
@@ -273,30 +274,6 @@ def _reasoning_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterat
         yield {"type": f"{name}_text.done", **position, "text": part["text"]}
         yield {"type": f"{name}_part.done", **position, "part": part}
 
-
-def _call_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
-    name = "response.function_call_arguments"
-    for piece in reply.split(item["arguments"]):
-        yield {"type": f"{name}.delta", "delta": piece}
-    yield {"type": f"{name}.done", "arguments": item["arguments"], "name": item["name"]}
-
-
-def _image_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
-    for step in ("in_progress", "generating", "completed"):
-        yield {"type": f"response.image_generation_call.{step}"}
-
-
-def _no_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
-    yield from ()
-
-
-_ITEM_EVENTS: Final[dict[str, Callable[[Mapping[str, Any], NormalizedReply], Iterator[_Event]]]] = {
-    "message": _message_events,
-    "reasoning": _reasoning_events,
-    "function_call": _call_events,
-    "image_generation_call": _image_events,
-}
-"""Functions that yield the events between the first and the last event of an item, by item type."""
 
 ROUTES: Final = (
     # Azure and compatible servers have the same API under a path prefix: /openai/v1, /vllm/v1,
