@@ -8,7 +8,7 @@ from typing import Any
 from agentkit.provider_kit import MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.capabilities import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
-    CHAT,
+    VENDOR_CHAT,
     VENDOR_KEYS,
     OpenAIChatFormatter,
     OpenAICompatible,
@@ -31,7 +31,7 @@ _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 _LAST_KEYS = frozenset({"partial"})  # only for the last message (model-studio, partial mode)
 
-COMPATIBLE = CHAT.override(
+COMPATIBLE = VENDOR_CHAT.override(
     {
         "name": "DashScope compatible mode",
         "issuer": "dashscope",
@@ -40,17 +40,12 @@ COMPATIBLE = CHAT.override(
         "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
         "media.audio": MediaRule(types=frozenset(_AUDIO_FORMATS), schemes=_WEB, limits=LIMITS),
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
-        "media.total": 0,
-        "media.document": None,
         "turns.text_joining": "string",  # text models accept only strings; a message with media has a list
         "turns.needs_user": True,
-        "turns.speaker_names": False,
-        "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,
         "tools.choices": frozenset({"auto", "none"}),
-        "tools.allowed": frozenset(),
         "output": "object",
         "cache_breakpoints": True,
     }

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, media_types
-from agentkit_openai import CHAT, STRICT, VENDOR_KEYS, OpenAIChatFormatter, OpenAICompatible
+from agentkit_openai import CHAT, STRICT, VENDOR_CHAT, VENDOR_KEYS, OpenAIChatFormatter, OpenAICompatible
 
 __all__ = [
     "DeepSeekChatFormatter",
@@ -24,30 +24,23 @@ __all__ = [
     "parse_response",
 ]
 
-_VISION = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
-_MEDIA_TOTAL = 46_000_000  # characters of base64 text, below the limit of 48 MiB for a request (guides/vision)
-
 _LAST = frozenset({"prefix"})  # asks the model to continue the message (guides/chat_prefix_completion)
 
-# DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
-_STRICT = replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"})
-
-DEEPSEEK = CHAT.override(
+DEEPSEEK = VENDOR_CHAT.override(
     {
         "name": "DeepSeek",
         "issuer": "deepseek",
         "wire": "deepseek",
         "thinking.mode": "text",
         "media.image": None,  # models without vision accept only strings (api-docs.deepseek.com)
-        "media.document": None,
-        "media.total": _MEDIA_TOTAL,
+        "media.total": 46_000_000,  # characters of base64 text, below 48 MiB for a request (guides/vision)
         "turns.text_joining": "string",
+        "turns.speaker_names": True,
         "turns.speaker_refused": "^A-Za-z0-9_-",  # no rule for names is documented; most APIs accept these
-        "media.audio_by_id": False,
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
-        "tools.strict": _STRICT,
-        "tools.allowed": frozenset(),
+        # strict mode accepts fewer keywords than OpenAI's (guides/function_calling)
+        "tools.strict": replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"}),
         # error text for other choices: "deepseek-reasoner does not support this tool_choice"
         "tools.choices": frozenset({"auto", "none"}),
         "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
@@ -57,7 +50,11 @@ DEEPSEEK = CHAT.override(
 _FACTS = (
     ModelFact(
         r"deepseek-(flash|v4-flash)",
-        {"media.image": _VISION},
+        {
+            "media.image": MediaRule(
+                types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"})
+            )
+        },
         "api-docs.deepseek.com/guides/vision",
         "2026-11-20",
     ),
@@ -106,4 +103,4 @@ class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
 PROVIDER = ROW.provider(DeepSeekChatFormatter, DeepSeekMultiAgentFormatter)
 DeepSeekChatStreamParser = ROW.parser
 load_native = ROW.load_native
-parse_response = ROW.parse_response
+parse_response = DeepSeekChatStreamParser.parse_response

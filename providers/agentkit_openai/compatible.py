@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from agentkit.provider_kit import (
     Capabilities,
@@ -31,7 +31,6 @@ from agentkit.provider_kit import (
     ModelFact,
     Msg,
     MultiAgentHistory,
-    ParserOptions,
     Provider,
 )
 from agentkit_openai._error_patterns import CHAT_ERRORS
@@ -135,18 +134,6 @@ class OpenAICompatible:
     def parser(self) -> type[OpenAIChatStreamParser]:
         """Stream parser class for replies from the vendor."""
         return _parser(self)
-
-    def parse_response(self, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Parses a complete reply from the vendor into a message.
-
-        Args:
-            reply: Reply as an SDK object, a dict or JSON text.
-            options: Options of the parser (see `ParserOptions`).
-
-        Raises:
-            MessageError: `reply` is not a reply of Chat Completions, or it reports an error.
-        """
-        return self.parser.parse_response(reply, **options)
 
     def load_native(self, log: object) -> list[Msg]:
         """Loads messages from a log of the vendor's API.

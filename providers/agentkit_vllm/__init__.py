@@ -59,10 +59,8 @@ ROW = OpenAICompatible(
     key="VLLM_API_KEY",
     keyless="EMPTY",  # a server requires a key only with the option `--api-key` (vLLM's docs)
     reasoning_field="reasoning",  # current servers read this key; older servers ignore it (vLLM's docs)
-    reasoning_fields=(
-        "reasoning",
-        "reasoning_content",
-    ),  # older servers send `reasoning_content`, and some servers send both keys
+    # older servers send `reasoning_content`, and some servers send both keys
+    reasoning_fields=("reasoning", "reasoning_content"),
     testing="agentkit_vllm.testing",
     media_parts={"image": write_url_part, "audio": write_url_part, "video": write_url_part},
 )
@@ -89,4 +87,4 @@ class VLLMMultiAgentFormatter(VLLMChatFormatter):
 PROVIDER = ROW.provider(VLLMChatFormatter, VLLMMultiAgentFormatter)
 VLLMChatStreamParser = ROW.parser
 load_native = ROW.load_native
-parse_response = ROW.parse_response
+parse_response = VLLMChatStreamParser.parse_response

@@ -450,7 +450,7 @@ def test_a_row_of_a_third_party_is_a_provider() -> None:
     check_provider(provider)
     assert provider.load_native is not None
     assert provider.load_native([{"role": "user", "content": "Hi"}]) == [Msg("user", "Hi", "user")]
-    assert row.parse_response(_reply("Sun.")).text == "Sun."
+    assert row.parser.parse_response(_reply("Sun.")).text == "Sun."
 
 
 def _reply(text: str) -> dict[str, Any]:
