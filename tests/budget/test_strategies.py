@@ -107,6 +107,10 @@ def get_texts(outcome: Plan) -> list[str]:
     return [msg.text for msg in outcome.history if not msg.tool_uses and not msg.tool_results]
 
 
+async def summarize_briefly(msgs: Sequence[Msg]) -> str:
+    return "told"
+
+
 # -- options ---------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +140,26 @@ def test_an_error_about_an_option_of_a_strategy_has_the_name_of_the_option(make:
     with pytest.raises(OptionError) as caught:
         make()
     assert caught.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("strategy", "explicit"),
+    [
+        (OldestFirst(), OldestFirst(keep_task=False, step=0)),
+        (OldestFirstInSteps(), OldestFirstInSteps(keep_task=True, step=None)),
+        (ClearResults(), ClearResults(keep=3, characters=200, step=None)),
+        (ShrinkResults(), ShrinkResults(characters=2_000, step=0)),
+        (DropMedia(), DropMedia(keep=1, step=None)),
+        (
+            Summarize(summarize_briefly),
+            Summarize(summarize_briefly, max_tokens=1_000, step=None, keep_task=True, name="summary"),
+        ),
+    ],
+)
+def test_a_strategy_without_options_has_the_documented_defaults(
+    strategy: CutStrategy, explicit: CutStrategy
+) -> None:
+    assert strategy == explicit
 
 
 @pytest.mark.parametrize(
@@ -418,10 +442,6 @@ class Writer:
         if isinstance(self.text, Exception):
             raise self.text
         return f"summary {len(self.asked)}" if self.text is None else self.text
-
-
-async def summarize_briefly(msgs: Sequence[Msg]) -> str:
-    return "told"
 
 
 def chat(count: int, start: int = 0) -> list[Msg]:

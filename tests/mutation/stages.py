@@ -93,7 +93,7 @@ class StagePlanner:
         stages = [_select(mirrored, entering, coverage), _select(others, entering, coverage)]
         if index is None or blocks <= coverage.imported:
             stages.append(_select(self._files, coverage.tests.keys() - entering, coverage))
-        return [stage for stage in stages if stage.files]
+        return stages
 
 
 def _select(files: Sequence[str], tests: Collection[str], coverage: TestCoverage) -> Stage:

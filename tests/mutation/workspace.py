@@ -89,7 +89,7 @@ class Workspace:
         run = TestRun(is_failed=False)
         try:
             self._write(mutant.path, mutant.apply(source))
-            for stage in stages:
+            for stage in filter(lambda stage: stage.files, stages):
                 run = self.run_tests(stage)
                 if run.is_failed:
                     return run
