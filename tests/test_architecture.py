@@ -8,18 +8,21 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from fnmatch import fnmatch
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import pytest
 
 import agentkit
-from agentkit import MultiAgentHistory, available_providers, load_provider
-from agentkit.provider_kit import FormatterBase, Provider
+from agentkit import Msg, MultiAgentHistory, ToolChoice, Usage, available_providers, load_provider
+from agentkit.formatting.formatter import RequestOptions
+from agentkit.models.model_options import ModelOptions
+from agentkit.provider_kit import Block, FormatterBase, OpaqueState, OptionLayout, Provider, Source, WireLayout
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CORE: Final = ROOT / "agentkit"
@@ -202,7 +205,120 @@ def test_no_module_is_called_utils() -> None:
     assert not stems & {"utils", "helpers", "common", "manager", "misc"}
 
 
-# -- (b) packaging ---------------------------------------------------------------------------------
+# -- (b) keys of providers -------------------------------------------------------------------------
+
+KEYS_IN_FORMATS: Final = {
+    "capabilities/option_layout.py": "defaults of a layout",
+    "capabilities/wire_layout.py": "defaults of a layout",
+    "logs": "formats of AgentScope and LangChain",
+    "messages/log_formats.py": "recognizes the format of a log for the error of the wrong loader",
+    "messages/mcp_results.py": "results of MCP",
+    "tokens/hugging_face.py": "variables of Hugging Face's chat templates",
+    "tools/choices.py": "tool choices that users copy from other libraries",
+    "tools/tool.py": "tools that users copy from other libraries, or get from MCP",
+}
+"""Modules and packages of the core that read or write a foreign format, each with the format."""
+
+WORDS: Final = {
+    "arguments": "word of error places",
+    "audio": "media kind",
+    "config": "option of SDK clients",
+    "document": "media kind",
+    "file": "URL scheme",
+    "format": "keyword of JSON schemas",
+    "image": "media kind",
+    "index": "field of scripted events",
+    "message": "field of errors",
+    "messages": "field of agentkit's stored conversations",
+    "response": "attribute of HTTP errors",
+    "result": "word of error places",
+    "tool": "mode of a ToolChoice",
+    "tool_result": "type of a block",
+    "video": "media kind",
+}
+"""Words of the core that some provider also uses as a key."""
+
+
+@cache
+def _declared_keys(*names: str) -> frozenset[str]:
+    """Returns all keys that the layouts of the providers declare, or only those in some fields of the layouts."""
+    layouts: list[WireLayout | OptionLayout] = [load_provider(name).layout for name in NAMES]
+    layouts += [layout.options for layout in layouts if isinstance(layout, WireLayout) and not names]
+    values = [getattr(layout, item.name) for layout in layouts for item in fields(layout) if item.init]
+    chosen = [getattr(layout, name) for layout in layouts for name in names]
+    return frozenset(key for value in (chosen if names else values) for key in _split_keys(value)) - {""}
+
+
+def _split_keys(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from value.split(".")
+    elif isinstance(value, Mapping):
+        for pair in cast("Mapping[str, object]", value).items():
+            yield from _split_keys(pair)
+    elif isinstance(value, tuple | frozenset):
+        for item in cast("tuple[object, ...]", value):
+            yield from _split_keys(item)
+
+
+def _own_words() -> set[str]:
+    """Returns the words of agentkit's messages and options."""
+    unions = [get_args(union)[0] for union in (Block, Source)]  # without the annotation
+    classes = (Msg, OpaqueState, Usage, ToolChoice, *(item for union in unions for item in get_args(union)))
+    names = {item.name for owner in classes for item in fields(owner)}
+    options = {*ModelOptions.__annotations__, *RequestOptions.__annotations__, "model"}
+    return names | options | {"user", "assistant", "system"}
+
+
+def _is_format(path: Path) -> bool:
+    name = path.relative_to(CORE).as_posix()
+    return name in KEYS_IN_FORMATS or _room(path) in KEYS_IN_FORMATS
+
+
+@pytest.mark.parametrize("path", [path for path in _core_modules() if not _is_format(path)], ids=_ident)
+def test_the_core_names_no_key_of_a_provider(path: Path) -> None:
+    keys = _declared_keys() - _own_words() - set(WORDS)
+    assert [text for text in _literals(path) if text in keys] == []
+
+
+def _literals(path: Path) -> Iterator[str]:
+    """Yields the string literals of a module, without docstrings and `__all__`."""
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if not (isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"):
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in _core_modules()
+        if _room(path) in {"budget", "capabilities", "formatting", "models", "tokens"}
+        and not _is_format(path)
+        and path.name != "tiktoken_counter.py"  # writes the JSON schemas of tools as TypeScript
+    ],
+    ids=_ident,
+)
+def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout(path: Path) -> None:
+    keys = _declared_keys("turns", "prompt", "parts", "type", "role", "name", "texts", "media", "json")
+    reads: list[ast.expr] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            reads.append(node.slice)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            reads += node.args[:1]
+    assert [read.value for read in reads if isinstance(read, ast.Constant) and read.value in keys] == []
+
+
+@pytest.mark.parametrize("name", KEYS_IN_FORMATS)
+def test_each_format_of_the_core_is_needed(name: str) -> None:
+    keys = _declared_keys() - _own_words() - set(WORDS)
+    paths = [path for path in _core_modules() if name in {path.relative_to(CORE).as_posix(), _room(path)}]
+    assert any(text in keys for path in paths for text in _literals(path))
+
+
+# -- (c) packaging ---------------------------------------------------------------------------------
 
 
 def test_the_wheel_holds_the_core_and_every_provider() -> None:
@@ -242,7 +358,7 @@ def test_mypy_looks_at_everything() -> None:
     assert _project()["tool"]["mypy"]["files"] == ["agentkit", "providers", "tests", "examples"]
 
 
-# -- (c) front doors -------------------------------------------------------------------------------
+# -- (d) front doors -------------------------------------------------------------------------------
 
 
 def _type_checking_names(path: Path) -> dict[str, str]:
@@ -322,7 +438,7 @@ def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
             assert getattr(door, formatter.__name__) is formatter
 
 
-# -- (d) light imports -----------------------------------------------------------------------------
+# -- (e) light imports -----------------------------------------------------------------------------
 
 
 def _loaded_by(statements: str) -> set[str]:
@@ -351,7 +467,7 @@ def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
     assert not _loaded_by(f"{imports}\n{build}") & (HEAVY | {"trio"})
 
 
-# -- (e) the repository ----------------------------------------------------------------------------
+# -- (f) the repository ----------------------------------------------------------------------------
 
 _TOP_LEVEL: Final = frozenset(
     [
@@ -424,7 +540,7 @@ def test_no_text_file_names_a_machine_or_a_registry() -> None:
     assert found == []
 
 
-# -- (f) dependencies ------------------------------------------------------------------------------
+# -- (g) dependencies ------------------------------------------------------------------------------
 
 
 def test_the_base_dependencies_are_anyio_and_pydantic() -> None:
