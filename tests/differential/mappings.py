@@ -189,19 +189,19 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     # invalid blocks of LangChain's logs
     (r"(invalid block: |)it is no message", r"\1expected a message object"),
     (r"(invalid block: |)an order to take a message away", r"\1expected a message, got a RemoveMessage"),
-    (r"(invalid block: |)it is neither text nor a list of blocks", r"\1expected text or a list of blocks"),
-    (r"(invalid block: |)it has no type", r"\1expected a block with a `type`"),
-    (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a result cannot contain a \2 block"),
-    (r"(invalid block: |)(text|input_audio\.data): it is no text", r"\1\2: expected text"),
-    (r"(invalid block: |)image_url: there is no URL", r"\1image_url: expected a URL"),
-    (r"(invalid block: |)source: it is missing", r"\1source: expected data or a URL"),
     (
-        r"(invalid block: |)source: it is a file id, which no other place knows",
-        r"\1source: expected data or a URL, got a file id of the provider",
+        r"(invalid block: |)(it is neither text nor a list of blocks|it has no type)",
+        r"\1expected text or a block with a `type`",
+    ),
+    (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a result cannot contain a \2 block"),
+    (r"(invalid block: |)text: it is no text", r"\1text: expected text"),
+    (
+        r"(invalid block: |)(input_audio\.data: it is no text|image_url: there is no URL|source: it is missing)",
+        r"\1source: expected data or a URL",
     ),
     (
-        r"(invalid block: |)file: it is a file id, which no other place knows",
-        r"\1file: expected data, got a file id of the provider",
+        r"(invalid block: |)(source|file): it is a file id, which no other place knows",
+        r"\1source: expected data or a URL, got a file id of the provider",
     ),
     # errors of streams
     (r"an event that is no JSON object: (.*)", r"an event is not a JSON object: \1"),

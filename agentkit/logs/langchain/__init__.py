@@ -1,7 +1,7 @@
 """Conversion of LangChain messages to `Msg`. LangChain does not need to be installed.
 
 The input is LangChain objects, or JSON values from `dumpd`, `messages_to_dict`, plain dicts or the state of a
-graph. Read the module `messages` first; the module `blocks` has the table of content block types.
+graph. Read `messages` first, then `content`, which lists the blocks of a message. `blocks` is the table of types.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Readers that convert the content blocks of LangChain messages to message blocks."""
+"""Table of the content block types in LangChain messages, with the function that reads each type."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
+from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
-from agentkit.json_values import as_list, as_object, as_text
-from agentkit.logs.langchain.reasoning import FOLLOWING_ID
+from agentkit.json_values import as_list, as_object, as_text, read_arguments
+from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,
@@ -24,16 +26,16 @@ from agentkit.messages.blocks import (
     VideoBlock,
 )
 from agentkit.messages.media_types import guess_media_type
-from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
-from agentkit.models.registry import load_provider
+from agentkit.messages.sources import Base64Source, Source, source_from_url
 
-__all__ = ["ISSUERS", "read_block", "read_native_entry", "strip_indexes"]
+__all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes"]
 
 _Object: TypeAlias = dict[str, Any]
-_Reader: TypeAlias = Callable[[_Object, str, str], Block]
-"""Function that converts a content block. Takes the block, LangChain's provider name and the block's place."""
 
-ISSUERS: Final = {
+SIGNATURE: Final = "thought_signature"
+"""Key of a text for its Gemini signature. The loader adds the key to tool calls."""
+
+_ISSUERS: Final = {
     "anthropic": "anthropic",
     "google_genai": "gemini",
     "google_vertexai": "gemini",
@@ -47,24 +49,22 @@ ISSUERS: Final = {
 _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
 """Wire formats by LangChain's provider name. LangChain stores unknown blocks of these providers unchanged."""
 
-_UNSENDABLE: Final = frozenset({"server_tool_call_chunk", "tool_call_chunk", "invalid_tool_call"})
-"""Block types that LangChain defines but no provider accepts (langchain_core.messages.content)."""
-
 
 def read_block(item: Any, provider: str, place: str) -> Block:
     """Converts one item of a LangChain message's content to a block.
 
-    An unreadable item becomes an `InvalidBlock`. An item of an unknown type becomes an `OpaqueBlock`.
+    An unreadable item becomes an `InvalidBlock`. An item of an unknown type becomes an `OpaqueBlock`. `provider`
+    is LangChain's name of the provider that wrote the message.
     """
     if isinstance(item, str):
         return TextBlock(item)
     block = strip_indexes(item)
     block_type = as_text(block.get("type"))
     if not block_type:
-        return InvalidBlock(item, "expected a block with a `type`", place)
+        return InvalidBlock(item, "expected text or a block with a `type`", place)
     reader = _READERS.get(block_type)
     if reader is None:
-        return OpaqueBlock("langchain" if block_type in _UNSENDABLE else _WIRES.get(provider, "langchain"), block)
+        return OpaqueBlock(_WIRES.get(provider, "langchain"), block)
     try:
         return reader(block, provider, place)
     except MessageError as error:
@@ -83,27 +83,15 @@ def strip_indexes(item: object) -> _Object:
     return block
 
 
-def read_native_entry(wire: str, entry: Any, place: str, following_id: str = "") -> Block:
-    """Loads a message or item in a provider's wire format as a block, with the loader of this provider.
+def _non_standard(block: _Object, provider: str, place: str) -> Block:
+    """Reads a provider's block that LangChain wrapped in a `non_standard` block."""
+    value = block.get("value")
+    is_block = isinstance(value, dict) and "type" in value
+    return read_block(value, provider, place) if is_block else _langchain_block(block, provider, place)
 
-    An unreadable entry becomes an `InvalidBlock`.
 
-    Args:
-        wire: Name of the provider.
-        entry: Message or item in the provider's wire format.
-        place: Place of the entry in LangChain's log.
-        following_id: Id of the next item. OpenAI accepts a reasoning item only before this next item. Empty if
-            there is no such item.
-    """
-    load = load_provider(wire).load_native
-    entries = [entry, {"type": "item_reference", "id": following_id}] if following_id else [entry]
-    try:
-        block = next(iter(load(entries)[0].blocks if load else ()), None)
-    except MessageError as error:
-        return InvalidBlock(entry, f"{error.place}: {error.reason}", place)
-    if block is None or isinstance(block, InvalidBlock):
-        return InvalidBlock(entry, block.reason if block else "the entry has no content", place)
-    return block
+def _langchain_block(block: _Object, provider: str, place: str) -> OpaqueBlock:
+    return OpaqueBlock("langchain", block)
 
 
 def _metadata(block: _Object, *read: str) -> _Object | None:
@@ -111,99 +99,107 @@ def _metadata(block: _Object, *read: str) -> _Object | None:
     return {key: value for key, value in block.items() if key not in ignored} or None
 
 
-def _require_text(value: object, place: str) -> str:
-    if not isinstance(value, str):
-        raise MessageError(place, "expected text", "Pass a string.")
-    return value
-
-
 # -- text and thinking --------------------------------------------------------------------------------------------
 
 
 def _text(block: _Object, provider: str, place: str) -> TextBlock:
-    signature = as_text(block.get("thought_signature") or as_object(block.get("extras")).get("signature"))
-    state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    metadata = _metadata(block, "text", "annotations", "citations", "thought_signature") or {}
+    if not isinstance(block.get("text"), str):
+        raise MessageError("text", "expected text", "Pass a string.")
+    metadata = _metadata(block, "text", "annotations", "citations", SIGNATURE) or {}
     if citations := as_list(block.get("annotations") or block.get("citations")):
         metadata["citations"] = citations
-    return TextBlock(_require_text(block.get("text"), "text"), state=state, metadata=metadata or None)
+    return TextBlock(block["text"], state=_gemini_state(block), metadata=metadata or None)
 
 
 def _refusal(block: _Object, provider: str, place: str) -> TextBlock:
     return TextBlock(as_text(block.get("refusal")), metadata={"refusal": True})
 
 
-def _signed_state(issuer: str, signature: str) -> OpaqueState:
-    if issuer == "gemini":
-        return OpaqueState(issuer, thought_signature=signature or None)
-    return OpaqueState(issuer, signature=signature or None)
-
-
 def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
     """Reads a thinking block of Anthropic or Google. LangChain uses the same block type for both."""
-    state = _signed_state(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
-    return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_metadata(block, "thinking", "signature"))
+    return _signed_thinking(block, "thinking", _ISSUERS.get(provider, "anthropic"))
 
 
 def _redacted_thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
     return ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(block.get("data")) or None))
 
 
-def _bedrock_reasoning(block: _Object, provider: str, place: str) -> ThinkingBlock:
-    inner = as_object(block.get("reasoning_content"))
-    return ThinkingBlock(as_text(inner.get("text")), _signed_state("anthropic", as_text(inner.get("signature"))))
-
-
-_REASONING_KEYS: Final = ("type", "id", "summary", "content", "encrypted_content")
+def _bedrock_thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
+    return _signed_thinking(as_object(block.get("reasoning_content")), "text", "anthropic")
 
 
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
     """Reads a `reasoning` block, which is in LangChain's standard format or is a reasoning item of OpenAI."""
     if "summary" in block:
-        item = {key: block[key] for key in _REASONING_KEYS if key in block}
-        return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWING_ID)))
-    signature = as_text(as_object(block.get("extras")).get("signature"))
-    issuer = ISSUERS.get(provider, "anthropic" if signature else "")
-    state = _signed_state(issuer, signature) if issuer else None
-    return ThinkingBlock(as_text(block.get("reasoning")), state, metadata=_metadata(block, "reasoning", "extras"))
+        return NativeEntry("openai-responses", block).read(place)
+    return _signed_thinking(block, "reasoning", _ISSUERS.get(provider, ""))
+
+
+def _signed_thinking(block: _Object, key: str, issuer: str) -> ThinkingBlock:
+    signature, state = _find_signature(block, "signature"), None
+    if issuer == "gemini":
+        state = OpaqueState(issuer, thought_signature=signature)
+    elif issuer or signature:
+        state = OpaqueState(issuer or "anthropic", signature=signature)
+    return ThinkingBlock(as_text(block.get(key)), state, metadata=_metadata(block, key, "signature", "extras"))
+
+
+def _gemini_state(block: _Object) -> OpaqueState | None:
+    signature = _find_signature(block, SIGNATURE)
+    return OpaqueState("gemini", thought_signature=signature) if signature else None
+
+
+def _find_signature(block: _Object, key: str) -> str | None:
+    return as_text(block.get(key) or as_object(block.get("extras")).get("signature")) or None
 
 
 # -- media --------------------------------------------------------------------------------------------------------
 
-_MEDIA_BLOCKS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock | DocumentBlock]]] = {
-    "image": ImageBlock,
-    "audio": AudioBlock,
-    "video": VideoBlock,
-}
-_DEFAULT_TYPES: Final = {
-    "image": "image/png",
-    "audio": "audio/wav",
-    "video": "video/mp4",
-    "file": "application/pdf",
-    "document": "application/pdf",
-    "text-plain": "text/plain",
-}
-_SOURCE_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_type", "text", "title")
+_MediaClass: TypeAlias = type[ImageBlock | AudioBlock | VideoBlock | DocumentBlock]
+
+_KINDS: Final[dict[str, _MediaClass]] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
+_MEDIA_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_type", "text", "title")
 
 
-def _media(block: _Object, provider: str, place: str) -> Block:
-    """Reads a media block in the format of LangChain 0.x or 1.x, or in Anthropic's format with a `source`."""
-    block_type = as_text(block.get("type"))
-    if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's format
+def _media(block_class: _MediaClass | None, default_type: str, block: _Object, provider: str, place: str) -> Block:
+    """Reads a media block in LangChain's, Anthropic's or Google's format.
+
+    If `block_class` is None, the media type determines the class.
+    """
+    if uri := as_text(block.get("file_uri")):  # Google's format
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
         options = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
-        return read_native_entry("gemini", {"file_data": data, **options}, place)
-    source = _source(block, _DEFAULT_TYPES.get(block_type, "application/octet-stream"))
-    metadata = _metadata(block, *_SOURCE_KEYS)
-    if block_type == "text-plain":
-        return DocumentBlock(source, title=as_text(block.get("title")) or None, metadata=metadata)
-    media_kind = (source.media_type or "").partition("/")[0]
-    block_class = _MEDIA_BLOCKS.get(block_type) or _MEDIA_BLOCKS.get(media_kind, DocumentBlock)
+        return NativeEntry("gemini", {"file_data": data, **options}).read(place)
+    source, metadata = _source(block, default_type), _metadata(block, *_MEDIA_KEYS)
+    block_class = block_class or _KINDS.get((source.media_type or "").partition("/")[0], DocumentBlock)
     if block_class is not DocumentBlock:
         return block_class(source, metadata=metadata)
     inner = as_object(block.get("extras")) or as_object(block.get("metadata"))
     title = as_text(block.get("title") or block.get("filename") or inner.get("filename")) or None
     return DocumentBlock(source, title=title, metadata=metadata)
+
+
+def _image_url(block: _Object, provider: str, place: str) -> ImageBlock:
+    inner = as_object(block.get("image_url")) or {"url": block.get("image_url")}
+    detail = {"detail": inner["detail"]} if inner.get("detail") else {}
+    return ImageBlock(_source(inner, ""), metadata={**detail, **(_metadata(block, "image_url") or {})} or None)
+
+
+def _input_audio(block: _Object, provider: str, place: str) -> AudioBlock:
+    inner = as_object(block.get("input_audio"))
+    subtype = {"": "wav", "mp3": "mpeg"}.get(audio_format := as_text(inner.get("format")), audio_format)
+    return AudioBlock(_source(inner, f"audio/{subtype}"))
+
+
+def _file(block: _Object, provider: str, place: str) -> Block:
+    """Reads a file in LangChain's format, or in OpenAI's format with an object under `file`."""
+    inner = as_object(block.get("file"))
+    if not inner:
+        return _media(None, "application/pdf", block, provider, place)
+    data, title = as_text(inner.get("file_data")), as_text(inner.get("filename"))
+    key = "url" if data.startswith("data:") else "data"
+    source = _source({**inner, key: data}, guess_media_type(title) or "application/pdf")
+    return DocumentBlock(source, title=title or None)
 
 
 def _source(block: _Object, default_type: str) -> Source:
@@ -228,100 +224,80 @@ def _source(block: _Object, default_type: str) -> Source:
     raise MessageError("source", reason, "Pass base64 data or a URL.")
 
 
-def _image_url(block: _Object, provider: str, place: str) -> ImageBlock:
-    inner = as_object(block.get("image_url"))
-    source = source_from_url(inner.get("url") if inner else block.get("image_url"))
-    if source is None:
-        raise MessageError("image_url", "expected a URL", "Pass a URL or a data URL.")
-    detail = {"detail": inner["detail"]} if inner.get("detail") else {}
-    return ImageBlock(source, metadata={**detail, **(_metadata(block, "image_url") or {})} or None)
-
-
-def _input_audio(block: _Object, provider: str, place: str) -> AudioBlock:
-    inner = as_object(block.get("input_audio"))
-    audio_format = as_text(inner.get("format")) or "wav"
-    media_type = "audio/mpeg" if audio_format == "mp3" else f"audio/{audio_format}"
-    return AudioBlock(Base64Source(media_type, _require_text(inner.get("data"), "input_audio.data")))
-
-
-def _file(block: _Object, provider: str, place: str) -> Block:
-    """Reads a file in LangChain's format, or in OpenAI's format with an object under `file`."""
-    inner = as_object(block.get("file"))
-    if not inner:
-        return _media(block, provider, place)
-    title, data = as_text(inner.get("filename")) or None, as_text(inner.get("file_data"))
-    if not data:
-        raise MessageError("file", "expected data, got a file id of the provider", "Pass the data.")
-    if data.startswith("data:"):
-        return DocumentBlock(source_from_url(data) or URLSource(data), title=title)
-    return DocumentBlock(Base64Source(guess_media_type(title or "") or "application/pdf", data), title=title)
-
-
 # -- tools --------------------------------------------------------------------------------------------------------
 
-_OUTSIDE_RESULTS: Final = ThinkingBlock | ToolUseBlock | ToolResultBlock
+_ARGUMENT_KEYS: Final = ("args", "input", "arguments", "parameters")
+
+
+def _call(call: _Object, provider: str, place: str) -> ToolUseBlock:
+    """Reads a tool call in the format of LangChain, Anthropic, OpenAI's Chat Completions or Responses API."""
+    inner, name = as_object(call.get("function")) or call, get_call_name(call)
+    id = as_text(call.get("call_id") or call.get("id")) or derive_call_id(f"{place}{name}")
+    arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
+    metadata = {"error": call["error"]} if call.get("error") else None
+    return ToolUseBlock(id, name, *read_arguments(arguments), _gemini_state(call), metadata=metadata)
+
+
+def get_call_name(call: _Object) -> str:
+    """Returns the tool name of a call in any format, or an empty string."""
+    return as_text((as_object(call.get("function")) or call).get("name"))
+
+
+def is_call(item: object) -> bool:
+    """Returns True if a content block is a tool call of the application."""
+    return _READERS.get(as_text(as_object(item).get("type"))) is _call
 
 
 def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
     """Reads a tool result in Anthropic's format. LangChain allows such a result in a `HumanMessage`."""
-    call_id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     content: object = block.get("content")
-    if isinstance(content, str):
-        return ToolResultBlock(call_id, "", content, is_error)
-    if content is not None and not isinstance(content, list):
+    output: Any = content
+    if content is None or isinstance(content, list):
+        items = enumerate(as_list(cast("object", content)))
+        output = [_result_item(item, provider, f"{place}.content[{index}]") for index, item in items]
+    elif not isinstance(content, str):
         reason = f"expected text or a list of blocks, got {type(content).__name__}"
-        return ToolResultBlock(call_id, "", (InvalidBlock(content, reason, place),), is_error)
-    items = [
-        _result_item(item, provider, f"{place}.content[{index}]")
-        for index, item in enumerate(as_list(cast("object", content)))
-    ]
-    return ToolResultBlock(call_id, "", tuple(items), is_error)
+        output = [InvalidBlock(content, reason, place)]
+    return ToolResultBlock(as_text(block.get("tool_use_id")), "", output, block.get("is_error") is True)
 
 
-def _result_item(item: Any, provider: str, place: str) -> Any:
+def _result_item(item: Any, provider: str, place: str) -> Block:
     block = read_block(item, provider, place)
-    if isinstance(block, _OUTSIDE_RESULTS):
+    if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock):
         return InvalidBlock(item, f"a result cannot contain a {block.type} block", place)
     return block
 
 
-def _server_tool(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Reads the call or the result of a tool that the provider ran by itself, as an opaque block.
+def _server_call(block: _Object, provider: str, place: str) -> OpaqueBlock:
+    """Reads the call of a tool that the provider ran by itself, as an opaque block.
 
-    Anthropic's blocks are converted to Anthropic's wire format, as `_convert_from_v1_to_anthropic` of
+    Anthropic's calls and results are converted to Anthropic's wire format, as `_convert_from_v1_to_anthropic` of
     langchain-anthropic does. Blocks of other providers stay in LangChain's format, because LangChain drops fields
     that their wire formats require.
     """
-    extras = as_object(block.get("extras"))
-    if provider == "anthropic" and block["type"] == "server_tool_call":
-        return OpaqueBlock("anthropic", _server_tool_call(block, extras))
-    result_type = as_text(extras.get("block_type"))
+    if provider != "anthropic":
+        return _langchain_block(block, provider, place)
+    name, extras = block.get("name"), as_object(block.get("extras"))
+    call = {"type": "server_tool_use", "id": block.get("id"), "name": name, "input": block.get("args")}
+    if name == "code_interpreter":
+        call["name"] = "code_execution"
+    elif name == "remote_mcp":
+        server = {key: extras[key] for key in ("server_name",) if key in extras}
+        call |= {"type": "mcp_tool_use", "name": extras.get("tool_name"), **server}
+    return OpaqueBlock("anthropic", call)
+
+
+def _server_result(block: _Object, provider: str, place: str) -> OpaqueBlock:
+    """Reads the result of a tool that the provider ran by itself, as an opaque block."""
+    result_type = as_text(as_object(block.get("extras")).get("block_type"))
     if provider != "anthropic" or not result_type or "output" not in block:
-        return OpaqueBlock("langchain", block)
+        return _langchain_block(block, provider, place)
     flag = {"is_error": block.get("status") == "error"} if result_type == "mcp_tool_result" else {}
     result = {"type": result_type, "tool_use_id": block.get("tool_call_id"), "content": block["output"]}
     return OpaqueBlock("anthropic", {**result, **flag})
 
 
-def _server_tool_call(block: _Object, extras: _Object) -> _Object:
-    name = block.get("name")
-    call = {"type": "server_tool_use", "id": block.get("id"), "name": name, "input": block.get("args")}
-    if name == "code_interpreter":
-        return {**call, "name": "code_execution"}
-    if name == "remote_mcp":
-        server = {"server_name": extras["server_name"]} if "server_name" in extras else {}
-        return {**call, "type": "mcp_tool_use", "name": extras.get("tool_name"), **server}
-    return call
-
-
-def _non_standard(block: _Object, provider: str, place: str) -> Block:
-    """Reads a provider's block that LangChain wrapped in a `non_standard` block."""
-    value = block.get("value")
-    is_block = isinstance(value, dict) and "type" in value
-    return read_block(value, provider, place) if is_block else OpaqueBlock("langchain", block)
-
-
-_READERS: Final[dict[str, _Reader]] = {
+_READERS: Final[dict[str, Callable[[_Object, str, str], Block]]] = {
     "text": _text,
     "input_text": _text,
     "output_text": _text,
@@ -329,19 +305,28 @@ _READERS: Final[dict[str, _Reader]] = {
     "thinking": _thinking,
     "redacted_thinking": _redacted_thinking,
     "reasoning": _reasoning,
-    "reasoning_content": _bedrock_reasoning,
-    "image": _media,
-    "audio": _media,
-    "video": _media,
-    "media": _media,
-    "document": _media,
-    "text-plain": _media,
+    "reasoning_content": _bedrock_thinking,
+    "image": partial(_media, ImageBlock, "image/png"),
+    "audio": partial(_media, AudioBlock, "audio/wav"),
+    "video": partial(_media, VideoBlock, "video/mp4"),
+    "text-plain": partial(_media, DocumentBlock, "text/plain"),
+    "document": partial(_media, None, "application/pdf"),
+    "media": partial(_media, None, "application/octet-stream"),
     "file": _file,
     "image_url": _image_url,
     "input_audio": _input_audio,
+    "tool_call": _call,
+    "tool_call_chunk": _call,
+    "invalid_tool_call": _call,
+    "tool_use": _call,
+    "function_call": _call,
     "tool_result": _tool_result,
-    "server_tool_call": _server_tool,
-    "server_tool_result": _server_tool,
+    "server_tool_call": _server_call,
+    "server_tool_call_chunk": _langchain_block,
+    "server_tool_result": _server_result,
     "non_standard": _non_standard,
 }
-"""Functions that read a content block of LangChain, by the type of the block."""
+"""Functions that read a content block of LangChain, by the type of the block.
+
+Each function takes the block, LangChain's name of the provider that wrote the message, and the place of the block.
+"""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
-from agentkit.logs.langchain.additional_kwargs import AdditionalBlocks, read_additional_blocks
 from agentkit.logs.langchain.blocks import read_block
-from agentkit.logs.langchain.reasoning import add_item_id, join_reasoning
-from agentkit.logs.langchain.tool_calls import MessageCalls, PendingCalls
-from agentkit.messages.blocks import Block, InvalidBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.logs.langchain.content import read_content
+from agentkit.messages.blocks import InvalidBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.log_formats import check_log_message, check_log_request, describe_log_format
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
@@ -56,8 +53,8 @@ def load_langchain(log: object) -> list[Msg]:
     """
     state = make_json_safe(log, "log", _dump_object)
     items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
-    pending = PendingCalls()
-    return [_load_message(item, pending, f"messages[{index}]") for index, item in enumerate(items)]
+    calls = _OpenCalls()
+    return [_load_message(item, calls, f"messages[{index}]") for index, item in enumerate(items)]
 
 
 def _dump_object(value: Any) -> Any:
@@ -106,7 +103,7 @@ def _message_type(message: dict[str, Any]) -> str:
     return as_text(message.get("role")) if message_type == "chat" else message_type
 
 
-def _load_message(item: Any, pending: PendingCalls, place: str) -> Msg:
+def _load_message(item: Any, calls: _OpenCalls, place: str) -> Msg:
     message = _unwrap(item)
     message_type = _message_type(message)
     if checked := message or as_object(item):
@@ -114,46 +111,60 @@ def _load_message(item: Any, pending: PendingCalls, place: str) -> Msg:
     if not message or message_type == "remove":
         reason = "expected a message, got a RemoveMessage" if message else "expected a message object"
         return Msg("user", (InvalidBlock(item, reason, place),), "user")
-    additional = read_additional_blocks(message, place)
-    id, metadata = as_text(message.get("id")) or None, _metadata(message, additional.unread)
+    blocks, unread = read_content(message, place)
+    id, metadata = as_text(message.get("id")) or None, _metadata(message, unread)
     role = _ROLES.get(message_type, "user")
     if role != "assistant":
-        pending.end_turn()
+        calls.end_turn()
     if message_type in ("tool", "function"):
-        return Msg("system", (_read_result(message, pending, place),), "system", id=id, metadata=metadata)
+        return Msg("system", (_read_result(message, calls, place),), "system", id=id, metadata=metadata)
     name = as_text(message.get("name")) or (role if message_type in _ROLES else message_type) or role
     content = message.get("content")
-    if isinstance(content, str) and role != "assistant":
+    if isinstance(content, str) and (role != "assistant" or blocks == (TextBlock(content),)):
         return Msg(name, content, role, id=id, metadata=metadata)
-    blocks = tuple(_read_blocks(message, additional, place))
-    pending.add(block for block in blocks if isinstance(block, ToolUseBlock))
-    if isinstance(content, str) and blocks == (TextBlock(content),):
-        return Msg(name, content, role, id=id, metadata=metadata)
+    for block in blocks:
+        if isinstance(block, ToolUseBlock):
+            calls.add(block)
     return Msg(name, blocks, role, id=id, metadata=metadata)
 
 
-def _read_result(message: dict[str, Any], pending: PendingCalls, place: str) -> ToolResultBlock:
-    id, name = pending.resolve(as_text(message.get("tool_call_id")), as_text(message.get("name")))
+def _read_result(message: dict[str, Any], calls: _OpenCalls, place: str) -> ToolResultBlock:
+    id, name = calls.match(as_text(message.get("tool_call_id")), as_text(message.get("name")))
     result = read_block({"type": "tool_result", "content": message.get("content")}, "", f"{place}.content")
     output: Any = result.output if isinstance(result, ToolResultBlock) else ""
     return ToolResultBlock(id or derive_call_id(place), name, output, message.get("status") == "error")
 
 
-def _read_blocks(message: dict[str, Any], additional: AdditionalBlocks, place: str) -> Iterator[Block]:
-    provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
-    calls = MessageCalls(message, place)
-    yield from additional.before_content
-    content: object = message.get("content")
-    if content is not None and not isinstance(content, str | list):
-        yield InvalidBlock(content, "expected text or a list of blocks", f"{place}.content")
-    items = [content] if isinstance(content, str) and content else as_list(cast("object", content))
-    for index, item, item_id in join_reasoning(items, provider):
-        item_place = f"{place}.content[{index}]"
-        block = calls.match(as_object(item), item_place) or read_block(item, provider, item_place)
-        yield add_item_id(block, item_id)
-    yield from additional.after_content
-    yield from calls.remaining
-    yield from additional.after_calls
+class _OpenCalls:
+    """Tool calls without a result in the messages that have been loaded."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._calls: list[ToolUseBlock] = []  # the calls of the newest turn come first
+        self._turn_size = 0
+
+    def end_turn(self) -> None:
+        """Ends the current assistant turn."""
+        self._turn_size = 0
+
+    def add(self, call: ToolUseBlock) -> None:
+        """Adds a tool call to the current turn."""
+        self._names[call.id] = call.name
+        self._calls.insert(self._turn_size, call)
+        self._turn_size += 1
+
+    def match(self, id: str, name: str) -> tuple[str, str]:
+        """Finds the call that a tool result answers. Returns the id of the call and the name of the tool.
+
+        A result with an id answers the call with this id. A result without an id answers the first open call with
+        its tool name, or the first open call if it has no tool name either. Calls of the newest turn come first.
+        If no open call matches, the id is the argument `id`. The name is empty if it is unknown.
+        """
+        for index, call in enumerate(self._calls):
+            if call.id == id if id else not name or call.name == name:
+                del self._calls[index]
+                return call.id, name or call.name
+        return id, name or self._names.get(id, "")
 
 
 # -- metadata -----------------------------------------------------------------------------------------------------
