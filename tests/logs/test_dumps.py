@@ -1018,3 +1018,28 @@ def test_a_file_of_google_loads_like_the_native_part() -> None:
             URLSource("https://example.org/a.mp4", "video/mp4"), state=OpaqueState("gemini", fields=fields)
         ),
     )
+
+
+def test_an_older_item_without_content_becomes_an_invalid_block() -> None:
+    outputs = [{"type": "message", "role": "assistant", "content": []}]
+    (block,) = _of_langchain("ai", additional_kwargs={"tool_outputs": outputs}).blocks
+    assert isinstance(block, InvalidBlock)
+    assert block.place == "messages[0].additional_kwargs.tool_outputs[0]"
+
+
+def test_a_tool_call_is_read_at_any_depth_of_the_content() -> None:
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {"place": "sea"}}
+    wrapped = {"type": "non_standard", "value": call}
+    result = {"type": "tool_result", "tool_use_id": "r", "content": [call]}
+    called, answered = _of_langchain("ai", wrapped, result).blocks
+    assert called == ToolUseBlock("c", "look", {"place": "sea"})
+    assert isinstance(answered, ToolResultBlock)
+    assert isinstance(answered.output[0], InvalidBlock)
+
+
+def test_a_signature_of_gemini_belongs_to_the_call_with_its_id() -> None:
+    additional = {"__gemini_function_call_thought_signatures__": {"c1": "AAEC"}}
+    calls = [{"name": "look", "args": {}, "id": id} for id in ("c1", "c2")]
+    msg = _of_langchain("ai", {"type": "tool_use", "id": "c1"}, tool_calls=calls, additional_kwargs=additional)
+    states = [call.state for call in msg.tool_uses]
+    assert states == [OpaqueState("gemini", thought_signature="AAEC"), None]
