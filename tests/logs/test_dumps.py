@@ -1021,7 +1021,7 @@ def test_a_file_of_google_loads_like_the_native_part() -> None:
 
 
 def test_an_older_item_without_content_becomes_an_invalid_block() -> None:
-    outputs = [{"type": "message", "role": "assistant", "content": []}]
+    outputs: list[Any] = [{"type": "message", "role": "assistant", "content": []}]
     (block,) = _of_langchain("ai", additional_kwargs={"tool_outputs": outputs}).blocks
     assert isinstance(block, InvalidBlock)
     assert block.place == "messages[0].additional_kwargs.tool_outputs[0]"
@@ -1039,7 +1039,7 @@ def test_a_tool_call_is_read_at_any_depth_of_the_content() -> None:
 
 def test_a_signature_of_gemini_belongs_to_the_call_with_its_id() -> None:
     additional = {"__gemini_function_call_thought_signatures__": {"c1": "AAEC"}}
-    calls = [{"name": "look", "args": {}, "id": id} for id in ("c1", "c2")]
+    calls: list[Any] = [{"name": "look", "args": {}, "id": id} for id in ("c1", "c2")]
     msg = _of_langchain("ai", {"type": "tool_use", "id": "c1"}, tool_calls=calls, additional_kwargs=additional)
     states = [call.state for call in msg.tool_uses]
     assert states == [OpaqueState("gemini", thought_signature="AAEC"), None]
