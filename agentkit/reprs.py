@@ -63,24 +63,21 @@ def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
 
 def _fields_repr(value: Any, limit: int) -> str:
     name = type(value).__name__
-    changed = [field for field in fields(value) if field.repr and not _is_default(field, _get_field(value, field))]
+    items = [(field, getattr(value, field.name, None)) for field in fields(value) if field.repr]
+    changed = [(field.name, item) for field, item in items if not _is_default(field, item)]
     if limit < _MIN_CONTENT and changed:
         return f"{name}(…)"
     parts: list[str] = []
     limit -= len(name)
-    for index, field in enumerate(changed):
+    for index, (field_name, item) in enumerate(changed):
         remaining = len(changed) - index
         if limit < 0:
             parts.append(f"… {remaining} more")
             break
-        part = f"{field.name}={shorten_repr(_get_field(value, field), limit // remaining - len(field.name))}"
+        part = f"{field_name}={shorten_repr(item, limit // remaining - len(field_name))}"
         limit -= len(part)
         parts.append(part)
     return f"{name}({', '.join(parts)})"
-
-
-def _get_field(value: Any, field: Field[Any]) -> Any:
-    return getattr(value, field.name, None)
 
 
 def _is_default(field: Field[Any], value: object) -> bool:

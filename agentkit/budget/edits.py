@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from agentkit.budget.cut_plan import UnitChange
-from agentkit.budget.units import MessageNumber, TokenWeight, UnitNumber, Units
+from agentkit.budget.units import MessageNumber, UnitNumber, Units
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath, format_place
@@ -80,10 +80,6 @@ class EditedConversation:
         origin = self.conversation.origins[self.units.starts[self.changes[0].first]]
         paths = [(origin,)] if isinstance(origin, int) else [path for path in origin if not isinstance(path, str)]
         return min((path[0] for path in paths), default=0)
-
-    def weight_before(self) -> TokenWeight:
-        """Returns the estimated number of tokens in the part of the history before the first changed unit."""
-        return self.units.start(self.changes[0].first)
 
     def record(self, ledger: Ledger) -> None:
         """Records every dropped unit and every edited block in the ledger."""

@@ -175,12 +175,10 @@ class Units:
                 starts.append(index)
                 sums.append(total)
             if msg.pinned or (never_cut and calls_any(msg, never_cut)):
-                self._pin(UnitNumber(len(starts) - 1))
+                number = UnitNumber(len(starts) - 1)
+                if number not in self.pinned[-1:]:
+                    self.pinned.append(number)
         self.msgs.extend(msgs)
-
-    def _pin(self, number: UnitNumber) -> None:
-        if not self.pinned or self.pinned[-1] != number:
-            self.pinned.append(number)
 
 
 def calls_any(msg: Msg, tools: frozenset[str]) -> bool:

@@ -57,7 +57,7 @@ async def compare(
     """
     _check_options(prices, record, replay, max_concurrency, options)
     labeled = _label_models(models)
-    opened = _open_models(labeled)
+    opened = {label: ChatModel(model) if isinstance(model, str) else model for label, model in labeled}
     comparison = _Comparison(list(msgs), options, dict(prices or {}), *await _open_recordings(record, replay))
     results: dict[str, ComparisonResult] = {}
     limiter = anyio.CapacityLimiter(max_concurrency)
@@ -124,10 +124,6 @@ def _label_models(
         reason = f"two models have the label {duplicate!r}"
         raise OptionError("models", reason, "Pass a mapping from labels to models.")
     return labeled
-
-
-def _open_models(labeled: Sequence[tuple[str, ChatModel | str]]) -> dict[str, ChatModel]:
-    return {label: ChatModel(model) if isinstance(model, str) else model for label, model in labeled}
 
 
 async def _open_recordings(

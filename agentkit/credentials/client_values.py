@@ -62,6 +62,7 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
 
 
 def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
+    package = type(item).__module__.partition(".")[0]
     if isinstance(item, BaseException):
         yield from _sent_headers(item)
     elif isinstance(item, Mapping):
@@ -77,12 +78,8 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from ((name, part) for part in parts)
     elif type(item).__module__.endswith("._urls"):  # a URL of an HTTP client
         yield "url", str(item)
-    elif not isinstance(item, type | ModuleType | FunctionType) and _package_name(item) not in _SKIPPED_PACKAGES:
+    elif not isinstance(item, type | ModuleType | FunctionType) and package not in _SKIPPED_PACKAGES:
         yield from [*getattr(item, "__dict__", {}).items()]
-
-
-def _package_name(item: object) -> str:
-    return type(item).__module__.partition(".")[0]
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:

@@ -283,7 +283,7 @@ class BudgetFitter:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
         weight = self.cuts.weight(count)
         saved = self.cuts.weight(NO_EDITS) - weight
-        uncached = weight - edited.weight_before()
+        uncached = weight - self.units.start(edited.changes[0].first)
         altered = tuple(edited.changed_places)
         stale = tuple(map(format_place, sorted(lowered.stale)))
         cut = Cut(edited.dropped_messages, edited.dropped_units, saved, altered, uncached, stale)

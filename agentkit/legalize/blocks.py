@@ -164,25 +164,22 @@ class BlockLegalizer(MediaLegalizer):
             else:
                 self._note(path, Disposition.DROPPED, "the text is empty or only white space")
         elif isinstance(item, OpaqueBlock):
-            yield from self._legalize_opaque(item, path, result)
+            yield from self.opaque(item, path, result)
         elif isinstance(item, InvalidBlock):
-            yield from self._lose_invalid(item, path)
+            yield from self.invalid(item, path, result)
         else:
             call_id = sanitize(self._legalize_id(result.id))
             label = f"from the tool result of '{sanitize(result.name) or 'tool'}', call {call_id}"
             yield from cast("Iterator[ResultItem]", self._legalize_media(item, path, label, result))
 
-    def opaque(self, block: OpaqueBlock, path: BlockPath, _: Msg) -> Iterator[Block]:
-        """Yields an opaque block if the target has the same wire format as the block."""
-        yield from self._legalize_opaque(block, path)
-
-    def _legalize_opaque(
-        self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
+    def opaque(
+        self, block: OpaqueBlock, path: BlockPath, holder: Msg | ToolResultBlock
     ) -> Iterator[OpaqueBlock | TextBlock]:
-        """Yields the opaque block if the target accepts the block here.
+        """Yields the opaque block if the target accepts the block in this message or tool result.
 
         Otherwise, the block is left out. The ledger records this as a loss, except in turns of a model.
         """
+        result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
         turn = "result" if result is not None else self.role
         is_plain_error = result is not None and result.is_error and not target.media.error_results
@@ -206,12 +203,8 @@ class BlockLegalizer(MediaLegalizer):
             reason = f"block in a format that only {wire} accepts"
             yield from self._lose(path, "part", f"only {wire} knows it", ledger_reason=reason)
 
-    def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Yields a short text in place of a block that could not be loaded from a log."""
-        yield from self._lose_invalid(block, path)
-
-    def _lose_invalid(self, block: InvalidBlock, path: BlockPath) -> Iterator[TextBlock]:
-        """Yields a short text in place of an invalid block.
+    def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg | ToolResultBlock) -> Iterator[TextBlock]:
+        """Yields a short text in place of a block that could not be loaded from a log.
 
         Only the ledger states why the block is invalid, because that reason may quote the content of the block.
         """

@@ -22,16 +22,13 @@ from agentkit.messages.sources import (
     encode_base64,
 )
 
-__all__ = ["MAX_BYTES", "OUTSIDE", "measure_file", "read_file"]
-
-MAX_BYTES = MAX_FILE_BYTES
-"""Maximum size of a file, in bytes."""
+__all__ = ["OUTSIDE", "measure_file", "read_file"]
 
 OUTSIDE = "a local file outside the media roots"
 """Ledger reason for a file that is outside all allowed folders."""
 
 
-def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
+def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
     """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
     The source caches the content, and the file is read again only after a change. The checks and the read use one
@@ -54,7 +51,7 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYT
     return _open_checked(source, roots, max_bytes, read)
 
 
-def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_BYTES) -> Base64Source | str:
+def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
     """Returns a placeholder that is as long as a text file, or the reason why the file cannot be used.
 
     The content of the file is not read.

@@ -20,14 +20,14 @@ from agentkit.capabilities.media_rules import Box, Kind, MediaLimits, excess
 from agentkit.errors import OptionError
 from agentkit.media.acceptance import rejection_reason
 from agentkit.media.fetching import Fetch, fetch_media, update_cache_sizes
-from agentkit.media.files import MAX_BYTES, OUTSIDE, measure_file, read_file
+from agentkit.media.files import OUTSIDE, measure_file, read_file
 from agentkit.media.message_media import MessageMedia, get_all_media, is_fresh
 from agentkit.media.resizing import can_resize, get_fit, needs_fitting, resize_to_fit
 from agentkit.media.resolution import ResolvedMedia, fill_caches, needs_fetching
 from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.media_types import is_text_type
 from agentkit.messages.message import Msg
-from agentkit.messages.sources import Base64Source, Source, URLSource
+from agentkit.messages.sources import MAX_FILE_BYTES, Base64Source, Source, URLSource
 from agentkit.reprs import shorten_repr
 
 __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts", "needs_loading"]
@@ -204,7 +204,7 @@ def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
     """
     rule = capabilities.media.rules[kind]
     limit = rule.limits.data // 4 * 3 if rule and rule.limits else 0
-    return min(limit, MAX_BYTES) if limit and not (kind == "image" and can_resize()) else MAX_BYTES
+    return min(limit, MAX_FILE_BYTES) if limit and not (kind == "image" and can_resize()) else MAX_FILE_BYTES
 
 
 async def _check_sources(sources: Sequence[Source]) -> None:

@@ -12,13 +12,14 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError
+from agentkit.json_values import copy_json
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 from agentkit.reprs import shorten_repr
 from agentkit.tools.docstrings import split_docstring
 from agentkit.tools.json_schema import check_schema, map_schema, remove_titles
 
-__all__ = ["Tool", "ToolLike", "as_tools"]
+__all__ = ["Tool", "ToolLike", "as_tools", "declare_tool", "rename_tool"]
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -242,3 +243,16 @@ def _as_tool(tool: object, place: str) -> Tool:
 def rename_tool(tool: Tool, name: str) -> Tool:
     """Returns a copy of a tool with another name."""
     return tool if tool.name == name else replace(tool, name=name)
+
+
+def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
+    """Writes the declaration of a tool for a request, with a copy of the schema.
+
+    An empty description is omitted. If `schema_key` is None, the schema is omitted.
+    """
+    declaration: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        declaration["description"] = tool.description
+    if schema_key:
+        declaration[schema_key] = copy_json(tool.parameters)
+    return declaration

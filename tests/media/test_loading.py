@@ -270,10 +270,10 @@ async def test_a_path_swapped_for_a_link_after_the_check_is_not_read(
 
 
 async def test_a_file_over_the_limit_is_not_read(root: Path) -> None:
-    from agentkit.media.files import MAX_BYTES
+    from agentkit.messages.sources import MAX_FILE_BYTES
 
     with (root / "a.png").open("ab") as file:
-        file.truncate(MAX_BYTES + 1)  # a sparse file
+        file.truncate(MAX_FILE_BYTES + 1)  # a sparse file
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
     reason = "it is a local file larger than 100000000 bytes"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]

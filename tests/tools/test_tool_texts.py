@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import ImageBlock, TextBlock, Tool, ToolResultBlock
 from agentkit.messages.blocks import Block
-from agentkit.tools.declarations import declare_tool
+from agentkit.tools.tool import declare_tool
 from agentkit.tools.tool_texts import split_error_mark, write_output
 
 
