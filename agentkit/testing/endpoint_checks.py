@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 import anyio
 
@@ -94,7 +94,8 @@ class _Recorder:
         return _Recorder(self.recorded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.recorded.append(_flatten_text([args, kwargs]))
+        values = [value for _, value in iterate_scalars([args, kwargs])]
+        self.recorded += [value.decode() if isinstance(value, bytes) else str(value) for value in values]
         return self
 
     def __await__(self) -> Generator[Any, Any, Self]:
@@ -115,20 +116,6 @@ class _Recorder:
 
     def __bytes__(self) -> bytes:
         return b"{}"
-
-
-def _flatten_text(value: Any) -> str:
-    match value:
-        case bytes() | bytearray():
-            return value.decode("utf-8", "replace")
-        case Mapping():
-            return " ".join(
-                f"{key} {_flatten_text(inner)}" for key, inner in cast("Mapping[Any, Any]", value).items()
-            )
-        case list() | tuple():
-            return " ".join(map(_flatten_text, cast("Sequence[Any]", value)))
-        case _:
-            return str(value)
 
 
 def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:

@@ -19,6 +19,7 @@ __all__ = [
     "iterate_scalars",
     "json_text",
     "record_io",
+    "walk_json",
 ]
 
 
@@ -48,12 +49,31 @@ def json_text(request: object) -> str:
 
 
 def clear_containers(value: object) -> None:
-    """Empties every dict and list in a value, beginning with the innermost."""
-    if isinstance(value, dict | list):
-        container = cast("Any", value)
-        for inner in [*(container.values() if isinstance(value, dict) else container)]:
-            clear_containers(inner)
-        container.clear()
+    """Empties every dict and list in a value."""
+    for _, _, inner in [*walk_json(value)]:
+        if isinstance(inner, dict | list):
+            cast("Any", inner).clear()
+
+
+def walk_json(value: object, path: str = "", key: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yields a JSON value and every value inside it, each with its path and the key under which it is stored.
+
+    The path of an inner value is such as `[2].content[0]`. A value comes before the values inside it.
+    """
+    yield path, key, value
+    if isinstance(value, Mapping):
+        for name, inner in cast("Mapping[Any, Any]", value).items():
+            yield from walk_json(inner, f"{path}.{name}", str(name))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(cast("Sequence[Any]", value)):
+            yield from walk_json(inner, f"{path}[{index}]", key)
+
+
+def iterate_scalars(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields each scalar in a JSON value, together with the key under which it is stored."""
+    for _, name, inner in walk_json(value, key=key):
+        if not isinstance(inner, Mapping | list | tuple):
+            yield name, inner
 
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
@@ -69,18 +89,6 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
     for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
         positions.setdefault(match[0], []).append(match.start())
     return positions
-
-
-def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
-    """Yields each scalar in a JSON value, together with the key under which it is stored."""
-    if isinstance(value, Mapping):
-        for name, inner in cast("Mapping[Any, Any]", value).items():
-            yield from iterate_scalars(inner, name)
-    elif isinstance(value, list | tuple):
-        for inner in cast("Sequence[Any]", value):
-            yield from iterate_scalars(inner, key)
-    else:
-        yield str(key), value
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:

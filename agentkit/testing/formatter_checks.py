@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.messages.message import Msg
-from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text
+from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text, walk_json
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
@@ -58,7 +58,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
     """Checks that the request has the tools with their names, descriptions and parameters."""
     request = _request(formatter, tools=make_tools())
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
-    keys = {*_keys(request)}
+    keys = {key for _, key, _ in walk_json(request)}
     for wanted in ("look", "count"):
         if wanted not in texts and wanted not in keys:
             yield f"the tool {wanted!r} is not sent"
@@ -68,16 +68,6 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
     for wanted in ("placeName", "zoomFactor"):
         if wanted not in keys and not any(wanted in text for text in texts):
             yield f"the parameter {wanted!r} of a tool is not sent"
-
-
-def _keys(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in cast("dict[str, Any]", value).items():
-            yield key
-            yield from _keys(inner)
-    elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from _keys(inner)
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
@@ -99,7 +89,7 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     for wanted in ("verdictText", "outputVerdict"):
-        if wanted not in {*_keys(request)} and not any(wanted in text for text in texts):
+        if wanted not in {key for _, key, _ in walk_json(request)} and not any(wanted in text for text in texts):
             yield f"{wanted!r} of response_format is not sent"
     if formatter.capabilities().output == "object":
         without = {*iterate_scalars(_request(formatter))}

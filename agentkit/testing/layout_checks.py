@@ -15,7 +15,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
 from agentkit.models.registry import Provider
-from agentkit.testing.findings import collect_findings, iterate_scalars, json_text
+from agentkit.testing.findings import collect_findings, iterate_scalars, json_text, walk_json
 from agentkit.testing.formatter_checks import OUTPUT_SCHEMA, make_tools
 from agentkit.tokens.request_parts import RequestParts
 from agentkit.tokens.text_counters import CharacterTokenCounter
@@ -77,22 +77,9 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
             f"role is {layout.role!r} and reply_roles are {sorted(layout.reply_roles)}, which do not select the "
             f"reply. The roles of the turns are {roles}"
         )
-    if not any(layout.is_result(part) for part in _find_owners(turns, _RESULT)):
+    objects = (cast("dict[str, Any]", part) for _, _, part in walk_json(turns) if type(part) is dict)
+    if not any(_RESULT in json_text(part) and layout.is_result(part) for part in objects):
         yield "result_keys and result_labels mark no part of the request as the tool result"
-
-
-def _find_owners(value: Any, text: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects that contain a text. An outer object comes before the objects inside it."""
-    if text not in json_text(value):
-        return
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        yield fields
-        for inner in fields.values():
-            yield from _find_owners(inner, text)
-    elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from _find_owners(inner, text)
 
 
 def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -157,19 +144,11 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
                 yield f"the error {message!r} is located at {place or 'no block'}, expected {expected}"
 
 
-def _find_paths(value: Any, text: str, path: str = "") -> Iterator[str]:
+def _find_paths(turns: object, text: str) -> Iterator[str]:
     """Yields the path of each string that equals a text, and of each object that directly contains the string."""
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if text in fields.values():
+    for path, _, value in walk_json(turns):
+        if value == text or (isinstance(value, dict) and text in value.values()):
             yield path
-        for key, inner in fields.items():
-            yield from _find_paths(inner, text, f"{path}.{key}")
-    elif isinstance(value, list):
-        for index, inner in enumerate(cast("list[Any]", value)):
-            yield from _find_paths(inner, text, f"{path}[{index}]")
-    elif value == text:
-        yield path
 
 
 def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:

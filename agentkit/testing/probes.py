@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -14,7 +15,7 @@ from agentkit.history.policies import ChatHistory
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text
+from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text, walk_json
 
 __all__ = ["PROBES", "SENT"]
 
@@ -77,18 +78,13 @@ def _call(arguments: dict[str, Any]) -> list[Msg]:
     return [Msg("Ann", "markAsked", "user"), Msg("Friday", [ToolUseBlock("c1", "look", arguments)], "assistant")]
 
 
-def _values(value: Any) -> Iterator[Any]:
-    """Yields every nested value in a request. Also yields the values in strings that are JSON text."""
-    yield value
-    if isinstance(value, str) and value.startswith("{"):
-        try:
-            yield json.loads(value)
-        except ValueError:
-            return
-    if isinstance(value, dict | list):
-        container = cast("Any", value)
-        for inner in [*(container.values() if isinstance(value, dict) else container)]:
-            yield from _values(inner)
+def _values(request: object) -> Iterator[Any]:
+    """Yields every nested value in a request. Also yields the values of strings that are JSON text."""
+    for _, _, value in walk_json(request):
+        yield value
+        if isinstance(value, str) and value.startswith("{"):
+            with suppress(ValueError):
+                yield json.loads(value)
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
