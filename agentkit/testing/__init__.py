@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.provider_checks import ConformanceError, check_provider
+from agentkit.testing.recorded_request import RecordedRequest
 from agentkit.testing.replies import (
     LoopbackError,
     NormalizedReply,
@@ -34,7 +35,7 @@ from agentkit.testing.replies import (
 )
 from agentkit.testing.routes import Route
 from agentkit.testing.scripted import ScriptedCall, ScriptedModel, ScriptedReply
-from agentkit.testing.server import LoopbackServer, RecordedRequest
+from agentkit.testing.server import LoopbackServer
 from agentkit.testing.service import FakeService, encode_json, encode_named_event
 
 __all__ = [

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
+from agentkit.testing.recorded_request import RecordedRequest
 from agentkit.testing.replies import LoopbackError, NormalizedReply, PlayableReply, ReceivedCall, Reply
 from agentkit.testing.routes import RouteMatch
 from agentkit.testing.service import FakeService, encode_json
 
-__all__ = ["Answer", "AnswerContext", "answer_error", "answer_request"]
-
-
-class AnswerContext(Protocol):
-    """Details of a received request that determine the response.
-
-    Attributes:
-        model: Requested model.
-        streamed: True if the request asks for a stream.
-        refused: Error message if the service refuses the request, else None. `answer_request` sets this attribute.
-        body: Decoded body.
-    """
-
-    model: str
-    streamed: bool
-    refused: str | None
-    body: Any
+__all__ = ["Answer", "answer_error", "answer_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +48,7 @@ def answer_error(service: FakeService, error: LoopbackError) -> Answer:
 
 
 def answer_request(
-    route: RouteMatch, request: AnswerContext, next_reply: Callable[[], PlayableReply], *, validate: bool
+    route: RouteMatch, request: RecordedRequest, next_reply: Callable[[], PlayableReply], *, validate: bool
 ) -> Answer:
     """Returns the response to a request.
 
