@@ -243,6 +243,12 @@ async def test_the_cut_does_not_depend_on_earlier_plans_of_the_formatter() -> No
         assert warm.cut == cold.cut
 
 
+async def test_a_conversation_that_repair_empties_does_not_affect_the_next_plan() -> None:
+    formatter = EchoFormatter(budget=Budget(40, Words()), on_loss="drop")
+    assert (await formatter.plan([result("lost")])).ledger.losses
+    assert texts(await formatter.plan(talk(2))) == ["0", "1"]
+
+
 async def test_two_conversations_of_one_formatter_are_independent() -> None:
     formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
     first, second = talk(10), talk(10, 50)

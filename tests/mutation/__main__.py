@@ -37,7 +37,7 @@ def main() -> int:
     if waiting:
         _run_jobs(waiting, record, options)
     rows = _read(record)
-    return _report([rows[key] for mutant in mutants if (key := _key(asdict(mutant))) in rows])
+    return _report([rows[place] for mutant in mutants if (place := _place(asdict(mutant))) in rows])
 
 
 def _parse_options() -> Any:
@@ -68,14 +68,18 @@ def _get_waiting(mutants: Sequence[Mutant], record: Path, stages: int) -> list[t
     rows = _read(record)
     waiting: list[tuple[Mutant, int]] = []
     for mutant in mutants:
-        row = rows.get(_key(asdict(mutant)), {"found": False, "stages": 0})
+        row = rows.get(_place(asdict(mutant)), {"found": False, "stages": 0})
         if not row["found"] and row["stages"] < stages:
             waiting.append((mutant, row["stages"]))
     return waiting
 
 
-def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row[name]) for name in _KEYS)
+def _key(row: dict[str, Any], names: Sequence[str] = _KEYS) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in names)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, ...]:
+    return _key(row, ("line", *_KEYS))
 
 
 def _record_coverage(path: Path, planner: StagePlanner) -> TestCoverage:
@@ -136,7 +140,7 @@ def _describe(row: dict[str, Any]) -> str:
 def _read(record: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     """Returns the last result of each mutant."""
     lines = record.read_text("utf-8").splitlines() if record.exists() else []
-    return {_key(row): row for row in map(json.loads, lines)}
+    return {_place(row): row for row in map(json.loads, lines)}
 
 
 def _report(rows: list[dict[str, Any]]) -> int:

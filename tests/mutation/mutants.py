@@ -191,7 +191,7 @@ def _iter_changes(node: ast.AST) -> Iterator[_Change]:
             yield "statement", node, ast.Pass() if not _yields(node) else ast.parse("yield from ()").body[0]
         case ast.AugAssign() | ast.Continue() | ast.Break() | ast.Delete():
             yield "statement", node, ast.Pass()
-        case ast.Return(value=ast.expr()) if not _is_none(node.value):
+        case ast.Return(value=ast.expr()) if not _is_false(node.value):
             yield "return", node, ast.Return(ast.Constant(None))
         case _:
             pass
@@ -224,8 +224,8 @@ def _negate(test: ast.expr) -> ast.expr:
     return test.operand if isinstance(test, ast.UnaryOp) else ast.UnaryOp(ast.Not(), test)
 
 
-def _is_none(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)
 
 
 def _is_text(node: ast.BinOp) -> bool:
