@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from agentkit import MessageError
-from agentkit.provider_kit import as_text, native_to_json
+from agentkit.provider_kit import as_text, ensure_json_safe, make_json_safe, native_to_json
 from agentkit.replies.sse import EventBytes
 
 
@@ -121,3 +121,49 @@ def test_a_mapping_other_than_a_dict_is_read() -> None:
             return 1
 
     assert native_to_json(Fields()) == {"a": 1}
+
+
+PLAIN: list[Any] = [None, True, 1, -1.5, "a", "\u00e9", [], {}, [1, {"a": [None, {"b": "\U0001f600"}]}], 2**1023]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_plain_json_values_are_returned_without_a_copy(value: Any) -> None:
+    assert ensure_json_safe(value) is value
+    assert make_json_safe(value) == value
+
+
+def _nest(depth: int) -> list[Any]:
+    value: list[Any] = ["deep"]
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+UNSAFE: list[Any] = [
+    "\ud800",
+    {"\ud800": 1},
+    {1: "a"},
+    b"bytes",
+    float("nan"),
+    [float("inf")],
+    2**1024,
+    (1, 2),
+    {"a": (1, 2)},
+    SDKObject(id="x"),
+    {"a": [{"b": SDKObject(id="x")}]},
+    _nest(199),
+    _nest(300),
+]
+
+
+@pytest.mark.parametrize("value", UNSAFE, ids=lambda value: repr(value)[:30])
+def test_other_values_are_converted(value: Any) -> None:
+    safe = ensure_json_safe(value)
+    assert safe == make_json_safe(value)
+    assert json.loads(json.dumps(safe)) == safe
+    json.dumps(safe, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("depth", [0, 150, 197, 198, 199, 200, 201])
+def test_the_depth_limit_does_not_depend_on_the_function(depth: int) -> None:
+    assert ensure_json_safe(_nest(depth)) == make_json_safe(_nest(depth))

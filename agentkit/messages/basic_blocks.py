@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal, cast
+from typing import Any, Literal
 
 from agentkit.messages.opaque_state import OpaqueState
 from agentkit.messages.validation import (
@@ -62,8 +62,8 @@ def build_trusted_text(text: str) -> TextBlock:
     return block
 
 
-def _build_ordinary_text(text: object) -> TextBlock | None:
-    return build_trusted_text(cast("str", text)) if is_text(text) else None
+def _build_ordinary_text(text: Any) -> TextBlock | None:
+    return build_trusted_text(text) if is_text(text) else None
 
 
 ORDINARY_BUILDERS[TextBlock] = _build_ordinary_text

@@ -67,9 +67,13 @@ _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
 
 
+_TEXT = Feature.TEXT | Feature.OTHER
+_BLANK = Feature.BLANK | Feature.OTHER
+
+
 def scan_text(text: str) -> int:
     """Returns the `Feature` bits of a message whose content is a string."""
-    return Feature.TEXT | Feature.OTHER if _has_text(text) else Feature.OTHER | Feature.BLANK
+    return _TEXT if text and not text.isspace() else _BLANK
 
 
 def _has_text(text: str) -> bool:

@@ -123,8 +123,8 @@ _MODEL_ROLES = ("assistant", "model")
 def check_log_message(
     message: Mapping[str, Any],
     place: str,
-    content_keys: Collection[str],
-    opaque_keys: Collection[str] = (),
+    content_keys: tuple[str, ...] | frozenset[str],
+    opaque_keys: tuple[str, ...] | frozenset[str] = (),
     loaders: str = "",
     block_key: str | None = None,
 ) -> None:
@@ -144,6 +144,12 @@ def check_log_message(
             in another format. None if blocks have no common key. Empty if content is never a list of objects.
 
     """
+    content = message.get("content", message)
+    if content is None or type(content) is str:
+        keys = _KNOWN_KEYS.intersection(message)
+        typed_keys = _list_typed_keys(keys, content_keys, opaque_keys, loaders)
+        if typed_keys == [] or (typed_keys and all(type(message[key]) is _TYPES[key] for key in typed_keys)):
+            return
     check_log_format(message, place, loaders)
     if not any(key in message for key in content_keys):
         if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
@@ -161,6 +167,30 @@ def check_log_message(
             reason = f"expected a {_NAMES[expected]}, got {type(value).__name__} {shorten_repr(value, 60)}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
     _check_blocks(message, f"{place}.content", block_key)
+
+
+@lru_cache(512)
+def _list_typed_keys(
+    keys: frozenset[str],
+    content_keys: tuple[str, ...] | frozenset[str],
+    opaque_keys: tuple[str, ...] | frozenset[str],
+    loaders: str,
+) -> list[str] | None:
+    """Returns the keys whose values need a check of their type, in a message whose content is text or null.
+
+    Returns None if the message needs all checks, because its keys also occur in other formats.
+
+    Args:
+        keys: Keys of the message that are in `_KNOWN_KEYS`.
+        content_keys: Keys under which the loader reads content.
+        opaque_keys: Keys whose values the loader stores as opaque state.
+        loaders: Names of the formats that the loader reads, separated by spaces.
+
+    """
+    foreign_keys = _CONTENT_KEYS.intersection(keys).difference(content_keys, opaque_keys)
+    if "content" not in content_keys or foreign_keys or _may_match(keys, keys - {"content"}, True):
+        return None
+    return [key for key in content_keys if key in keys and key in _TYPES]
 
 
 _TYPES: dict[str, type] = {
@@ -308,6 +338,8 @@ _VOCABULARY = frozenset(
 """All features that occur in the patterns of log formats."""
 _FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
 """Message keys that occur in the patterns of log formats."""
+_KNOWN_KEYS = _FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
+"""Message keys that the checks of a message whose content is text or null depend on."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
 """Keys, such as `content.type`, for which a pattern of a log format requires a certain text."""
 

@@ -29,6 +29,7 @@ from agentkit.messages.features import Feature, scan_features, scan_text
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.messages.validation import (
     ORDINARY_BUILDERS,
+    SEQUENCE_TYPES,
     JsonObject,
     Text,
     Validated,
@@ -233,33 +234,31 @@ def build_trusted(
 
 
 def _build_ordinary(
-    name: object,
-    content: object,
-    role: object,
-    id: object = None,
-    timestamp: object = None,
-    metadata: object = None,
-    pinned: object = False,
+    name: Any,
+    content: Any,
+    role: Any,
+    id: Any = None,
+    timestamp: Any = None,
+    metadata: Any = None,
+    pinned: Any = False,
 ) -> Msg | None:
     """Builds a message without pydantic if all arguments have ordinary types and are valid.
 
     Returns None otherwise. pydantic would build an equal message, but takes several times as long.
     """
-    if type(content) is str:
-        is_valid = is_text(content)
-    elif type(content) is tuple or type(content) is list:
-        content = tuple(cast("Iterable[object]", content))
+    if type(content) in SEQUENCE_TYPES:
+        content = tuple(content)
         is_valid = _BLOCK_TYPES.issuperset(map(type, content))
     else:
-        return None
-    if not (is_valid and is_text(name) and type(role) is str and role in _ROLES and type(pinned) is bool):
+        is_valid = is_text(content)
+    if not (is_valid and is_text(name) and is_text(role) and role in _ROLES and type(pinned) is bool):
         return None
     if id is None is timestamp is metadata:
-        return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned)
+        return build_trusted(name, content, role, pinned)
     if (id is None or is_text(id)) and (timestamp is None or is_text(timestamp)) and _is_flat(metadata):
-        copied = None if metadata is None else {**cast("dict[str, Any]", metadata)}
+        copied = None if metadata is None else {**metadata}
         fields: Any = {"id": id, "timestamp": timestamp, "metadata": copied}
-        return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned, **fields)
+        return build_trusted(name, content, role, pinned, **fields)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import Discriminator
 from pydantic_core import from_json, to_json
@@ -15,9 +15,12 @@ from agentkit.messages.mcp_results import McpItem, McpResult, read_mcp_item, rea
 from agentkit.messages.media_blocks import AudioBlock, DocumentBlock, ImageBlock, MediaBlock, VideoBlock
 from agentkit.messages.opaque_state import OpaqueState
 from agentkit.messages.validation import (
+    ORDINARY_BUILDERS,
+    SEQUENCE_TYPES,
     Text,
     UncheckedJsonObject,
     Validated,
+    is_text,
     same_json,
     slot_setter,
     validated_dataclass,
@@ -61,9 +64,10 @@ class ToolUseBlock(_ComputedArguments):
             encoded = to_json(self.input)
         except ValueError as error:
             raise MessageError("input", f"cannot be written as JSON: {error}", _ENCODABLE) from None
-        raw = self.raw_input
-        is_sent_raw = raw is not None and _is_json_for(raw, self.input, encoded)
-        _set_arguments(self, raw if is_sent_raw else encoded.decode())
+        raw, arguments = self.raw_input, encoded.decode()
+        if raw is not None and (raw == arguments or _is_json_for(raw, self.input, encoded)):
+            arguments = raw
+        _set_arguments(self, arguments)
         _set_is_flat(self, _SCALARS.issuperset(map(type, self.input.values())))
 
     @property
@@ -191,3 +195,80 @@ def _convert_output(output: object) -> dict[str, Any] | None:
 
 def _convert_item(item: object, index: int) -> dict[str, Any] | None:
     return None if isinstance(item, Validated) else read_mcp_item(item, index)
+
+
+# -- construction without pydantic ----------------------------------------------------------------------------
+
+_new = object.__new__
+_set_metadata = slot_setter(BlockBase, "metadata")
+_set_call_id = slot_setter(ToolUseBlock, "id")
+_set_call_name = slot_setter(ToolUseBlock, "name")
+_set_input = slot_setter(ToolUseBlock, "input")
+_set_raw_input = slot_setter(ToolUseBlock, "raw_input")
+_set_state = slot_setter(ToolUseBlock, "state")
+_set_call_type = slot_setter(ToolUseBlock, "type")
+
+
+def _build_ordinary_call(
+    id: Any, name: Any, input: Any, raw_input: Any = None, state: Any = None
+) -> ToolUseBlock | None:
+    """Builds a tool call without pydantic if `input` has only strings, integers, booleans and null.
+
+    Returns None if an argument has another type or is invalid.
+    """
+    values = input
+    if not (is_text(id) and is_text(name) and type(input) is dict and (raw_input is None or is_text(raw_input))):
+        return None
+    is_flat = _ORDINARY.issuperset(map(type, values.values())) and _STRING.issuperset(map(type, values))
+    if not is_flat or not (state is None or type(state) is OpaqueState):
+        return None
+    block = _new(ToolUseBlock)
+    _set_call_id(block, id)
+    _set_call_name(block, name)
+    _set_input(block, values.copy())
+    _set_raw_input(block, raw_input)
+    _set_state(block, state)
+    _set_call_type(block, "tool_use")
+    _set_metadata(block, None)
+    try:
+        block.__post_init__()
+    except MessageError:
+        return None  # pydantic reports the error with the name of the class
+    return block
+
+
+_STRING: Final = frozenset({str})
+_ORDINARY: Final = _SCALARS - {float}  # pydantic tests that floats are finite
+
+_set_result_id = slot_setter(ToolResultBlock, "id")
+_set_result_name = slot_setter(ToolResultBlock, "name")
+_set_output = slot_setter(ToolResultBlock, "output")
+_set_is_error = slot_setter(ToolResultBlock, "is_error")
+_set_result_type = slot_setter(ToolResultBlock, "type")
+
+
+def _build_ordinary_result(
+    id: Any, name: Any = "", output: Any = "", is_error: Any = False
+) -> ToolResultBlock | None:
+    """Builds a tool result without pydantic. Returns None if an argument is invalid or has an unusual type."""
+    if type(output) in SEQUENCE_TYPES:
+        output = tuple(output)
+        is_valid = _ITEM_TYPES.issuperset(map(type, output))
+    else:
+        is_valid = is_text(output)
+    if not (is_valid and is_text(id) and is_text(name) and type(is_error) is bool):
+        return None
+    block = _new(ToolResultBlock)
+    _set_result_id(block, id)
+    _set_result_name(block, name)
+    _set_output(block, output)
+    _set_is_error(block, is_error)
+    _set_result_type(block, "tool_result")
+    _set_metadata(block, None)
+    return block
+
+
+_ITEM_TYPES: Final = frozenset(get_args(get_args(ResultItem)[0]))
+
+ORDINARY_BUILDERS[ToolUseBlock] = _build_ordinary_call
+ORDINARY_BUILDERS[ToolResultBlock] = _build_ordinary_result

@@ -25,6 +25,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "ORDINARY_BUILDERS",
+    "SEQUENCE_TYPES",
     "Text",
     "UncheckedJsonObject",
     "Validated",
@@ -94,6 +95,9 @@ ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
 A function returns None or raises TypeError if an argument is invalid or has an unusual type. pydantic then
 validates the arguments.
 """
+
+SEQUENCE_TYPES: Final = frozenset({list, tuple})
+"""Types that an ordinary sequence of blocks may have."""
 
 if TYPE_CHECKING:
     ValidatedType = type

@@ -29,7 +29,7 @@ from agentkit.provider_kit import (
     check_log_message,
     check_log_request,
     describe_log_format,
-    make_json_safe,
+    ensure_json_safe,
     read_arguments,
 )
 from agentkit_anthropic._parts import carried, content_text, remove_markers, search_text
@@ -51,7 +51,7 @@ def load_native(log: object) -> list[Msg]:
         MessageError: The value is not a log in Anthropic's format.
 
     """
-    value: Any = make_json_safe(log, "log")
+    value: Any = ensure_json_safe(log, "log")
     request: dict[str, Any] = {"messages": value} if isinstance(value, list) else as_object(value)
     messages = request.get("messages")
     if not isinstance(messages, list):

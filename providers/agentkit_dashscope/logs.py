@@ -23,9 +23,9 @@ from agentkit.provider_kit import (
     check_log_message,
     check_log_request,
     describe_log_format,
+    ensure_json_safe,
     get_set_fields,
     get_state_fields,
-    make_json_safe,
     parse_function_call,
     source_from_url,
     split_error_mark,
@@ -56,7 +56,7 @@ def load_native(log: object) -> list[Msg]:
     Raises:
         MessageError: The value is not a conversation in DashScope's format.
     """
-    request: Any = make_json_safe(log, "log", _dump_sdk_object)
+    request: Any = ensure_json_safe(log, "log", _dump_sdk_object)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
     body = as_object(as_object(request).get("input")) or as_object(request)
@@ -194,7 +194,7 @@ def _get_url(part: dict[str, Any]) -> object:
 def _parse_media(media_kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
     source = source_from_url(url)
     if source is None:
-        return InvalidBlock(make_json_safe(url), f"expected a URL of the {media_kind}", place)
+        return InvalidBlock(ensure_json_safe(url), f"expected a URL of the {media_kind}", place)
     return BLOCK_TYPES[media_kind](source, state=state)
 
 

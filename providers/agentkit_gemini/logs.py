@@ -26,8 +26,8 @@ from agentkit.provider_kit import (
     check_log_message,
     check_log_request,
     describe_log_format,
+    ensure_json_safe,
     get_state_fields,
-    make_json_safe,
     read_arguments,
 )
 from agentkit_gemini._parts import (
@@ -78,7 +78,7 @@ def load_native(log: object) -> list[Msg]:
     Raises:
         MessageError: The value is not a conversation in Gemini's format.
     """
-    value = make_json_safe(log, "log")
+    value = ensure_json_safe(log, "log")
     request = as_object(value) if "contents" in as_object(value) else {"contents": value}
     config = as_object(request.get("config"))
     system = get_field(request, "system_instruction") or get_field(config, "system_instruction")

@@ -22,7 +22,7 @@ from agentkit.provider_kit import (
     check_log_request,
     derive_call_id,
     describe_log_format,
-    make_json_safe,
+    ensure_json_safe,
     parse_function_call,
     split_error_mark,
 )
@@ -49,7 +49,7 @@ def load_native(log: object) -> list[Msg]:
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
     """
-    request: Any = make_json_safe(log, "log", unwrap_sdk_object)
+    request: Any = ensure_json_safe(log, "log", unwrap_sdk_object)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
     body = as_object(request)

@@ -24,6 +24,7 @@ from agentkit.provider_kit import (
     as_text,
     check_log_request,
     describe_log_format,
+    ensure_json_safe,
     make_json_safe,
     native_to_json,
     source_from_url,
@@ -84,7 +85,7 @@ def read_entries(
             f"expected a list `{name}` or a request with it",
             describe_log_format(make_json_safe(cast("object", value))),
         )
-    entries: list[Any] = make_json_safe(cast("object", value), name)
+    entries: list[Any] = ensure_json_safe(cast("object", value), name)
     if entries and not any(
         isinstance(entry, dict) and any(key in entry for key in entry_keys) for entry in entries
     ):
@@ -115,8 +116,10 @@ def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
     key.
     """
     citations = as_list(annotations)
+    if not citations:
+        return blocks
     index = next((index for index in reversed(range(len(blocks))) if isinstance(blocks[index], TextBlock)), None)
-    if not citations or index is None:
+    if index is None:
         return blocks
     metadata = {**(blocks[index].metadata or {}), "citations": make_json_safe(citations)}
     return [*blocks[:index], replace(blocks[index], metadata=metadata), *blocks[index + 1 :]]
@@ -124,6 +127,8 @@ def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
 
 def read_output(content: object, source: LogSource, place: str) -> str | list[Any]:
     """Reads native content as the output of a tool result. A single text becomes a string."""
+    if isinstance(content, str):
+        return content
     blocks = read_content(content, source, place)
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
@@ -133,7 +138,7 @@ def read_output(content: object, source: LogSource, place: str) -> str | list[An
 def read_content(content: object, source: LogSource, place: str) -> list[Block]:
     """Reads native content as blocks. Native content is a string, a list of content parts, or None."""
     if isinstance(content, str):
-        return [TextBlock(as_text(content))] if content else []
+        return [TextBlock(content)] if content else []
     if content is None:
         return []
     if not isinstance(content, list):

@@ -46,6 +46,8 @@ def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> di
         message: Native message.
         keys_read: Keys that the loader reads in addition to the standard keys.
     """
+    if message.keys() <= _KEYS_READ:
+        return {}
     return {
         key: value
         for key, value in message.items()

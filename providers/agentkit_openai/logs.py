@@ -65,6 +65,9 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
 
 
 _CONTENT_KEYS = frozenset({"content"})
+_TEXT_KEYS = frozenset({"role", "content", "name"})
+_PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls"})
+_TEXT_ROLES = ("user", "assistant", "system")
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
 """Message keys of vendors that contain output of the model.
@@ -87,7 +90,7 @@ class _LogReader:
         self.reasoning_keys = {*self.vendor.reasoning_fields}
         if self.vendor.reasoning_details:
             self.reasoning_keys.add(DETAILS)
-        self.model_keys = {*_MODEL_KEYS, *self.reasoning_keys}
+        self.model_keys = frozenset((*_MODEL_KEYS, *self.reasoning_keys))
         self.tool_names: dict[str, str] = {}  # names of tools, by call id
         self.legacy_ids: dict[str, str] = {}  # ids created for calls that have no id, by tool name
 
@@ -100,6 +103,9 @@ class _LogReader:
         name = as_text(message.get("name"))
         keys_read = self.model_keys if role == "assistant" else _CONTENT_KEYS
         check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
+        content = message.get("content")
+        if role in _TEXT_ROLES and type(content) is str and message.keys() <= _TEXT_KEYS:
+            return Msg(name or role, content, role)  # the most common message
         if role in ("tool", "function"):
             return self._read_tool_message(message, place)
         if role == "assistant":
@@ -127,10 +133,11 @@ class _LogReader:
         """Reads a tool message. Its additional keys are stored in the tool result, or in the metadata."""
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())
-        items = [TextBlock(result.output)] if isinstance(result.output, str) else [*result.output]
-        attached = attach_keys(items, keys, self.issuer) if keys else None
+        if not keys:
+            return Msg("tool", [result], "system")
+        attached = attach_keys(result.items, keys, self.issuer)
         if attached is None:
-            return Msg("tool", [result], "system", metadata=keys or None)
+            return Msg("tool", [result], "system", metadata=keys)
         return Msg("tool", [replace(result, output=tuple(attached))], "system")
 
     def _create_invalid(self, entry: object, reason: str, place: str) -> Msg:
@@ -149,15 +156,20 @@ class _LogReader:
 
         The order is reasoning, content, refusal, audio, tool calls.
         """
-        blocks = _read_thinking_blocks(message.get("thinking_blocks")) or self._read_reasoning(message)
         content = read_content(message.get("content"), self.source, f"{place}.content")
+        calls = [
+            self._read_call(entry, f"{place}.tool_calls[{index}]")
+            for index, entry in enumerate(as_list(message.get("tool_calls")))
+        ]
+        if message.keys() <= _PLAIN_KEYS:
+            return content + calls
+        blocks = _read_thinking_blocks(message.get("thinking_blocks")) or self._read_reasoning(message)
         blocks += add_citations(content, message.get("annotations"))
         if refusal := as_text(message.get("refusal")):
             blocks.append(refusal_block(refusal, OpaqueState(self.issuer, fields=REFUSAL_FIELD)))
         if audio := as_object(message.get("audio")):
             blocks.append(self._read_audio(audio))
-        for index, entry in enumerate(as_list(message.get("tool_calls"))):
-            blocks.append(self._read_call(entry, f"{place}.tool_calls[{index}]"))
+        blocks += calls
         if any((legacy := as_object(message.get("function_call"))).values()):
             blocks.append(self._read_legacy_call(legacy, place))
         return blocks

@@ -29,6 +29,7 @@ from agentkit import (
     VideoBlock,
 )
 from agentkit.messages.media_types import guess_media_type
+from agentkit.messages.validation import ORDINARY_BUILDERS
 
 URL = URLSource("https://example.com/a.png")
 MEDIA: list[type[Any]] = [ImageBlock, AudioBlock, VideoBlock, DocumentBlock]
@@ -365,3 +366,33 @@ def test_raw_arguments_with_other_number_types_are_broken(raw: str, expected_val
 def test_equivalent_raw_arguments_are_sent(raw: str) -> None:
     block = ToolUseBlock("c1", "look", {"a": [1, 1.5, True, None, "x"], "b": {}}, raw)
     assert block.arguments == raw
+
+
+ORDINARY_ARGUMENTS: list[tuple[type[Any], tuple[Any, ...]]] = [
+    (ToolUseBlock, ("c1", "look", {})),
+    (ToolUseBlock, ("c1", "look", {"a": 1, "b": "x", "c": None, "d": True}, '{"d":true,"a":1,"b":"x","c":null}')),
+    (ToolUseBlock, ("c1", "look", {"a": 1}, '{"a":1}', OpaqueState("openai", item_id="fc_1"))),
+    (ToolUseBlock, ("c1", "look", {}, '{"a": ')),
+    (ToolUseBlock, ("c1", "look", {"a": 1.5})),
+    (ToolUseBlock, ("c1", "look", {"a": [1]})),
+    (ToolResultBlock, ("c1",)),
+    (ToolResultBlock, ("c1", "look", "\u00e9", True)),
+    (ToolResultBlock, ("c1", "look", [])),
+    (ToolResultBlock, ("c1", "look", [TextBlock("a"), ImageBlock(URL)])),
+]
+
+
+@pytest.mark.parametrize(("cls", "arguments"), ORDINARY_ARGUMENTS)
+def test_a_block_is_the_same_with_and_without_pydantic(
+    cls: type[Any], arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = cls(*arguments)
+    monkeypatch.delitem(ORDINARY_BUILDERS, cls)
+    expected = cls(*arguments)
+    assert block == expected
+    assert repr(block) == repr(expected)
+    assert dataclasses.asdict(block) == dataclasses.asdict(expected)
+    if isinstance(block, ToolUseBlock):
+        assert (block.arguments, block.raw_is_broken) == (expected.arguments, expected.raw_is_broken)
+        assert block.copy_input() == expected.copy_input()
+        assert block.input is not arguments[2]

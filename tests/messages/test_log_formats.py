@@ -235,3 +235,23 @@ def test_the_error_for_a_message_without_content_lists_its_keys(message: dict[st
 def test_an_empty_reply_of_a_model_loads(reader: str) -> None:
     load_native(reader, [{"role": "user", "content": "hi"}, {"role": "assistant"}])
     load_native("gemini", [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model"}])
+
+
+def _clear(value: Any) -> None:
+    """Empties all lists and dicts in a value."""
+    if isinstance(value, dict | list):
+        items = cast("list[Any] | dict[str, Any]", value)
+        for item in items.values() if isinstance(items, dict) else items:
+            _clear(item)
+        items.clear()
+
+
+@pytest.mark.parametrize("reader", LOGS)
+def test_a_log_and_its_messages_share_no_data_that_can_change(reader: str) -> None:
+    for original in (LOGS[reader], RICH_LOGS.get(reader, LOGS[reader])):
+        log = json.loads(json.dumps(original))
+        msgs = load_native(reader, log)
+        content = _content(msgs)
+        assert log == json.loads(json.dumps(original))
+        _clear(log)
+        assert _content(msgs) == content
