@@ -48,7 +48,8 @@ To write a loader, from a native log to messages:
 - Check of the format: `check_log_request`, `check_log_message`, `check_log_format`, `describe_log_format`,
   `MessageError`.
 - Contents: `parse_function_call`, `read_arguments`, `split_error_mark`, `source_from_url`, `sniff_media_type`.
-- Values that are missing or not JSON: `derive_call_id`, `short_hash`, `make_json_safe`, `get_set_fields`.
+- Values that are missing or not JSON: `derive_call_id`, `short_hash`, `ensure_json_safe`, `make_json_safe`,
+  `get_set_fields`.
 
 To write a token counter:
 
