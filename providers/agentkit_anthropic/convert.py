@@ -198,12 +198,10 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 def _result(block: ToolResultBlock) -> dict[str, Any]:
     """Writes a tool result. Omits an empty `content`, or adds a sentence if the tool failed."""
     output = block.output
-    if not isinstance(output, str):
-        content: Any = _content(output, "plain" if block.is_error else "user")
-    elif output and not block.is_error and not output.isspace():
-        return {"type": "tool_result", "tool_use_id": block.id, "content": output}
+    if isinstance(output, str):
+        content: Any = "" if output.isspace() else output
     else:
-        content = None if not output or output.isspace() else output
+        content = _content(output, "plain" if block.is_error else "user")
     part: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
     if block.is_error:
         part["is_error"] = True

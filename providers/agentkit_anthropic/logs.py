@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from itertools import groupby
+from typing import Any, Literal, cast
 
 from agentkit.provider_kit import (
     Base64Source,
@@ -58,7 +59,7 @@ def load_native(log: object) -> list[Msg]:
         raise MessageError("messages", "expected a list of messages", describe_log_format(cast("object", value)))
     check_log_request(request, ("messages", "system"))
     loader = _Loader()
-    loaded = [msg for msg in [loader.system(request.get("system"), "system")] if msg]
+    loaded = loader.system(request.get("system"), "system")
     for number, message in enumerate(cast("list[Any]", messages)):
         loaded += loader.message(message, f"messages[{number}]")
     return loaded
@@ -74,12 +75,10 @@ class _Loader:
         self.names: dict[str, str] = {}  # tool names by call id
         self.role = "system"  # role of the current message
 
-    def system(self, content: object, place: str) -> Msg | None:
-        """Converts the content of a system prompt or system message. Returns None for empty content."""
-        if isinstance(content, str):
-            return Msg("system", content, "system") if content else None
-        blocks = self._blocks(content, place)
-        return Msg("system", blocks, "system") if blocks else None
+    def system(self, content: object, place: str) -> list[Msg]:
+        """Converts the content of a system prompt or system message. Returns no message for empty content."""
+        value = content if isinstance(content, str) else self._blocks(content, place)
+        return [Msg("system", value, "system")] if value else []
 
     def message(self, native: object, place: str) -> Iterator[Msg]:
         """Converts one native message. Yields tool results as separate messages."""
@@ -91,14 +90,14 @@ class _Loader:
             raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_format(native))
         check_log_message(message, place, ("content",), (), "anthropic", "type")
         if role == "system":
-            msg = self.system(content, f"{place}.content")
-            if msg:
-                yield msg
+            yield from self.system(content, f"{place}.content")
         elif isinstance(content, str):
             yield Msg(role, content, role)
         else:
-            for is_result, blocks in _split_results(self._blocks(content, f"{place}.content")):
-                yield Msg("system", blocks, "system") if is_result else Msg(role, blocks, role)
+            blocks = self._blocks(content, f"{place}.content")
+            for is_result, run in groupby(blocks, lambda block: isinstance(block, ToolResultBlock)):
+                msg_role: Literal["user", "assistant", "system"] = "system" if is_result else role
+                yield Msg(msg_role, [*run], msg_role)
 
     def _blocks(self, content: object, place: str) -> list[Block]:
         items = as_list(content)
@@ -143,17 +142,6 @@ class _Loader:
         if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return block
         return InvalidBlock(native, "a tool result cannot contain this type of block", place)
-
-
-def _split_results(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
-    """Splits blocks into runs of tool results (True) and runs of other blocks (False), in the given order."""
-    runs: list[tuple[bool, list[Block]]] = []
-    for block in blocks:
-        is_result = isinstance(block, ToolResultBlock)
-        if not runs or runs[-1][0] is not is_result:
-            runs.append((is_result, []))
-        runs[-1][1].append(block)
-    return runs
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:

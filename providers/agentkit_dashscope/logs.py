@@ -90,7 +90,9 @@ def _parse_message(value: Any, place: str) -> Msg:
         parts[-1] = replace(parts[-1], state=_create_state({**get_state_fields(parts[-1].state), "partial": True}))
     calls = enumerate(as_list(message.get("tool_calls")))
     tool_uses = [parse_function_call(call, f"{place}.tool_calls[{index}]") for index, call in calls]
-    blocks = (*_parse_thinking(message), *parts, *tool_uses)
+    thinking = message.get("reasoning_content")
+    thoughts = [ThinkingBlock(thinking, OpaqueState("dashscope"))] if isinstance(thinking, str) else []
+    blocks = (*thoughts, *parts, *tool_uses)
     only = blocks[0] if len(blocks) == 1 else None
     content: Any = only.text if isinstance(only, TextBlock) and only.state is None else blocks
     msg_role: Any = role if role in ("system", "user", "assistant") else "user"
@@ -106,11 +108,6 @@ def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
         return ToolResultBlock(id, name, cast("Any", tuple(blocks)))
     text, is_error = split_error_mark(only.text if isinstance(only, TextBlock) else "")
     return ToolResultBlock(id, name, text, is_error)
-
-
-def _parse_thinking(message: dict[str, Any]) -> list[Block]:
-    thinking = message.get("reasoning_content")
-    return [ThinkingBlock(thinking, OpaqueState("dashscope"))] if isinstance(thinking, str) else []
 
 
 def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
@@ -142,10 +139,10 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
     if not part:
         return InvalidBlock(value, "expected a content part", place)
     if kind is None:
-        return OpaqueBlock("dashscope", _without_marker(part))
+        return OpaqueBlock("dashscope", _without(part, {"cache_control"}))
     content = part.get(kind)
     if kind == "video" and (frames := as_list(content) or as_list(part.get("frames"))):
-        return _parse_video_frames(frames, _without_marker(part), place)
+        return _parse_video_frames(frames, _without(part, {"cache_control"}), place)
     state = _create_state(_without(part, {*_NO_STATE_KEYS, kind}))
     if kind != "text":
         return _parse_media(kind, content if content is not None else _get_url(part), state, place)
@@ -166,10 +163,6 @@ def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> 
 
 
 _OPENABLE_URL: Final = re.compile(r"(https?|oss)://|data:", re.IGNORECASE)
-
-
-def _without_marker(part: dict[str, Any]) -> dict[str, Any]:
-    return _without(part, {"cache_control"})
 
 
 def _without(part: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:

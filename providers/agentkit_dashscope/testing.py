@@ -48,7 +48,7 @@ class FakeDashScope(FakeService):
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reply.check_blocks("DashScope")
         message = {"role": "assistant", "content": self._content(reply.text)}
-        calls = [_call(index, use, use.id, use.arguments) for index, use in enumerate(reply.msg.tool_uses)]
+        calls = [_call(index, use, use.arguments) for index, use in enumerate(reply.msg.tool_uses)]
         optional = {"reasoning_content": reply.thinking, "tool_calls": calls}
         message |= {key: value for key, value in optional.items() if value}
         return self._envelope(reply, call, message, reply.map_reason(_REASONS))
@@ -137,20 +137,15 @@ def _deltas(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
     for piece in reply.split(reply.text):
         yield {**role, "content": piece, "reasoning_content": ""}
     for index, use in enumerate(reply.msg.tool_uses):
-        for delta in _call_deltas(index, use, reply):
+        yield {**role, "content": "", "tool_calls": [_call(index, use, "")]}
+        for piece in reply.split(use.arguments):  # later pieces have an empty id
+            delta = {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
             yield {**role, "content": "", "tool_calls": [delta]}
 
 
-def _call(index: int, use: ToolUseBlock, id: str, arguments: str) -> dict[str, Any]:
+def _call(index: int, use: ToolUseBlock, arguments: str) -> dict[str, Any]:
     function = {"name": use.name, "arguments": arguments}
-    return {"index": index, "id": id, "type": "function", "function": function}
-
-
-def _call_deltas(index: int, use: ToolUseBlock, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the pieces of a tool call. The first piece has the id and the name; later pieces have an empty id."""
-    yield _call(index, use, use.id, "")
-    for piece in reply.split(use.arguments):
-        yield {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
+    return {"index": index, "id": use.id, "type": "function", "function": function}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from agentkit.provider_kit import (
     Block,
@@ -170,12 +170,9 @@ class _Loader:
             raise MessageError(f"{place}.role", reason, describe_log_format(content))
         blocks = self._load_parts(content["parts"], f"{place}.parts", model=role == "model")
         for results, run in groupby(blocks, key=lambda block: isinstance(block, ToolResultBlock)):
-            if results:
-                yield Msg("system", list(run), "system")
-            elif role == "model":
-                yield Msg("assistant", list(run), "assistant")
-            else:
-                yield Msg("user", list(run), "user")
+            speaker: Literal["system", "assistant", "user"]
+            speaker = "system" if results else "assistant" if role == "model" else "user"
+            yield Msg(speaker, [*run], speaker)
 
     def _load_parts(self, parts: list[Any], place: str, *, model: bool) -> list[Block]:
         return [self._load_part(part, f"{place}[{index}]", model=model) for index, part in enumerate(parts)]
@@ -236,10 +233,9 @@ class _Loader:
         a match, the method returns the response's name with its id or with a new id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
-        same_name = (
-            call for call in matches if call[1] == name
-        )  # calls with the same id may have different names
-        return next(same_name, None) or next(iter(matches), (id or self._generate_id(), name))
+        # calls with the same id may have different names
+        same_name = [call for call in matches if call[1] == name]
+        return next(iter(same_name or matches), None) or (id or self._generate_id(), name)
 
 
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
@@ -251,9 +247,8 @@ def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
     fields = {**get_extra_fields(part), **get_display_name(part)}
     if signature in _PLACEHOLDER_SIGNATURES:
         signature = None
-    return (
-        OpaqueState("gemini", thought_signature=signature, fields=fields or None) if signature or fields else None
-    )
+    has_state = bool(signature or fields)
+    return OpaqueState("gemini", thought_signature=signature, fields=fields or None) if has_state else None
 
 
 def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlock:

@@ -17,7 +17,6 @@ from agentkit.provider_kit import (
     MultiAgentHistory,
     Request,
     RequestSpec,
-    Tool,
     ToolResultBlock,
     copy_json,
     declare_tool,
@@ -58,7 +57,8 @@ class OllamaChatFormatter(FormatterBase):
                 messages.append(_message(msg))
         request: Request = {"messages": messages}
         if task.tools:
-            request["tools"] = [_tool(tool) for tool in task.tools]
+            functions = [declare_tool(tool, "parameters") for tool in task.tools]
+            request["tools"] = [{"type": "function", "function": function} for function in functions]
         if task.output:
             request["format"] = copy_json(task.output.schema)
         return request
@@ -131,7 +131,3 @@ def _write_item(item: Block, images: list[str]) -> str:
             raise ConversionError(item.type, "a tool result")
         case _:
             assert_never(item)
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    return {"type": "function", "function": declare_tool(tool, "parameters")}

@@ -84,7 +84,9 @@ class _Loader:
         role = as_text(message.get("role")).lower()
         if role == "tool":
             return Msg("system", (self._result(message, place),), "system", metadata=metadata)
-        blocks = (*_parse_thinking(message), *_parse_content(message, place), *self._calls(message, place))
+        thinking = message.get("thinking")
+        thoughts = [ThinkingBlock(thinking, OpaqueState("ollama"))] if isinstance(thinking, str) else []
+        blocks = (*thoughts, *_parse_content(message, place), *self._calls(message, place))
         content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
         if role in ("system", "user", "assistant"):
             return Msg(role, content, cast("Any", role), metadata=metadata)
@@ -104,8 +106,7 @@ class _Loader:
         id, name = as_text(message.get("tool_call_id")), as_text(message.get("tool_name") or message.get("name"))
         call = self._find_call(id, name)
         text, is_error = split_error_mark(as_text(message.get("content")))
-        media = _parse_images(message, place)
-        media = [*_invalid_content(message.get("content"), place), *media]
+        media = [*_invalid_content(message.get("content"), place), *_parse_images(message, place)]
         output: Any = (*([TextBlock(text)] if text else []), *media) if media else text
         new_id = derive_call_id(f"{place}{name}")
         return ToolResultBlock(
@@ -118,20 +119,11 @@ class _Loader:
         Candidates are the calls without a result in the latest message with tool calls. A result without an id
         matches the first call of its tool, or the first call if the result has no tool name.
         """
-        if id:
-            matches = [call for call in self.open_calls if call.id == id]
-        else:
-            matches = [call for call in self.open_calls if call.name == name] or (
-                [] if name else self.open_calls[:1]
-            )
-        if matches:
-            self.open_calls.remove(matches[0])
-        return matches[0] if matches else None
-
-
-def _parse_thinking(message: dict[str, Any]) -> list[Block]:
-    thinking = message.get("thinking")
-    return [ThinkingBlock(thinking, OpaqueState("ollama"))] if isinstance(thinking, str) else []
+        for call in self.open_calls:
+            if (call.id == id) if id else (not name or call.name == name):
+                self.open_calls.remove(call)
+                return call
+        return None
 
 
 def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
@@ -141,8 +133,7 @@ def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
     """
     content = message.get("content")
     yield from _invalid_content(content, place)
-    media = _parse_images(message, place)
-    yield from _place_media(as_text(content), media)
+    yield from _place_media(as_text(content), _parse_images(message, place))
 
 
 def _invalid_content(content: object, place: str) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from agentkit.provider_kit import FinishReason, ToolUseBlock
+from agentkit.provider_kit import FinishReason
 from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
 
 __all__ = ["FakeOllama", "ROUTES"]
@@ -66,12 +66,10 @@ def _messages(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
 
 
 def _calls(reply: NormalizedReply) -> list[dict[str, Any]]:
-    return [_call(index, use) for index, use in enumerate(reply.msg.tool_uses)]
-
-
-def _call(index: int, use: ToolUseBlock) -> dict[str, Any]:
-    function = {"index": index, "name": use.name, "arguments": use.copy_input()}
-    return {"id": use.id, "function": function}
+    return [
+        {"id": use.id, "function": {"index": index, "name": use.name, "arguments": use.copy_input()}}
+        for index, use in enumerate(reply.msg.tool_uses)
+    ]
 
 
 def _head(call: ReceivedCall) -> dict[str, Any]:

@@ -97,9 +97,9 @@ class OpenAIChatFormatter(FormatterBase):
         capabilities = super().capabilities(model)
         are_strings = capabilities.turns.text_joining == "string"
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints and are_strings:
-            capabilities = _with_text_parts(capabilities)
+            capabilities = _override(capabilities, "turns.text_joining", "apart")  # only parts can have markers
         if capabilities.media.audio_by_id and self.spoken_replies == "transcript":
-            return _without_audio_ids(capabilities)
+            return _override(capabilities, "media.audio_by_id", False)
         return capabilities
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
@@ -180,8 +180,7 @@ class OpenAIChatFormatter(FormatterBase):
                 case "text":
                     refusals.append(block.text)
                 case "tool_use":
-                    custom = vendor.custom_tools and block.state is not None
-                    calls.append(_tool_call(block, custom_text(block) if custom else None))
+                    calls.append(_tool_call(block, vendor.custom_tools))
                 case "thinking" if vendor.writes_reasoning:
                     thoughts.append(block)
                 case "opaque" if "type" not in block.data:
@@ -240,14 +239,8 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
 
 
 @lru_cache(256)
-def _without_audio_ids(capabilities: Capabilities) -> Capabilities:
-    return capabilities.override({"media.audio_by_id": False})
-
-
-@lru_cache(256)
-def _with_text_parts(capabilities: Capabilities) -> Capabilities:
-    """Returns capabilities that make each text a separate part, because only parts can have cache markers."""
-    return capabilities.override({"turns.text_joining": "apart"})
+def _override(capabilities: Capabilities, name: str, value: object) -> Capabilities:
+    return capabilities.override({name: value})
 
 
 def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
@@ -255,14 +248,10 @@ def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, An
     return {**message, **{key: value for key, value in get_attached_keys(blocks).items() if key not in message}}
 
 
-def _tool_call(block: ToolUseBlock, custom: str | None) -> dict[str, Any]:
-    """Writes a tool call (openai-python: ChatCompletionMessageToolCallUnionParam).
-
-    Args:
-        block: Tool call.
-        custom: Input text if a custom tool is called. None if a function is called.
-    """
-    if custom is not None:
-        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": custom}}
+def _tool_call(block: ToolUseBlock, has_custom_tools: bool) -> dict[str, Any]:
+    """Writes a tool call (openai-python: ChatCompletionMessageToolCallUnionParam)."""
+    text = custom_text(block) if has_custom_tools and block.state is not None else None
+    if text is not None:
+        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": text}}
     function = {"name": block.name, "arguments": block.arguments}
     return {"id": block.id, "type": "function", "function": function}
