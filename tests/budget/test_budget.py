@@ -296,9 +296,10 @@ async def test_lower_does_not_apply_the_budget() -> None:
 
 
 @LOCAL_AND_REMOTE
-async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any]) -> None:
+@pytest.mark.parametrize("reserve", [6, 100])
+async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any], reserve: int) -> None:
     with pytest.raises(BudgetError) as caught:
-        await plan([SYSTEM, *talk(5)], 25, counter(), reserve=6)
+        await plan([SYSTEM, *talk(5)], 19 + reserve, counter(), reserve=reserve)
     assert (caught.value.limit, caught.value.needed) == (19, 20)
 
 

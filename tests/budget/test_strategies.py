@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -478,6 +479,21 @@ async def test_a_summary_replaces_the_dropped_messages(step: int | None, remote:
     assert outcome.cut is not None
     assert len(outcome.cut.numbers) == len(writer.asked[0])
     assert "summary 1" in str(sent(outcome)[2])
+
+
+async def test_the_summaries_of_a_strategy_are_not_part_of_its_value() -> None:
+    values: list[tuple[bool, bool, str]] = []
+
+    async def write(msgs: Sequence[Msg]) -> str:
+        values.append((strategy == Summarize(write, 200), hash(strategy) == before, repr(strategy)))
+        return "A summary."
+
+    strategy = Summarize(write, 200)
+    before, text = hash(strategy), repr(strategy)
+    await plan([SYSTEM, TASK, *chat(40)], 800, strategy)
+    await write([])
+    assert values == [(True, True, text)] * 2
+    assert [*inspect.signature(Summarize).parameters] == ["summarizer", "max_tokens", "step", "keep_task", "name"]
 
 
 async def test_the_same_messages_get_the_same_summary_again() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -519,6 +520,15 @@ async def test_an_error_text_has_a_bound() -> None:
     assert "characters) …" in result.text
     assert len((result.metadata or {})["traceback"]) < 25_000
     assert len((await _run(many, numbers=["x"] * 10_000)).text) < 5_000
+
+
+async def test_a_long_error_text_has_4_000_of_its_characters_and_a_long_traceback_20_000() -> None:
+    def fail() -> str:
+        raise ValueError("x" * 100_000)
+
+    result = await _run(fail)
+    texts = result.text, (result.metadata or {})["traceback"]
+    assert [len(re.sub(r" … \([0-9,]+ characters\) … ", "", text)) for text in texts] == [4_000, 20_000]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -1,0 +1,72 @@
+"""Normal form: which conversations need no repair, and which properties they have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import Msg
+from agentkit.ledger.provenance import NormalForm, TracedConversation, prompt_length
+from agentkit.messages.features import Feature
+from agentkit.repair.normal_form import find_normal_form
+from tests.conftest import call, result, says
+from tests.profiles import examples
+
+SYSTEM = says("system", "Be brief.", "system")
+USER = says("Bob", "Hi")
+ASSISTANT = says("Friday", "Hello", "assistant")
+
+
+def find(*msgs: Msg) -> NormalForm | None:
+    return find_normal_form(TracedConversation.of([*msgs]))
+
+
+@pytest.mark.parametrize("prompt", [[], [SYSTEM], [SYSTEM, SYSTEM]])
+def test_the_system_prompt_does_not_count_for_the_alternation_of_roles(prompt: list[Msg]) -> None:
+    for msgs, alternates in (([USER, ASSISTANT, USER], True), ([USER, USER, ASSISTANT], False)):
+        form = find(*prompt, *msgs)
+        assert form is not None
+        assert form.alternating == alternates
+
+
+@pytest.mark.parametrize(
+    "msgs",
+    [
+        [call("a"), USER],
+        [call("a"), call("b")],
+        [call("a"), result("b")],
+        [call("a", "b"), result("a"), result("a")],
+        [result("a")],
+        [USER, call("a")],
+    ],
+)
+def test_calls_without_exactly_one_result_have_no_normal_form(msgs: list[Msg]) -> None:
+    assert find(*msgs) is None
+
+
+TURNS = st.sampled_from(
+    [
+        [SYSTEM],
+        [USER],
+        [ASSISTANT],
+        [call("a"), result("a")],
+        [call("a", "b"), result("a", "b")],
+        [call("a", "b"), result("b"), result("a")],
+        [call("a")],
+        [result("a")],
+    ]
+)
+
+
+@given(st.lists(TURNS, min_size=1, max_size=8), st.integers(1, 16))
+@examples(400)
+def test_a_check_of_only_the_new_messages_finds_the_same_as_a_check_of_all(
+    turns: list[list[Msg]], start: int
+) -> None:
+    msgs = [msg for turn in turns for msg in turn]
+    prefix = find(*msgs[:start])
+    if prefix is None or start >= len(msgs) or prompt_length(msgs) >= start:
+        return
+    assert not msgs[start - 1].features & Feature.CALL
+    assert find_normal_form(TracedConversation.of(msgs), start, prefix) == find(*msgs)
