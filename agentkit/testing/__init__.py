@@ -1,20 +1,22 @@
 """Tools for tests: a loopback server for real SDK clients, a scripted model, and conformance checks for providers.
 
-    LoopbackServer(replies, agent=, validate=, port=)    context manager: .url(provider), .requests, .play(…)
-    Reply(content, usage=, finish_reason=, delay=, …)    reply with delays and simulated connection faults
-    LoopbackError(status, message, code=, retry_after=)  error in the provider's wire format
-    RecordedRequest                                      request that the server received
-    ScriptedModel(replies, provider=)                    ChatModel that plays replies: .calls, .play(…)
-    check_provider(provider, samples=, model=)           checks a provider; raises ConformanceError
-    demo_reply(provider, body)                           rule-based model, for agents
+For applications:
 
-A reply is a `Msg` or a text, a native reply as a dict or bytes, a `Reply`, or a `LoopbackError`. It may also be a
-function that takes the decoded request and returns one of these. `python -m agentkit.testing` serves `demo_reply`
-on a local port.
+- `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. A `PlayableReply` is a
+  message, a text, a native reply, a `Reply` with delays and faults, a `LoopbackError`, or a function that returns
+  one of them. The server stores each call as a `RecordedRequest`.
+- `ScriptedModel` is a `ChatModel` that returns prepared replies (`ScriptedReply`) without HTTP. The model stores
+  each call as a `ScriptedCall`.
+- `demo_reply` is a rule-based model for agents. `python -m agentkit.testing` serves this model on a local port.
 
-A provider adds its API to the server with a module that has subclasses of `FakeService`. The constant `ROUTES` of
-the module assigns paths to the subclasses as a tuple of `Route`. `Provider.testing` is the name of the module.
-Read `agentkit.testing.service` first.
+For authors of providers:
+
+- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults.
+- `FakeService` is the base class of a fake API. Its methods write a `NormalizedReply` to a `ReceivedCall` in the
+  format of the API. The module that `Provider.testing` names has a tuple `ROUTES`, in which each `Route` assigns a
+  path to a fake service.
+- `encode_json`, `encode_named_event`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
+  write fake services.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from agentkit.models.registry import Provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import collect_findings, describe_error, find_marks, iterate_scalars, json_text
-from agentkit.testing.formatter_checks import make_tools
+from agentkit.testing.option_probes import make_tools
 
 __all__ = ["endpoint_faults"]
 

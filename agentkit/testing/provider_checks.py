@@ -15,8 +15,8 @@ from agentkit.models.registry import Provider, load_provider
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
 from agentkit.testing.findings import collect_findings, describe_error, json_text
-from agentkit.testing.formatter_checks import make_tools, option_faults
 from agentkit.testing.layout_checks import layout_faults
+from agentkit.testing.option_probes import make_tools
 from agentkit.testing.parser_checks import ExpectedSample, Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
 
@@ -84,7 +84,6 @@ def _find_faults(
         if faults:
             continue
         yield from request_faults(formatter_class, model)
-        yield from option_faults(formatter_class, model)
     yield from layout_faults(provider, model)
     yield from reply_faults(provider, samples)
     yield from endpoint_faults(provider)

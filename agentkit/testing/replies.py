@@ -173,9 +173,7 @@ class NormalizedReply:
         """Returns the finish reason as the API spells it. A reason not in `reasons` is returned unchanged."""
         return reasons.get(self.finish_reason, str(self.finish_reason))
 
-    def check_blocks(
-        self, api: str, types: AbstractSet[str] = frozenset({"text", "thinking", "tool_use"})
-    ) -> None:
+    def check_blocks(self, api: str, types: AbstractSet[str] = _COMMON_TYPES) -> None:
         """Checks that replies of the API can contain all blocks of the message.
 
         Raises:

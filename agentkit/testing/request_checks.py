@@ -32,6 +32,7 @@ from agentkit.testing.findings import (
     json_text,
     record_io,
 )
+from agentkit.testing.option_probes import OPTION_PROBES
 from agentkit.testing.probes import PROBES, SENT
 
 __all__ = ["request_faults"]
@@ -45,7 +46,7 @@ def request_faults(formatter_class: type[FormatterBase], model: str | None) -> I
         for check in _CHECKS:
             place = f"{formatter_class.__name__}, {name}, {check.__name__.strip('_')}"
             yield from collect_findings(place, check(formatter_class(model), msgs))
-    for probe in PROBES:
+    for probe in (*PROBES, *OPTION_PROBES):
         place = f"{formatter_class.__name__}, {probe.__name__.strip('_')}"
         yield from collect_findings(place, probe(formatter_class(model)))
 

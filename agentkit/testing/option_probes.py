@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.messages.message import Msg
-from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text, walk_json
+from agentkit.testing.findings import clear_containers, iterate_scalars, json_text, walk_json
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["OUTPUT_SCHEMA", "make_tools", "option_faults"]
+__all__ = ["OPTION_PROBES", "OUTPUT_SCHEMA", "make_tools"]
 
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
@@ -41,13 +41,6 @@ def make_tools() -> list[Tool]:
     """Creates two tools whose names and descriptions can be found in a request."""
     look = Tool("look", "toolLook at a place", copy.deepcopy(_PARAMETERS))
     return [look, Tool("count", "toolCount to a number", {"type": "object", "properties": {}})]
-
-
-def option_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """Yields a sentence for each fault in the way a formatter handles request options."""
-    for probe in _PROBES:
-        place = f"{formatter_class.__name__}, {probe.__name__.strip('_')}"
-        yield from collect_findings(place, probe(formatter_class(model)))
 
 
 def _request(formatter: FormatterBase, **options: Any) -> dict[str, Any]:
@@ -127,7 +120,7 @@ def _find_change(tools: list[Tool], output: OutputSchema) -> str:
     return "the schema of response_format" if output.schema != OUTPUT_SCHEMA else ""
 
 
-_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
+OPTION_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
     _tools,
     _tool_choice,
     _response_format,
