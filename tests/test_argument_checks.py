@@ -44,14 +44,14 @@ async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
         lambda: OpenAIChatFormatter(token_counter=3),  # type: ignore[call-arg]
         lambda: load_provider("openai").chat_formatter(on_loss="rasie"),  # type: ignore[arg-type]
         lambda: load_provider("openai").chat_formatter(histroy=None),  # type: ignore[call-arg]
-        lambda: model.stream(HELLO, tool_chioce="auto"),  # type: ignore[arg-type]
+        lambda: model.stream(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
     ]
 
 
 async def _awaited(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]]:
     return [
-        lambda: model.generate(HELLO, tool_chioce="auto"),  # type: ignore[arg-type]
-        lambda: model.generate(HELLO, temperature=0),  # type: ignore[arg-type]
+        lambda: model.generate(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
+        lambda: model.generate(HELLO, temperature=0),  # type: ignore[call-arg]
         lambda: model.plan(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
         lambda: model.count(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
         lambda: compare(HELLO, [model], tool_chioce="auto"),  # type: ignore[call-arg]

@@ -24,12 +24,10 @@ from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
-from agentkit.messages.usage import FinishReason
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.error_location import locate_block
-from agentkit.models.failures import as_model_error, get_error_class, is_stream_only
+from agentkit.models.failures import as_model_error, get_error_class
 from agentkit.models.registry import Provider, available_providers
-from agentkit.models.stream import ModelStream
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.parser import StreamParserBase
 from agentkit.tokens.usage_anchored import UsageAnchoredCounter
@@ -70,18 +68,9 @@ class ModelCall:
     budget: Budget | None = None
     shorten: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
 
-    async def generate(self) -> Msg:
-        """Returns the complete reply. If the prompt is too long, sends a shorter plan once."""
-        try:
-            return await self._generate_once()
-        except ContextLengthError as error:
-            if not await self.replan(error):
-                raise
-        return await self._generate_once()
-
     async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """Returns the context manager of the streamed reply. Entering it sends the request."""
-        return self.endpoint.stream(self._build_request(stream=True))
+        return self.endpoint.stream(self.build_request(stream=True))
 
     def create_parser(self) -> StreamParserBase:
         """Returns a parser for the streamed reply."""
@@ -142,29 +131,14 @@ class ModelCall:
             "redact": create_redactor(self.endpoint.client, self.parameters),
         }
 
-    def _build_request(self, *, stream: bool) -> OutgoingRequest:
+    def build_request(self, *, stream: bool) -> OutgoingRequest:
+        """Returns the finished request of the plan. Raises NetworkError if the client was closed."""
         if self.endpoint.closed:
             raise self._closed_error()
         return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
 
-    async def _generate_once(self) -> Msg:
-        outgoing = self._build_request(stream=False)
-        if self.model in self.endpoint.stream_only_models or self.endpoint.requires_stream(outgoing):
-            return await self._generate_by_stream()
-        try:
-            return await self._send(outgoing)
-        except Exception as error:
-            raised = self.as_agentkit_error(error)
-            requires_stream = is_stream_only(raised, self.provider.error_patterns)
-            if not requires_stream and (raised is None or raised is error):
-                raise
-        if not requires_stream:
-            assert raised is not None
-            raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
-        self.endpoint.stream_only_models.add(self.model)
-        return await self._generate_by_stream()
-
-    async def _send(self, outgoing: OutgoingRequest) -> Msg:
+    async def send(self, outgoing: OutgoingRequest) -> Msg:
+        """Sends a request that is not streamed, and returns the reply as a message for the conversation."""
         answer = await self.endpoint.send(outgoing)
         if isinstance(answer, bytes | str) and not answer.strip():
             raise self._as_model_error(Failure("the reply is empty", network=True))
@@ -173,18 +147,6 @@ class ModelCall:
         if failure is not None:
             raise self._as_model_error(failure)
         return self.finish_message(self._parser_class.parse_response(reply, **self._parser_options()))
-
-    async def _generate_by_stream(self) -> Msg:
-        """Reads the reply as a stream and returns the message. Raises NetworkError if the reply is incomplete."""
-        async with ModelStream(self._open) as stream:
-            reply = await stream.finish()
-        if reply.finish_reason is FinishReason.INTERRUPTED:
-            reason = "the stream ended before the reply was complete"
-            raise NetworkError(self.provider.name, reason, request_id=stream.request_id)
-        return reply
-
-    async def _open(self) -> ModelCall:
-        return self
 
     def _classify(self, error: BaseException) -> AgentkitError | None:
         """Returns the agentkit error for an exception from the provider or its SDK, otherwise None."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Never, Self, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from agentkit.argument_checks import check_names
 from agentkit.budget.budget import Budget
@@ -19,10 +19,11 @@ from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
 from agentkit.models.call import ModelCall
 from agentkit.models.client import CLOSE_SECONDS, ModelClient
+from agentkit.models.generation import generate
 from agentkit.models.model_options import (
-    CALL_OPTIONS,
     NO_PARAMETERS,
     PARAMETER_ADVICE,
+    CallOptions,
     ModelOptions,
     check_call_options,
     check_model_options,
@@ -34,9 +35,6 @@ from agentkit.models.stream import ModelStream
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import TokenCount, count_request
 from agentkit.tokens.text_counters import CharacterTokenCounter
-from agentkit.tools.choices import ToolChoiceLike
-from agentkit.tools.json_schema import OutputLike
-from agentkit.tools.tool import ToolLike
 
 __all__ = ["ChatModel"]
 
@@ -147,52 +145,36 @@ class ChatModel:
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         return await self._count(plan)
 
-    async def generate(
-        self,
-        msgs: Sequence[Msg] | Plan,
-        *,
-        tools: Sequence[ToolLike] | None = None,
-        tool_choice: ToolChoiceLike | None = None,
-        response_format: OutputLike | None = None,
-        max_tokens: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        **unknown: Never,
-    ) -> Msg:
+    async def generate(self, msgs: Sequence[Msg] | Plan, **options: Unpack[CallOptions]) -> Msg:
         """Returns the complete reply.
 
         Args:
             msgs: Messages, or a plan from `plan`. A plan is sent unchanged, even if the prompt is too long.
-            tools: Tools that the model may call. Not allowed with a plan, which already contains the tools.
-            tool_choice: Choice among the tools (see `ToolChoice`). Not allowed with a plan.
-            response_format: Pydantic model or JSON schema that the reply must match. Not allowed with a plan.
-            max_tokens: Maximum tokens of the reply. None: the `max_tokens` of this `ChatModel`.
-            parameters: Parameters under the provider's own names, such as `{"temperature": 0}`.
-            unknown: Not allowed. Any other option raises an OptionError that explains where to pass the option.
+            **options: Options of the call:
+
+                - `tools`: tools that the model may call.
+                - `tool_choice`: choice among the tools (see `ToolChoice`).
+                - `response_format`: Pydantic model or JSON schema that the reply must match. A plan already
+                  contains these three options, so they cannot be passed with a plan.
+                - `max_tokens`: maximum tokens of the reply. None: the `max_tokens` of this `ChatModel`.
+                - `parameters`: parameters under the provider's own names, such as `{"temperature": 0}`.
 
         Raises:
             ModelError: If the call fails.
             InputError: If the messages or options are invalid.
         """
-        check_names("generate()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
-        request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
-        call = await self._call(msgs, request_options, max_tokens, parameters)
-        return await call.generate()
+        check_names("generate()", options, CallOptions.__annotations__, PARAMETER_ADVICE)
+        return await generate(await self._call(msgs, options))
 
-    def stream(
-        self,
-        msgs: Sequence[Msg] | Plan,
-        *,
-        tools: Sequence[ToolLike] | None = None,
-        tool_choice: ToolChoiceLike | None = None,
-        response_format: OutputLike | None = None,
-        max_tokens: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        **unknown: Never,
-    ) -> ModelStream:
-        """Returns the stream of a reply, for `async with model.stream(msgs) as stream`. See `ModelStream`."""
-        check_names("stream()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
-        request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
-        return ModelStream(partial(self._call, msgs, request_options, max_tokens, parameters))
+    def stream(self, msgs: Sequence[Msg] | Plan, **options: Unpack[CallOptions]) -> ModelStream:
+        """Returns the stream of a reply, for `async with model.stream(msgs, …) as stream`. See `ModelStream`.
+
+        Args:
+            msgs: Messages, or a plan from `plan`.
+            **options: Options of the call, as in `generate`.
+        """
+        check_names("stream()", options, CallOptions.__annotations__, PARAMETER_ADVICE)
+        return ModelStream(partial(self._call, msgs, options))
 
     async def open(self) -> Self:
         """Opens the client, so that the first call does not wait for the import of the SDK (a second or more)."""
@@ -212,19 +194,19 @@ class ChatModel:
     async def __aexit__(self, *_: object) -> None:
         await run_to_completion(self.aclose, CLOSE_SECONDS)
 
-    async def _call(
-        self,
-        msgs: Sequence[Msg] | Plan,
-        options: RequestOptions,
-        max_tokens: int | None,
-        parameters: Mapping[str, Any] | None,
-    ) -> ModelCall:
+    async def _call(self, msgs: Sequence[Msg] | Plan, options: CallOptions) -> ModelCall:
+        max_tokens, parameters = options.get("max_tokens"), options.get("parameters")
         check_call_options(max_tokens, parameters)
-        is_plan = isinstance(msgs, Plan)
-        if is_plan and any(item is not None for item in options.values()):
+        values = {name: options.get(name) for name in RequestOptions.__annotations__}
+        request_options = cast("RequestOptions", values)
+        if not isinstance(msgs, Plan):
+            plan = await self.plan(msgs, **request_options)
+            shorten = partial(self._replan, request_options) if self.replan else None
+        elif any(value is not None for value in values.values()):
             advice = "Pass tools, tool_choice and response_format to model.plan()."
             raise OptionError("tools", "cannot be combined with a plan", advice)
-        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
+        else:
+            plan, shorten = msgs, None
         endpoint = await self._client.open()
         limit = self.max_tokens if max_tokens is None else max_tokens
         merged = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
@@ -233,9 +215,8 @@ class ChatModel:
             raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
             merged = {**endpoint.max_tokens_parameter(limit), **merged}
-        shorter = None if is_plan or not self.replan else partial(self._replan, options)
         budget = self.formatter.budget
-        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorter)
+        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorten)
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget

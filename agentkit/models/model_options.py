@@ -12,7 +12,7 @@ from agentkit.formatting.formatter import FormatterOptions, RequestOptions
 from agentkit.models.registry import Provider, load_provider
 
 __all__ = [
-    "CALL_OPTIONS",
+    "CallOptions",
     "ModelOptions",
     "NO_PARAMETERS",
     "PARAMETER_ADVICE",
@@ -35,8 +35,12 @@ class ModelOptions(FormatterOptions, total=False):
     timeout: float | None
 
 
-CALL_OPTIONS = frozenset({*RequestOptions.__annotations__, "max_tokens", "parameters"})
-"""Names of the options of one model call."""
+class CallOptions(RequestOptions, total=False):
+    """Keyword options of one model call. The docstring of `ChatModel.generate` describes each option."""
+
+    max_tokens: int | None
+    parameters: Mapping[str, Any] | None
+
 
 PARAMETER_ADVICE = "Pass a parameter of the provider as parameters={NAME: …}."
 NO_PARAMETERS = "Pass the option to generate() or stream()."

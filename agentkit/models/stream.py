@@ -5,55 +5,24 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol, Self
+from typing import Final, Self
 
-from agentkit.errors import AgentkitError, ContextLengthError, InputError, ModelError, NetworkError
+from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkError
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
+from agentkit.models.call import ModelCall
 from agentkit.models.connection import ReplyConnection
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.replies.parser import StreamParserBase
 
-__all__ = ["ModelStream", "StreamedCall"]
+__all__ = ["ModelStream"]
 
 _MAX_HEAD_BYTES: Final = 200  # bytes of an unreadable reply to show in an error
 
 _NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
 """Pattern for blank lines and comments, which some servers send to keep a connection open."""
-
-
-class StreamedCall(Protocol):
-    """Protocol for the parts of a `ModelCall` that a stream uses."""
-
-    plan: Plan
-
-    def create_parser(self) -> StreamParserBase:
-        """Returns a parser for the streamed reply."""
-        ...
-
-    async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """Returns the context manager of the streamed reply. Entering it sends the request."""
-        ...
-
-    def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
-        """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed."""
-        ...
-
-    def finish_message(self, msg: Msg) -> Msg:
-        """Returns the reply as a message for the conversation, without a leading `NAME:` of the viewer."""
-        ...
-
-    @property
-    def can_replan(self) -> bool:
-        """True if a prompt that is too long can still be shortened."""
-        ...
-
-    async def replan(self, error: ContextLengthError) -> bool:
-        """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""
-        ...
 
 
 class ModelStream(AsyncIterator[StreamEvent]):
@@ -80,9 +49,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     """
 
-    def __init__(self, create_call: Callable[[], Awaitable[StreamedCall]]) -> None:
+    def __init__(self, create_call: Callable[[], Awaitable[ModelCall]]) -> None:
         self._create_call = create_call
-        self._call: StreamedCall | None = None
+        self._call: ModelCall | None = None
         self._parser: StreamParserBase | None = None
         self._connection: ReplyConnection | None = None
         self._events: deque[StreamEvent] = deque()

@@ -1,0 +1,61 @@
+"""`generate`, which returns the complete reply of a model call."""
+
+from __future__ import annotations
+
+from agentkit.errors import ContextLengthError, NetworkError
+from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason
+from agentkit.models.call import ModelCall
+from agentkit.models.failures import is_stream_only
+from agentkit.models.stream import ModelStream
+
+__all__ = ["generate"]
+
+
+async def generate(call: ModelCall) -> Msg:
+    """Returns the complete reply. If the prompt is too long and can be shortened, sends a shorter plan once.
+
+    If the model accepts only streamed requests, the reply is read as a stream.
+
+    Raises:
+        ModelError: The call failed.
+
+    """
+    try:
+        return await _generate_once(call)
+    except ContextLengthError as error:
+        if not await call.replan(error):
+            raise
+    return await _generate_once(call)
+
+
+async def _generate_once(call: ModelCall) -> Msg:
+    outgoing = call.build_request(stream=False)
+    if call.model in call.endpoint.stream_only_models or call.endpoint.requires_stream(outgoing):
+        return await _read_stream(call)
+    try:
+        return await call.send(outgoing)
+    except Exception as error:
+        raised = call.as_agentkit_error(error)
+        requires_stream = is_stream_only(raised, call.provider.error_patterns)
+        if not requires_stream and (raised is None or raised is error):
+            raise
+    if not requires_stream:
+        assert raised is not None
+        raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
+    call.endpoint.stream_only_models.add(call.model)
+    return await _read_stream(call)
+
+
+async def _read_stream(call: ModelCall) -> Msg:
+    """Reads the reply as a stream and returns the message. Raises NetworkError if the reply is incomplete."""
+
+    async def get_call() -> ModelCall:
+        return call
+
+    async with ModelStream(get_call) as stream:
+        reply = await stream.finish()
+    if reply.finish_reason is FinishReason.INTERRUPTED:
+        reason = "the stream ended before the reply was complete"
+        raise NetworkError(call.provider.name, reason, request_id=stream.request_id)
+    return reply
