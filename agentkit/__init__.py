@@ -41,104 +41,115 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentkit.budget.budget import Budget
-    from agentkit.budget.media_strategies import DropMedia
-    from agentkit.budget.result_strategies import ClearResults, ShrinkResults
-    from agentkit.budget.strategies import CutStrategy, OldestFirst, OldestFirstInSteps
-    from agentkit.budget.summaries import Summarize
-    from agentkit.budget.units import Units
-    from agentkit.capabilities.model_rules import ModelRules
-    from agentkit.capabilities.prefix_digest import prefix_digest
-    from agentkit.comparison.comparison import compare
-    from agentkit.comparison.results import ComparisonResult, Price
-    from agentkit.errors import (
-        AgentkitError,
-        AuthError,
-        BadRequestError,
-        BudgetError,
-        ContextLengthError,
-        ConversionError,
-        EmptyConversationError,
-        InputError,
-        LossError,
-        MessageError,
-        MissingExtraError,
-        ModelError,
-        NetworkError,
-        OptionError,
-        OverloadedError,
-        ProviderError,
-        RateLimitError,
-        VersionError,
-    )
-    from agentkit.formatting.formatter import RequestOptions
-    from agentkit.history.policies import ChatHistory, HistoryPolicy, MultiAgentHistory
-    from agentkit.history.speaker_prefix import strip_speaker_prefix
-    from agentkit.history.transcript import read_history
-    from agentkit.ledger.entries import Disposition, LedgerEntry, Synthesis
-    from agentkit.ledger.ledger import Ledger
-    from agentkit.ledger.plan import Cut, Plan
-    from agentkit.legalize.media import OnLoss
-    from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
-    from agentkit.logs.native import (
-        list_cache_markers,
-        list_server_tools,
-        load_agentscope,
-        load_langchain,
-        load_native,
-        load_request_options,
-    )
-    from agentkit.media.cache import MediaCache
-    from agentkit.media.fetching import Fetch
-    from agentkit.messages.blocks import (
-        AudioBlock,
-        Block,
-        DocumentBlock,
-        ImageBlock,
-        InvalidBlock,
-        MediaBlock,
-        OpaqueBlock,
-        OpaqueState,
-        TextBlock,
-        ThinkingBlock,
-        ToolResultBlock,
-        ToolUseBlock,
-        VideoBlock,
-    )
-    from agentkit.messages.message import Msg
-    from agentkit.messages.serialization import dump_messages, load_messages
-    from agentkit.messages.sources import Base64Source, Source, URLSource
-    from agentkit.messages.usage import FinishReason, Usage
-    from agentkit.models.chat_model import ChatModel
-    from agentkit.models.registry import available_providers, load_provider
-    from agentkit.models.stream import ModelStream
-    from agentkit.repair.pairing import INTERRUPTED_RESULT
-    from agentkit.replies.events import (
-        ErrorEvent,
-        MediaEvent,
-        MessageEnd,
-        MessageStart,
-        OpaqueEvent,
-        StreamEvent,
-        TextDelta,
-        TextEnd,
-        TextStart,
-        ThinkingDelta,
-        ThinkingEnd,
-        ThinkingStart,
-        ToolUseDelta,
-        ToolUseEnd,
-        ToolUseStart,
-        UsageEvent,
-    )
-    from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounterBase
-    from agentkit.tokens.hugging_face import HuggingFaceTokenCounter
-    from agentkit.tokens.text_counters import CharacterTokenCounter
-    from agentkit.tokens.tiktoken_counter import TiktokenCounter
-    from agentkit.tokens.usage_anchored import UsageAnchoredCounter
-    from agentkit.tools.calls import run_tool_call, run_tool_calls
-    from agentkit.tools.choices import ToolChoice
-    from agentkit.tools.tool import Tool, ToolLike
+    from agentkit.budget.budget import Budget as Budget
+    from agentkit.budget.media_strategies import DropMedia as DropMedia
+    from agentkit.budget.result_strategies import ClearResults as ClearResults
+    from agentkit.budget.result_strategies import ShrinkResults as ShrinkResults
+    from agentkit.budget.strategies import CutStrategy as CutStrategy
+    from agentkit.budget.strategies import OldestFirst as OldestFirst
+    from agentkit.budget.strategies import OldestFirstInSteps as OldestFirstInSteps
+    from agentkit.budget.summaries import Summarize as Summarize
+    from agentkit.budget.units import Units as Units
+    from agentkit.capabilities.model_rules import ModelRules as ModelRules
+    from agentkit.capabilities.prefix_digest import prefix_digest as prefix_digest
+    from agentkit.comparison.comparison import compare as compare
+    from agentkit.comparison.results import ComparisonResult as ComparisonResult
+    from agentkit.comparison.results import Price as Price
+    from agentkit.errors import AgentkitError as AgentkitError
+    from agentkit.errors import AuthError as AuthError
+    from agentkit.errors import BadRequestError as BadRequestError
+    from agentkit.errors import BudgetError as BudgetError
+    from agentkit.errors import ContextLengthError as ContextLengthError
+    from agentkit.errors import ConversionError as ConversionError
+    from agentkit.errors import EmptyConversationError as EmptyConversationError
+    from agentkit.errors import InputError as InputError
+    from agentkit.errors import LossError as LossError
+    from agentkit.errors import MessageError as MessageError
+    from agentkit.errors import MissingExtraError as MissingExtraError
+    from agentkit.errors import ModelError as ModelError
+    from agentkit.errors import NetworkError as NetworkError
+    from agentkit.errors import OptionError as OptionError
+    from agentkit.errors import OverloadedError as OverloadedError
+    from agentkit.errors import ProviderError as ProviderError
+    from agentkit.errors import RateLimitError as RateLimitError
+    from agentkit.errors import VersionError as VersionError
+    from agentkit.formatting.formatter import RequestOptions as RequestOptions
+    from agentkit.history.policies import ChatHistory as ChatHistory
+    from agentkit.history.policies import HistoryPolicy as HistoryPolicy
+    from agentkit.history.policies import MultiAgentHistory as MultiAgentHistory
+    from agentkit.history.speaker_prefix import strip_speaker_prefix as strip_speaker_prefix
+    from agentkit.history.transcript import read_history as read_history
+    from agentkit.ledger.entries import Disposition as Disposition
+    from agentkit.ledger.entries import LedgerEntry as LedgerEntry
+    from agentkit.ledger.entries import Synthesis as Synthesis
+    from agentkit.ledger.ledger import Ledger as Ledger
+    from agentkit.ledger.plan import Cut as Cut
+    from agentkit.ledger.plan import Plan as Plan
+    from agentkit.legalize.media import OnLoss as OnLoss
+    from agentkit.legalize.turns import BEGIN_TURN as BEGIN_TURN
+    from agentkit.legalize.turns import CONTINUE_TURN as CONTINUE_TURN
+    from agentkit.logs.native import list_cache_markers as list_cache_markers
+    from agentkit.logs.native import list_server_tools as list_server_tools
+    from agentkit.logs.native import load_agentscope as load_agentscope
+    from agentkit.logs.native import load_langchain as load_langchain
+    from agentkit.logs.native import load_native as load_native
+    from agentkit.logs.native import load_request_options as load_request_options
+    from agentkit.media.cache import MediaCache as MediaCache
+    from agentkit.media.fetching import Fetch as Fetch
+    from agentkit.messages.blocks import AudioBlock as AudioBlock
+    from agentkit.messages.blocks import Block as Block
+    from agentkit.messages.blocks import DocumentBlock as DocumentBlock
+    from agentkit.messages.blocks import ImageBlock as ImageBlock
+    from agentkit.messages.blocks import InvalidBlock as InvalidBlock
+    from agentkit.messages.blocks import MediaBlock as MediaBlock
+    from agentkit.messages.blocks import OpaqueBlock as OpaqueBlock
+    from agentkit.messages.blocks import OpaqueState as OpaqueState
+    from agentkit.messages.blocks import TextBlock as TextBlock
+    from agentkit.messages.blocks import ThinkingBlock as ThinkingBlock
+    from agentkit.messages.blocks import ToolResultBlock as ToolResultBlock
+    from agentkit.messages.blocks import ToolUseBlock as ToolUseBlock
+    from agentkit.messages.blocks import VideoBlock as VideoBlock
+    from agentkit.messages.message import Msg as Msg
+    from agentkit.messages.serialization import dump_messages as dump_messages
+    from agentkit.messages.serialization import load_messages as load_messages
+    from agentkit.messages.sources import Base64Source as Base64Source
+    from agentkit.messages.sources import Source as Source
+    from agentkit.messages.sources import URLSource as URLSource
+    from agentkit.messages.usage import FinishReason as FinishReason
+    from agentkit.messages.usage import Usage as Usage
+    from agentkit.models.chat_model import ChatModel as ChatModel
+    from agentkit.models.registry import available_providers as available_providers
+    from agentkit.models.registry import load_provider as load_provider
+    from agentkit.models.stream import ModelStream as ModelStream
+    from agentkit.repair.pairing import INTERRUPTED_RESULT as INTERRUPTED_RESULT
+    from agentkit.replies.events import ErrorEvent as ErrorEvent
+    from agentkit.replies.events import MediaEvent as MediaEvent
+    from agentkit.replies.events import MessageEnd as MessageEnd
+    from agentkit.replies.events import MessageStart as MessageStart
+    from agentkit.replies.events import OpaqueEvent as OpaqueEvent
+    from agentkit.replies.events import StreamEvent as StreamEvent
+    from agentkit.replies.events import TextDelta as TextDelta
+    from agentkit.replies.events import TextEnd as TextEnd
+    from agentkit.replies.events import TextStart as TextStart
+    from agentkit.replies.events import ThinkingDelta as ThinkingDelta
+    from agentkit.replies.events import ThinkingEnd as ThinkingEnd
+    from agentkit.replies.events import ThinkingStart as ThinkingStart
+    from agentkit.replies.events import ToolUseDelta as ToolUseDelta
+    from agentkit.replies.events import ToolUseEnd as ToolUseEnd
+    from agentkit.replies.events import ToolUseStart as ToolUseStart
+    from agentkit.replies.events import UsageEvent as UsageEvent
+    from agentkit.tokens.counters import LocalTokenCounter as LocalTokenCounter
+    from agentkit.tokens.counters import TokenCount as TokenCount
+    from agentkit.tokens.counters import TokenCounterBase as TokenCounterBase
+    from agentkit.tokens.hugging_face import HuggingFaceTokenCounter as HuggingFaceTokenCounter
+    from agentkit.tokens.text_counters import CharacterTokenCounter as CharacterTokenCounter
+    from agentkit.tokens.tiktoken_counter import TiktokenCounter as TiktokenCounter
+    from agentkit.tokens.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
+    from agentkit.tools.calls import run_tool_call as run_tool_call
+    from agentkit.tools.calls import run_tool_calls as run_tool_calls
+    from agentkit.tools.choices import ToolChoice as ToolChoice
+    from agentkit.tools.tool import Tool as Tool
+    from agentkit.tools.tool import ToolLike as ToolLike
 
 __version__ = "0.4.0"
 
@@ -193,117 +204,8 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = [
-    "AgentkitError",
-    "AudioBlock",
-    "AuthError",
-    "BEGIN_TURN",
-    "BadRequestError",
-    "Base64Source",
-    "Block",
-    "Budget",
-    "BudgetError",
-    "CONTINUE_TURN",
-    "CharacterTokenCounter",
-    "ChatHistory",
-    "ChatModel",
-    "ClearResults",
-    "ComparisonResult",
-    "ContextLengthError",
-    "ConversionError",
-    "Cut",
-    "CutStrategy",
-    "Disposition",
-    "DocumentBlock",
-    "DropMedia",
-    "EmptyConversationError",
-    "ErrorEvent",
-    "Fetch",
-    "FinishReason",
-    "HistoryPolicy",
-    "HuggingFaceTokenCounter",
-    "INTERRUPTED_RESULT",
-    "ImageBlock",
-    "InputError",
-    "InvalidBlock",
-    "Ledger",
-    "LedgerEntry",
-    "LocalTokenCounter",
-    "LossError",
-    "MediaBlock",
-    "MediaCache",
-    "MediaEvent",
-    "MessageEnd",
-    "MessageError",
-    "MessageStart",
-    "MissingExtraError",
-    "ModelError",
-    "ModelRules",
-    "ModelStream",
-    "Msg",
-    "MultiAgentHistory",
-    "NetworkError",
-    "OldestFirst",
-    "OldestFirstInSteps",
-    "OnLoss",
-    "OpaqueBlock",
-    "OpaqueEvent",
-    "OpaqueState",
-    "OptionError",
-    "OverloadedError",
-    "Plan",
-    "Price",
-    "ProviderError",
-    "RateLimitError",
-    "RequestOptions",
-    "ShrinkResults",
-    "Source",
-    "StreamEvent",
-    "Summarize",
-    "Synthesis",
-    "TextBlock",
-    "TextDelta",
-    "TextEnd",
-    "TextStart",
-    "ThinkingBlock",
-    "ThinkingDelta",
-    "ThinkingEnd",
-    "ThinkingStart",
-    "TiktokenCounter",
-    "TokenCount",
-    "TokenCounterBase",
-    "Tool",
-    "ToolChoice",
-    "ToolLike",
-    "ToolResultBlock",
-    "ToolUseBlock",
-    "ToolUseDelta",
-    "ToolUseEnd",
-    "ToolUseStart",
-    "URLSource",
-    "Units",
-    "Usage",
-    "UsageAnchoredCounter",
-    "UsageEvent",
-    "VersionError",
-    "VideoBlock",
-    "available_providers",
-    "compare",
-    "dump_messages",
-    "list_cache_markers",
-    "list_server_tools",
-    "load_agentscope",
-    "load_langchain",
-    "load_messages",
-    "load_native",
-    "load_provider",
-    "load_request_options",
-    "prefix_digest",
-    "read_history",
-    "run_tool_call",
-    "run_tool_calls",
-    "strip_speaker_prefix",
-]
+# Type checkers read the imports above instead.
+__all__ = sorted(_HOME)  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

@@ -112,28 +112,23 @@ def _text_features(block: TextBlock) -> int:
 
 
 def _call_features(block: ToolUseBlock) -> int:
-    features = Feature.CALL
-    if not _plain_id(block.id):
-        features |= Feature.ODD_ID
-    if not _plain_name(block.name):
-        features |= Feature.ODD_NAME
-    elif block.name in RESERVED_NAMES:
-        features |= Feature.RESERVED_NAME
+    features = Feature.CALL | _scan_names(block.id, block.name)
     if block.raw_is_broken:
         features |= Feature.ODD_ARGUMENTS
     return features | Feature.STATE if block.state is not None else features
 
 
+def _scan_names(call_id: str, tool_name: str) -> int:
+    features = 0 if _plain_id(call_id) else Feature.ODD_ID
+    if not _plain_name(tool_name):
+        return features | Feature.ODD_NAME
+    return features | Feature.RESERVED_NAME if tool_name in RESERVED_NAMES else features
+
+
 def _result_features(block: ToolResultBlock) -> int:
-    features = Feature.RESULT
-    if not _plain_id(block.id):
-        features |= Feature.ODD_ID
+    features = Feature.RESULT | _scan_names(block.id, block.name or "none")
     if not block.name:
         features |= Feature.RESULT_NAMELESS
-    elif not _plain_name(block.name):
-        features |= Feature.ODD_NAME
-    elif block.name in RESERVED_NAMES:
-        features |= Feature.RESERVED_NAME
     if block.is_error:
         features |= Feature.RESULT_ERROR
     if isinstance(block.output, str):

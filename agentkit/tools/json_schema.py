@@ -150,23 +150,13 @@ def _schema_from_dict(data: Mapping[str, Any]) -> OutputSchema:
         raise OptionError("response_format", error.reason, "Pass a JSON schema.") from None
 
 
-def remove_titles(schema: Any, is_names: bool = False) -> Any:
+def remove_titles(schema: Any) -> Any:
     """Returns a schema without the titles that pydantic generates. A property with the name `title` remains."""
-    if isinstance(schema, list):
-        return [remove_titles(item) for item in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: remove_titles(item, is_names=not is_names and key in {"properties", "$defs"})
-        for key, item in cast("dict[str, Any]", schema).items()
-        if is_names or key != "title"
-    }
+    return map_schema(schema, lambda part: {key: item for key, item in part.items() if key != "title"})
 
 
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties"})
 _NESTED = frozenset({"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"})
-
-
 _NULLABLE = frozenset({"const", "default", "example"})
 
 
