@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentkit.replies.builder import BlockKey, ReplyBuilder
+from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.reply_blocks import BlockKey
 
 __all__ = ["ToolCallIndex"]
 
