@@ -126,7 +126,7 @@ from agentkit.messages.blocks import (
     VideoBlock,
 )
 from agentkit.messages.features import Feature
-from agentkit.messages.log_formats import (
+from agentkit.messages.log_checks import (
     check_log_format,
     check_log_message,
     check_log_request,

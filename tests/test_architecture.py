@@ -211,6 +211,7 @@ KEYS_IN_FORMATS: Final = {
     "capabilities/option_layout.py": "defaults of a layout",
     "capabilities/wire_layout.py": "defaults of a layout",
     "logs": "formats of AgentScope and LangChain",
+    "messages/log_checks.py": "content keys of logged messages",
     "messages/log_formats.py": "recognizes the format of a log for the error of the wrong loader",
     "messages/mcp_results.py": "results of MCP",
     "tokens/hugging_face.py": "variables of Hugging Face's chat templates",

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.messages.blocks import InvalidBlock
-from agentkit.messages.log_formats import (
+from agentkit.messages.log_checks import (
     check_log_format,
     check_log_message,
     check_log_request,

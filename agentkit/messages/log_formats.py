@@ -1,23 +1,19 @@
-"""Recognition of log formats, and checks that a loader gets messages in the format that it reads.
+"""Table of known log formats, and recognition of the format of a message.
 
-Without these checks, a log in another format could load as an empty conversation. Each loader tells the checks
-which keys it reads. If a message is in another format, the error names that format and its loader.
+The core has the table, because each loader refuses messages in any other format, and must not import the packages
+of all providers for this check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from agentkit.errors import MessageError
-from agentkit.json_values import as_list, as_object
-from agentkit.reprs import shorten_repr
-
-__all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
+__all__ = ["FIRST_KEYS", "LOADERS", "LogFormat", "find_log_format", "may_match"]
 
 
-class _LogFormat(NamedTuple):
+class LogFormat(NamedTuple):
     """Format of message logs, with the patterns that identify it.
 
     A pattern lists features that a message must have, separated by spaces. A feature is a key of the message
@@ -39,273 +35,115 @@ class _LogFormat(NamedTuple):
 
 
 _FORMATS = (
-    _LogFormat("pydantic-ai messages", "", ("kind=request parts", "kind=response parts", "parts.part_kind")),
-    _LogFormat("A2A messages", "", ("kind=message parts", "parts.kind")),
-    _LogFormat(
+    LogFormat("pydantic-ai messages", "", ("kind=request parts", "kind=response parts", "parts.part_kind")),
+    LogFormat("A2A messages", "", ("kind=message parts", "parts.kind")),
+    LogFormat(
         "OpenTelemetry GenAI messages",
         "",
         ("parts.type parts.content", "parts.type=tool_call", "parts.type=tool_call_response"),
     ),
-    _LogFormat(
+    LogFormat(
         "Vercel AI SDK messages",
         "",
         ("parts.type", "toolInvocations", "content.type=tool-call", "content.type=tool-result"),
     ),
-    _LogFormat("Google ADK events", "", ("author content.parts", "author content.role")),
-    _LogFormat(
-        "Bedrock Converse messages", "", ("content.toolUse", "content.toolResult", "content.reasoningContent")
+    LogFormat("Google ADK events", "", ("author content.parts", "author content.role")),
+    LogFormat(
+        "Bedrock Converse messages",
+        "",
+        ("content.toolUse", "content.toolResult", "content.reasoningContent"),
+        ("content.image.source", "content.document.source"),
     ),
-    _LogFormat("ShareGPT messages", "", ("from value",)),
-    _LogFormat("LlamaIndex messages", "", ("blocks.block_type",)),
-    _LogFormat("Haystack messages", "", ("_role _content",)),
-    _LogFormat("OpenAI Assistants messages", "", ("object=thread.message", "content.text.value")),
-    _LogFormat("OpenInference messages", "", ("message.role message.content",)),
-    _LogFormat("Gemini contents", "gemini", ("parts",), ("contents",)),
-    _LogFormat(
+    LogFormat("ShareGPT messages", "", ("from value",)),
+    LogFormat("LlamaIndex messages", "", ("blocks.block_type",)),
+    LogFormat("Haystack messages", "", ("_role _content",)),
+    LogFormat("OpenAI Assistants messages", "", ("object=thread.message", "content.text.value")),
+    LogFormat("OpenInference messages", "", ("message.role message.content",)),
+    LogFormat("Gemini contents", "gemini", ("parts",), ("contents",)),
+    LogFormat(
         "LangChain messages",
         "langchain",
         ("lc kwargs", "type=human", "type=ai", "data.content type", "additional_kwargs", "response_metadata"),
         ("type=system content", "type=tool content", "kwargs.messages"),
     ),
-    _LogFormat(
+    LogFormat(
         "AgentScope messages",
         "agentscope",
         ("content.type=tool_result content.output", "content.type=tool_call content.input"),
         ("name role content.type=tool_use",),
     ),
-    _LogFormat(
+    LogFormat(
         "Anthropic messages",
         "anthropic",
         ("content.type=tool_use", "content.type=tool_result", "content.type=image content.source"),
         ("content.type=thinking", "content.type=document", "system"),
     ),
-    _LogFormat("a DashScope request", "dashscope", (), ("input.messages", "input.prompt")),
-    _LogFormat(
+    LogFormat("a DashScope request", "dashscope", (), ("input.messages", "input.prompt")),
+    LogFormat(
         "OpenAI Responses items",
         "openai-responses",
         ("content.type=input_text", "content.type=output_text", "content.type=input_image"),
         ("call_id type", "type=reasoning", "type=message", "input instructions", "input", "previous_response_id"),
     ),
-    _LogFormat("Ollama messages", "ollama", (), ("role images", "role thinking", "role tool_name")),
-    _LogFormat(
+    LogFormat("Ollama messages", "ollama", (), ("role images", "role thinking", "role tool_name")),
+    LogFormat(
         "OpenAI Chat messages",
         "openai",
         ("content.type=image_url", "content.type=input_audio"),
         ("role content.type", "role tool_calls", "tool_call_id", "role function_call"),
     ),
-    _LogFormat("Bedrock Converse messages", "", (), ("content.image.source", "content.document.source")),
-    _LogFormat(
+    LogFormat(
         "DashScope or Bedrock Converse messages", "dashscope", (), ("role content.text", "role content.image")
     ),
-    _LogFormat("OpenAI Chat messages", "openai", (), ("role content", "messages")),
+    LogFormat("OpenAI Chat messages", "openai", (), ("role content", "messages")),
 )
 """Known log formats. If a message matches several formats, the first of them is used."""
 
-_LOADERS = frozenset(log_format.loader for log_format in _FORMATS)
-
-_CONTENT_KEYS = frozenset(
-    {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
-    | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
-)
-"""Message keys under which known log formats store content."""
-
-_REQUEST_KEYS = frozenset(
-    {"messages", "contents", "input", "prompt", "system", "instructions", "systemInstruction"}
-    | {"system_instruction", "history", "chat_history"}
-)
-"""Request keys under which known APIs expect messages or a system prompt."""
-
-_EMPTY_KEYS = frozenset({"id", "name", "role"})
-"""Keys that a message may have if it is an empty reply of a model."""
-_MODEL_ROLES = ("assistant", "model")
+LOADERS = frozenset(log_format.loader for log_format in _FORMATS)
+"""First arguments of `load_native` for the known formats."""
 
 
-def check_log_message(
-    message: Mapping[str, Any],
-    place: str,
-    content_keys: tuple[str, ...] | frozenset[str],
-    opaque_keys: tuple[str, ...] | frozenset[str] = (),
-    loaders: str = "",
-    block_key: str | None = None,
-) -> None:
-    """Raises MessageError if a loader would lose content of a message.
+class _Pattern(NamedTuple):
+    features: frozenset[str]
+    log_format: LogFormat
+    is_certain: bool
 
-    A loader would lose content if the message is in another format, or has no key in `content_keys`. It would also
-    lose content under keys that it does not read. A model's message that has only a role is an empty reply, which
-    is allowed.
+
+_PATTERNS = [
+    _Pattern(frozenset(pattern.split()), log_format, pattern in log_format.signatures)
+    for log_format in _FORMATS
+    for pattern in log_format.signatures + log_format.hints
+]
+_FEATURES = frozenset(feature for pattern in _PATTERNS for feature in pattern.features)
+_VALUED = frozenset(feature.partition("=")[0] for feature in _FEATURES if "=" in feature)
+"""Keys, such as `content.type`, for which a pattern requires a certain text."""
+
+
+def _first_key(feature: str) -> str:
+    return feature.partition("=")[0].partition(".")[0]
+
+
+FIRST_KEYS = frozenset(map(_first_key, _FEATURES))
+"""Message keys that occur in the patterns of log formats."""
+
+
+def find_log_format(message: Mapping[str, Any], *, certain: bool = False) -> LogFormat | None:
+    """Returns the first known format that a message matches, or None.
 
     Args:
-        message: Message from a log.
-        place: Path of the message for error texts, such as `messages[3]`.
-        content_keys: Keys under which the loader reads content.
-        opaque_keys: Keys whose values the loader stores as opaque state.
-        loaders: Names of the formats that the loader reads, separated by spaces.
-        block_key: Key that every content block of the format has. If no block in a list has the key, the list is
-            in another format. None if blocks have no common key. Empty if content is never a list of objects.
+        message: Message or request from a log.
+        certain: True to use only patterns that identify a format with certainty.
 
     """
-    content = message.get("content", message)
-    if content is None or type(content) is str:
-        keys = _KNOWN_KEYS.intersection(message)
-        typed_keys = _list_typed_keys(keys, content_keys, opaque_keys, loaders)
-        if typed_keys == [] or (typed_keys and all(type(message[key]) is _TYPES[key] for key in typed_keys)):
-            return
-    check_log_format(message, place, loaders)
-    if not any(key in message for key in content_keys):
-        if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
-            return
-        reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
-        raise MessageError(place, reason, _advice(_find_format(message)))
-    foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
-    for key in sorted(foreign_keys) if foreign_keys else ():
-        if message[key]:
-            reason = f"expected content under {_join_names(content_keys)}, but content under {key!r} would be lost"
-            raise MessageError(f"{place}.{key}", reason, _advice(_find_format({key: message[key], "role": ""})))
-    for key, expected in _TYPES.items():
-        value = message.get(key)
-        if value and not isinstance(value, expected) and key in content_keys:
-            reason = f"expected a {_NAMES[expected]}, got {type(value).__name__} {shorten_repr(value, 60)}"
-            raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
-    _check_blocks(message, f"{place}.content", block_key)
+    keys = FIRST_KEYS.intersection(message)
+    nested = frozenset(key for key in keys if isinstance(message[key], dict | list))
+    if not may_match(keys, nested, certain):  # most messages have no key that needs a closer look
+        return None
+    return _match_format(_FEATURES.intersection(_list_features(message)), certain)
 
 
 @lru_cache(512)
-def _list_typed_keys(
-    keys: frozenset[str],
-    content_keys: tuple[str, ...] | frozenset[str],
-    opaque_keys: tuple[str, ...] | frozenset[str],
-    loaders: str,
-) -> list[str] | None:
-    """Returns the keys whose values need a check of their type, in a message whose content is text or null.
-
-    Returns None if the message needs all checks, because its keys also occur in other formats.
-
-    Args:
-        keys: Keys of the message that are in `_KNOWN_KEYS`.
-        content_keys: Keys under which the loader reads content.
-        opaque_keys: Keys whose values the loader stores as opaque state.
-        loaders: Names of the formats that the loader reads, separated by spaces.
-
-    """
-    foreign_keys = _CONTENT_KEYS.intersection(keys).difference(content_keys, opaque_keys)
-    if "content" not in content_keys or foreign_keys or _may_match(keys, keys - {"content"}, True):
-        return None
-    return [key for key in content_keys if key in keys and key in _TYPES]
-
-
-_TYPES: dict[str, type] = {
-    "images": list,
-    "invalid_tool_calls": list,
-    "reasoning": str,
-    "reasoning_content": str,
-    "refusal": str,
-    "thinking": str,
-    "tool_calls": list,
-}
-"""Type that the value of each content key must have."""
-_NAMES: dict[type, str] = {list: "list", str: "string"}
-
-
-def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
-    """Raises MessageError if the content of a message is an object, or if all its blocks are in another format."""
-    content = message.get("content")
-    blocks = as_list(content)
-    if isinstance(content, dict):
-        reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "Pass a list with this object if the object is a content block.")
-    if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
-        reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
-        raise MessageError(place, reason, _advice(_find_format({"role": "", "content": content})))
-
-
-def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
-    """Raises MessageError if a message is clearly in another format than those in `loaders`.
-
-    Raises no error if `loaders` names only loaders from other distributions, because the
-    formats of these loaders are unknown.
-
-    Args:
-        message: Message from a log.
-        place: Path of the message for error texts, such as `messages[3]`.
-        loaders: Names of the accepted formats, separated by spaces.
-
-    """
-    log_format = _find_format(message, certain=True)
-    names = loaders.split()
-    is_known = not names or not _LOADERS.isdisjoint(names)
-    if log_format is not None and is_known and log_format.loader not in names:
-        reason = f"the message is in another log format: it has {_list_keys(message)}"
-        raise MessageError(place, reason, _advice(log_format))
-
-
-def check_log_request(
-    request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
-) -> None:
-    """Raises MessageError if a loader cannot get all messages from a request.
-
-    A loader would lose messages under keys that it does not read. It also cannot load messages that are stored on
-    the server, because the request only has their id.
-
-    Args:
-        request: Request in a provider's format.
-        message_keys: Keys under which the loader reads messages and the system prompt.
-        stored_keys: Keys whose values identify messages that are stored on the server.
-
-    """
-    for key in stored_keys:
-        if request.get(key):
-            reason = f"the request refers to messages on the server by the value {shorten_repr(request[key], 60)}"
-            advice = "Pass only the list of messages, or insert the server's messages at its start."
-            raise MessageError(key, reason, advice)
-    for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
-        if request[key]:
-            reason = "a request in this format does not have this key, so the value would be lost"
-            raise MessageError(key, reason, _advice(_find_format(request)))
-
-
-def describe_log_format(log: object) -> str:
-    """Returns advice for an error text that names the likely format of a log and the loader for the format.
-
-    Args:
-        log: List of messages, a single message, or a request.
-
-    """
-    for item in as_list(log) or [log]:
-        message: dict[str, Any] = as_object(item)
-        if message:
-            return _advice(_find_format(message))
-    return _advice(None)
-
-
-_ADVICE = "Convert the messages to one of the formats that load_native reads."
-
-
-def _advice(log_format: _LogFormat | None) -> str:
-    if log_format is None:
-        return "Pass messages in the expected format, or use the loader for their format."
-    if not log_format.loader:
-        return f"The log looks like {log_format.name}. {_ADVICE}"
-    return f"The log looks like {log_format.name}. Use load_native({log_format.loader!r}, …)."
-
-
-def _join_names(keys: Collection[str]) -> str:
-    return " or ".join(map(repr, sorted(keys)))
-
-
-def _list_keys(message: Mapping[str, Any]) -> str:
-    names = [repr(key[:40]) for key in list(message)[:8]]
-    return f"the keys {', '.join(names)}" if names else "no keys"
-
-
-def _find_format(message: Mapping[str, Any], *, certain: bool = False) -> _LogFormat | None:
-    keys = _FIRST_KEYS.intersection(message)
-    if not _may_match(keys, frozenset(key for key in keys if isinstance(message[key], dict | list)), certain):
-        return None
-    return _match_format(_VOCABULARY.intersection(_features(message)), certain)
-
-
-@lru_cache(512)
-def _may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bool:
+def may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bool:
     """Returns True if a message with these keys may match a pattern of a log format.
 
     Args:
@@ -314,50 +152,20 @@ def _may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> b
         certain: True to use only patterns that identify a format with certainty.
 
     """
-    signatures = (
-        signature.split()
-        for log_format in _FORMATS
-        for signature in (log_format.signatures if certain else log_format.signatures + log_format.hints)
-    )
     return any(
-        all(_first_key(feature) in (nested if "." in feature else keys) for feature in signature)
-        for signature in signatures
+        all(_first_key(feature) in (nested if "." in feature else keys) for feature in pattern.features)
+        for pattern in _PATTERNS
+        if pattern.is_certain or not certain
     )
-
-
-def _first_key(feature: str) -> str:
-    return feature.partition("=")[0].partition(".")[0]
-
-
-_VOCABULARY = frozenset(
-    feature
-    for log_format in _FORMATS
-    for signature in log_format.signatures + log_format.hints
-    for feature in signature.split()
-)
-"""All features that occur in the patterns of log formats."""
-_FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
-"""Message keys that occur in the patterns of log formats."""
-_KNOWN_KEYS = _FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
-"""Message keys that the checks of a message whose content is text or null depend on."""
-_VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
-"""Keys, such as `content.type`, for which a pattern of a log format requires a certain text."""
 
 
 @lru_cache(512)
-def _match_format(features: frozenset[str], certain: bool) -> _LogFormat | None:
-    """Returns the first log format that matches these features, or None.
-
-    If `certain` is True, only patterns that identify a format with certainty are used.
-    """
-    for log_format in _FORMATS:
-        signatures = log_format.signatures if certain else log_format.signatures + log_format.hints
-        if any(features.issuperset(signature.split()) for signature in signatures):
-            return log_format
-    return None
+def _match_format(features: frozenset[str], certain: bool) -> LogFormat | None:
+    matches = (pattern for pattern in _PATTERNS if pattern.features <= features)
+    return next((pattern.log_format for pattern in matches if pattern.is_certain or not certain), None)
 
 
-def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _list_features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yields the features of a message: keys (`key`, `key.inner`), and keys with short texts (`key=text`)."""
     for key, item in message.items():
         name = f"{prefix}{key}"
@@ -369,4 +177,4 @@ def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             inner = cast("list[Any]", item) if isinstance(item, list) else [item]
             for part in inner[:100]:
                 if isinstance(part, dict):
-                    yield from _features(cast("dict[str, Any]", part), f"{name}.")
+                    yield from _list_features(cast("dict[str, Any]", part), f"{name}.")

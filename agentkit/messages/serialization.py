@@ -18,7 +18,7 @@ from agentkit.errors import MessageError, VersionError
 from agentkit.json_values import is_encodable, replace_surrogates
 from agentkit.messages.blocks import Block, InvalidBlock, ResultItem
 from agentkit.messages.coercion import adopt_block, adopt_extra
-from agentkit.messages.log_formats import check_log_message, describe_log_format
+from agentkit.messages.log_checks import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
 from agentkit.messages.validation_errors import to_message_error
 from agentkit.reprs import shorten_repr

@@ -24,7 +24,7 @@ from agentkit import (
     load_request_options,
     prefix_digest,
 )
-from agentkit.messages.log_formats import check_log_message
+from agentkit.messages.log_checks import check_log_message
 from agentkit.models.error_location import locate_block
 from agentkit.provider_kit import (
     Capabilities,

@@ -10,7 +10,7 @@ from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.logs.langchain.blocks import read_block
 from agentkit.logs.langchain.content import read_content
 from agentkit.messages.blocks import InvalidBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from agentkit.messages.log_formats import check_log_message, check_log_request, describe_log_format
+from agentkit.messages.log_checks import check_log_message, check_log_request, describe_log_format
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
 

@@ -1,0 +1,212 @@
+"""Checks that a loader gets messages in the format that it reads, and all their content.
+
+Without these checks, a log in another format could load as an empty conversation. Each loader tells the checks
+which keys it reads. If a message is in another format, the error names that format and its loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+from agentkit.errors import MessageError
+from agentkit.json_values import as_list, as_object
+from agentkit.messages.log_formats import FIRST_KEYS, LOADERS, LogFormat, find_log_format, may_match
+from agentkit.reprs import shorten_repr
+
+__all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
+
+_CONTENT_KEYS = frozenset(
+    {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
+    | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
+)
+"""Message keys under which known log formats store content."""
+
+_REQUEST_KEYS = frozenset(
+    {"messages", "contents", "input", "prompt", "system", "instructions", "systemInstruction"}
+    | {"system_instruction", "history", "chat_history"}
+)
+"""Request keys under which known APIs expect messages or a system prompt."""
+
+_EMPTY_KEYS = frozenset({"id", "name", "role"})
+"""Keys that a message may have if it is an empty reply of a model."""
+_MODEL_ROLES = ("assistant", "model")
+
+
+def check_log_message(
+    message: Mapping[str, Any],
+    place: str,
+    content_keys: tuple[str, ...] | frozenset[str],
+    opaque_keys: tuple[str, ...] | frozenset[str] = (),
+    loaders: str = "",
+    block_key: str | None = None,
+) -> None:
+    """Raises MessageError if a loader would lose content of a message.
+
+    A loader would lose content if the message is in another format, or has no key in `content_keys`. It would also
+    lose content under keys that it does not read. A model's message that has only a role is an empty reply, which
+    is allowed.
+
+    Args:
+        message: Message from a log.
+        place: Path of the message for error texts, such as `messages[3]`.
+        content_keys: Keys under which the loader reads content.
+        opaque_keys: Keys whose values the loader stores as opaque state.
+        loaders: Names of the formats that the loader reads, separated by spaces.
+        block_key: Key that every content block of the format has. If no block in a list has the key, the list is
+            in another format. None if blocks have no common key. Empty if content is never a list of objects.
+
+    """
+    content = message.get("content", message)
+    if content is None or type(content) is str:
+        keys = _KNOWN_KEYS.intersection(message)
+        typed_keys = _list_typed_keys(keys, content_keys, opaque_keys, loaders)
+        if typed_keys == [] or (typed_keys and all(type(message[key]) is _TYPES[key] for key in typed_keys)):
+            return
+    check_log_format(message, place, loaders)
+    if not any(key in message for key in content_keys):
+        if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
+            return
+        reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
+        raise MessageError(place, reason, _advice(find_log_format(message)))
+    foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
+    for key in sorted(foreign_keys) if foreign_keys else ():
+        if message[key]:
+            reason = f"expected content under {_join_names(content_keys)}, but content under {key!r} would be lost"
+            raise MessageError(f"{place}.{key}", reason, _advice(find_log_format({key: message[key], "role": ""})))
+    for key, expected in _TYPES.items():
+        value = message.get(key)
+        if value and not isinstance(value, expected) and key in content_keys:
+            expected_name = "string" if expected is str else "list"
+            reason = f"expected a {expected_name}, got {type(value).__name__} {shorten_repr(value, 60)}"
+            raise MessageError(f"{place}.{key}", reason, f"Pass a {expected_name}.")
+    _check_blocks(message, f"{place}.content", block_key)
+
+
+@lru_cache(512)
+def _list_typed_keys(
+    keys: frozenset[str],
+    content_keys: tuple[str, ...] | frozenset[str],
+    opaque_keys: tuple[str, ...] | frozenset[str],
+    loaders: str,
+) -> list[str] | None:
+    """Returns the keys whose values need a check of their type, in a message whose content is text or null.
+
+    Returns None if the message needs all checks, because its keys also occur in other formats.
+
+    Args:
+        keys: Keys of the message that are in `_KNOWN_KEYS`.
+        content_keys: Keys under which the loader reads content.
+        opaque_keys: Keys whose values the loader stores as opaque state.
+        loaders: Names of the formats that the loader reads, separated by spaces.
+
+    """
+    foreign_keys = _CONTENT_KEYS.intersection(keys).difference(content_keys, opaque_keys)
+    if "content" not in content_keys or foreign_keys or may_match(keys, keys - {"content"}, True):
+        return None
+    return [key for key in content_keys if key in keys and key in _TYPES]
+
+
+_TYPES: dict[str, type] = {
+    "images": list,
+    "invalid_tool_calls": list,
+    "reasoning": str,
+    "reasoning_content": str,
+    "refusal": str,
+    "thinking": str,
+    "tool_calls": list,
+}
+"""Type that the value of each content key must have."""
+_KNOWN_KEYS = FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
+"""Message keys that the checks of a message whose content is text or null depend on."""
+
+
+def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
+    """Raises MessageError if the content of a message is an object, or if all its blocks are in another format."""
+    content = message.get("content")
+    blocks = as_list(content)
+    if isinstance(content, dict):
+        reason = "expected text or a list of content blocks, got an object"
+        raise MessageError(place, reason, "Pass a list with this object if the object is a content block.")
+    if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
+        reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
+        raise MessageError(place, reason, _advice(find_log_format({"role": "", "content": content})))
+
+
+def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
+    """Raises MessageError if a message is clearly in another format than those in `loaders`.
+
+    Raises no error if `loaders` names only loaders from other distributions, because the formats of these loaders
+    are unknown.
+
+    Args:
+        message: Message from a log.
+        place: Path of the message for error texts, such as `messages[3]`.
+        loaders: Names of the accepted formats, separated by spaces.
+
+    """
+    log_format = find_log_format(message, certain=True)
+    names = loaders.split()
+    is_known = not names or not LOADERS.isdisjoint(names)
+    if log_format is not None and is_known and log_format.loader not in names:
+        reason = f"the message is in another log format: it has {_list_keys(message)}"
+        raise MessageError(place, reason, _advice(log_format))
+
+
+def check_log_request(
+    request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
+) -> None:
+    """Raises MessageError if a loader cannot get all messages from a request.
+
+    A loader would lose messages under keys that it does not read. It also cannot load messages that are stored on
+    the server, because the request only has their id.
+
+    Args:
+        request: Request in a provider's format.
+        message_keys: Keys under which the loader reads messages and the system prompt.
+        stored_keys: Keys whose values identify messages that are stored on the server.
+
+    """
+    for key in stored_keys:
+        if request.get(key):
+            reason = f"the request refers to messages on the server by the value {shorten_repr(request[key], 60)}"
+            advice = "Pass only the list of messages, or insert the server's messages at its start."
+            raise MessageError(key, reason, advice)
+    for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
+        if request[key]:
+            reason = "a request in this format does not have this key, so the value would be lost"
+            raise MessageError(key, reason, _advice(find_log_format(request)))
+
+
+def describe_log_format(log: object) -> str:
+    """Returns advice for an error text that names the likely format of a log and the loader for the format.
+
+    Args:
+        log: List of messages, a single message, or a request.
+
+    """
+    for item in as_list(log) or [log]:
+        message: dict[str, Any] = as_object(item)
+        if message:
+            return _advice(find_log_format(message))
+    return _advice(None)
+
+
+def _advice(log_format: LogFormat | None) -> str:
+    if log_format is None:
+        return "Pass messages in the expected format, or use the loader for their format."
+    if not log_format.loader:
+        advice = "Convert the messages to one of the formats that load_native reads."
+    else:
+        advice = f"Use load_native({log_format.loader!r}, …)."
+    return f"The log looks like {log_format.name}. {advice}"
+
+
+def _join_names(keys: Collection[str]) -> str:
+    return " or ".join(map(repr, sorted(keys)))
+
+
+def _list_keys(message: Mapping[str, Any]) -> str:
+    names = [repr(key[:40]) for key in list(message)[:8]]
+    return f"the keys {', '.join(names)}" if names else "no keys"
