@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from operator import is_
 from typing import cast
 
@@ -85,9 +84,10 @@ class _Legalizing:
         has_media = facts is None or facts.features & media or any(msg.features & media for msg in system.msgs)
         if not has_media or not self.target.media.has_limits:
             return
-        for index, traced in enumerate(chain(system, turns)):
-            if traced.msg.features & media:
-                self.legal_messages[index] = self._legalize_alone(traced)
+        for start, part in (0, system), (len(system.msgs), turns):
+            for index, msg in enumerate(part.msgs):
+                if msg.features & media:
+                    self.legal_messages[start + index] = self._legalize_alone(part.get(index))
         self.changes = limit_media(self.legal_messages, self.target, self.context.media)
 
     def _legalize_turns(self, turns: TracedConversation, start: int) -> None:

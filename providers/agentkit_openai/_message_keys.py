@@ -79,7 +79,7 @@ def attach_keys(
     index = (texts or others)[-1]
     block: Any = blocks[index]
     attached = {key if texts and key in unprefixed else f"{KEY_PREFIX}{key}": item for key, item in keys.items()}
-    fields = {**_get_fields(block), **attached}
+    fields = {**get_state_fields(block.state), **attached}
     state = replace(block.state, fields=fields) if block.state else OpaqueState(issuer, fields=fields)
     return [*blocks[:index], replace(block, state=state), *blocks[index + 1 :]]
 
@@ -88,8 +88,8 @@ def get_attached_keys(blocks: Iterable[object]) -> dict[str, Any]:
     """Returns the message keys that blocks store in their opaque state, without `KEY_PREFIX`."""
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)
-        for block in blocks
-        for key, value in _get_fields(block).items()
+        for fields in _list_fields(blocks)
+        for key, value in fields.items()
         if key.startswith(KEY_PREFIX)
     }
 
@@ -101,9 +101,15 @@ def get_last_keys(blocks: Iterable[object], names: Collection[str]) -> dict[str,
         blocks: Blocks of the last message.
         names: Names of the keys that only the last message may have.
     """
-    return {key: copy_json(value) for block in blocks for key, value in _get_fields(block).items() if key in names}
+    return {
+        key: copy_json(value) for fields in _list_fields(blocks) for key, value in fields.items() if key in names
+    }
 
 
-def _get_fields(block: object) -> Mapping[str, Any]:
-    state = block.state if isinstance(block, TextBlock | ToolUseBlock | MediaBlock) else None
-    return get_state_fields(state)
+def _list_fields(blocks: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """Returns the fields of the opaque state of each block that has a state and may store keys of a message."""
+    return [
+        get_state_fields(block.state)
+        for block in blocks
+        if getattr(block, "state", None) and isinstance(block, TextBlock | ToolUseBlock | MediaBlock)
+    ]

@@ -36,7 +36,7 @@ def is_refusal(block: TextBlock) -> bool:
 
 def is_refusal_part(block: TextBlock) -> bool:
     """Returns True if a text block must be sent back as a content part of the type `refusal`."""
-    return get_state_fields(block.state).get("type") == "refusal"
+    return block.state is not None and get_state_fields(block.state).get("type") == "refusal"
 
 
 def refusal_part(block: TextBlock) -> dict[str, Any]:
