@@ -11,7 +11,8 @@ For applications:
 
 For authors of providers:
 
-- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults.
+- `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` is a native
+  reply for the check of the parser.
 - `FakeService` is the base class of a fake API. Its methods write a `NormalizedReply` to a `ReceivedCall` in the
   format of the API. The module that `Provider.testing` names has a tuple `ROUTES`, in which each `Route` assigns a
   path to a fake service.
@@ -22,6 +23,7 @@ For authors of providers:
 from __future__ import annotations
 
 from agentkit.testing.demo import demo_reply
+from agentkit.testing.parser_checks import Sample
 from agentkit.testing.provider_checks import ConformanceError, check_provider
 from agentkit.testing.recorded_request import RecordedRequest
 from agentkit.testing.replies import (
@@ -51,6 +53,7 @@ __all__ = [
     "RecordedRequest",
     "Reply",
     "Route",
+    "Sample",
     "ScriptedCall",
     "ScriptedModel",
     "ScriptedReply",

@@ -17,15 +17,15 @@ from agentkit.replies.parser import StreamParserBase
 from agentkit.testing.findings import collect_findings, describe_error, iterate_scalars, json_text
 from agentkit.testing.replies import Reply
 
-__all__ = ["ExpectedSample", "Sample", "reply_faults"]
+__all__ = ["Sample", "reply_faults"]
 
 Events: TypeAlias = "Sequence[Mapping[str, Any]] | bytes"
 
-Sample: TypeAlias = "tuple[object, Events]"
-"""Native reply as a tuple of the complete reply and its stream. The stream is a list of events or raw bytes."""
+Sample: TypeAlias = "tuple[object, Events] | tuple[object, Events, Reply]"
+"""Tuple of a complete native reply and its stream, which is a list of events or raw bytes.
 
-ExpectedSample: TypeAlias = "tuple[object, Events, Reply]"
-"""Tuple of a complete native reply, its stream, and the expected message, usage and finish reason as a `Reply`."""
+An optional third item is a `Reply` with the expected message, usage and finish reason.
+"""
 
 _UNKNOWN_EVENTS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -35,7 +35,7 @@ _UNKNOWN_EVENTS: Final[tuple[dict[str, Any], ...]] = (
 """Events that no API sends. A parser must ignore them or raise `MessageError`."""
 
 
-def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
+def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]:
     """Yields a sentence for each fault of a provider's parser."""
     parser, samples = provider.parser, copy.deepcopy(samples)
     if parser is None:
@@ -208,7 +208,7 @@ def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
             yield f"{label} in {key!r}", {**reply, key: [part] if isinstance(value, list) else part}
 
 
-def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
+def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
     """Checks that parsing the same reply again gives the same message, even after other replies."""
     first = [parser.parse_response(whole) for whole, *_ in samples]
     again = [parser.parse_response(whole) for whole, *_ in reversed(samples)][::-1]
@@ -218,7 +218,7 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample |
             yield f"samples[{number}] gives a different message the second time: {difference}"
 
 
-def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
+def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
     """Checks that the samples can show that the parser loses the usage of a reply."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)

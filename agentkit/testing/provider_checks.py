@@ -17,7 +17,7 @@ from agentkit.testing.endpoint_checks import endpoint_faults
 from agentkit.testing.findings import collect_findings, describe_error, json_text
 from agentkit.testing.layout_checks import layout_faults
 from agentkit.testing.option_probes import make_tools
-from agentkit.testing.parser_checks import ExpectedSample, Sample, reply_faults
+from agentkit.testing.parser_checks import Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
 
 __all__ = ["ConformanceError", "check_provider"]
@@ -38,9 +38,7 @@ class ConformanceError(AssertionError):
         super().__init__(f"{provider} fails {len(faults)} of the checks of agentkit:\n{listed}")
 
 
-def check_provider(
-    provider: Provider | str, *, samples: Sequence[Sample | ExpectedSample] = (), model: str | None = None
-) -> None:
+def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), model: str | None = None) -> None:
     """Checks the formatters of a provider. Also checks its parser, endpoint and `load_native` if it has them.
 
     - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
@@ -74,9 +72,7 @@ def check_provider(
         raise ConformanceError(loaded.name, faults)
 
 
-def _find_faults(
-    provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None
-) -> Iterator[str]:
+def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | None) -> Iterator[str]:
     for formatter_class in (provider.chat_formatter, provider.multi_agent_formatter):
         name = formatter_class.__name__
         faults = [*collect_findings(name, _find_construction_faults(formatter_class, model))]

@@ -40,8 +40,7 @@ from agentkit.provider_kit import (
     copy_json,
     merge_parameters,
 )
-from agentkit.testing import Reply
-from agentkit.testing.parser_checks import ExpectedSample
+from agentkit.testing import Reply, Sample
 from tests.conftest import ECHO
 
 MAGPIE: Final = ECHO.override(
@@ -231,13 +230,13 @@ SAID: Final = Reply(
     usage=Usage(90, 40),
     finish_reason=FinishReason.TOOL_USE,
 )
-CUT: Final[ExpectedSample] = (
+CUT: Final[Sample] = (
     {"parts": [{"text": "Half a"}], "over": "full"},
     [{"piece": {"text": "Half"}}, {"piece": {"text": " a"}}, {"over": "full"}],
     Reply("Half a", finish_reason=FinishReason.LENGTH),
 )
 RAW: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
-SAMPLES: Final[list[ExpectedSample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
+SAMPLES: Final[list[Sample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
 
 
 # -- calls --------------------------------------------------------------------------------------------------------

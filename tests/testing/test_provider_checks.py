@@ -29,8 +29,7 @@ from agentkit.provider_kit import (
     RequestSpec,
     StreamParserBase,
 )
-from agentkit.testing import ConformanceError, Reply, check_provider
-from agentkit.testing.parser_checks import ExpectedSample, Sample
+from agentkit.testing import ConformanceError, Reply, Sample, check_provider
 from agentkit.testing.replies import NormalizedReply, ReceivedCall
 from agentkit.testing.routes import find_route
 from tests.conftest import ECHO, EchoFormatter
@@ -117,7 +116,7 @@ def echo(**changed: Any) -> Provider:
     return Provider("echo", kind, Multi)
 
 
-def faults(provider: Provider, found: Sequence[Sample | ExpectedSample] = ()) -> str:
+def faults(provider: Provider, found: Sequence[Sample] = ()) -> str:
     with pytest.raises(ConformanceError) as caught:
         check_provider(provider, samples=found)
     assert caught.value.provider == "echo"
@@ -215,7 +214,7 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
 
 
 EXPECTED: Final = Reply("ab", usage=Usage())
-GOOD: Final[ExpectedSample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}], EXPECTED)
+GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}], EXPECTED)
 
 
 def test_a_parser_that_reads_streams_and_whole_replies_alike_conforms() -> None:

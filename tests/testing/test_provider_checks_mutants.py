@@ -25,8 +25,7 @@ from agentkit.provider_kit import (
     StreamParserBase,
     WireLayout,
 )
-from agentkit.testing import ConformanceError, check_provider
-from agentkit.testing.parser_checks import ExpectedSample, Sample
+from agentkit.testing import ConformanceError, Sample, check_provider
 from tests.testing import sound_provider
 from tests.testing.sound_provider import (
     EVENTS,
@@ -740,16 +739,12 @@ def test_the_table_has_more_than_80_broken_providers() -> None:
     assert len(MUTANTS) > 80
 
 
-def _without_usage(sample: ExpectedSample) -> ExpectedSample:
-    reply = {key: value for key, value in cast("dict[str, Any]", sample[0]).items() if key != "usage"}
-    return reply, [event for event in EVENTS if "usage" not in event], replace(sample[2], usage=None)
-
-
 def test_samples_that_cannot_show_a_loss_of_usage_are_reported() -> None:
-    sample = _without_usage(SAMPLES[0])
+    reply = {key: value for key, value in sound_provider.WHOLE.items() if key != "usage"}
+    events = [event for event in EVENTS if "usage" not in event]
     with pytest.raises(ConformanceError, match="MagpieParser: no sample has usage"):
-        check_provider(PROVIDER, samples=[sample])
-    check_provider(PROVIDER, samples=[(*sample[:2], replace(sample[2], usage=Usage()))])
+        check_provider(PROVIDER, samples=[(reply, events)])
+    check_provider(PROVIDER, samples=[(reply, events, replace(sound_provider.SAID, usage=Usage()))])
 
 
 def test_counts_may_be_floats() -> None:
