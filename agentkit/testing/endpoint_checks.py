@@ -95,7 +95,9 @@ class _Recorder:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = [value for _, value in iterate_scalars([args, kwargs])]
-        self.recorded += [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+        self.recorded += [
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values
+        ]
         return self
 
     def __await__(self) -> Generator[Any, Any, Self]:

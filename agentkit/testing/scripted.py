@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias, Unpack, cast
 
@@ -153,17 +153,11 @@ class _ScriptEndpoint(EndpointBase):
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any]:
         return {"reply": await self._next(outgoing)}
 
-    def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        return self._stream(outgoing)
-
     @asynccontextmanager
-    async def _stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         yield _stream_chunks(await self._next(outgoing))
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        return None
-
-    def failure_from_reply(self, reply: object) -> Failure | None:
         return None
 
     async def aclose(self) -> None:
