@@ -18,7 +18,7 @@ STRICT = StrictRules(
         ]
     ),
     formats=frozenset(
-        ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
+        ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"]
     ),
     can_omit_properties=True,
     can_recurse=False,
@@ -30,31 +30,10 @@ Keywords that the API supports only in part are not listed.
 
 _REFUSED = frozenset(
     [
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "maxItems",
-        "uniqueItems",
-        "contains",
-        "minContains",
-        "maxContains",
-        "minProperties",
-        "maxProperties",
-        "patternProperties",
-        "propertyNames",
-        "dependentRequired",
-        "dependentSchemas",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "if",
-        "then",
-        "else",
-        "not",
-        "$schema",
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+        *("maxItems", "uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties"),
+        *("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas"),
+        *("unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "not", "$schema"),
     ]
 )
 """Keywords that the grammar compiler refuses (build-with-claude/structured-outputs)."""

@@ -177,11 +177,8 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
     """Returns the roles of messages that may contain a part, plus "result" if tool results may contain it.
 
-    Sources: SDK, Part; ai.google.dev, function-calling.
-
-    Args:
-        data: Fields of the part.
-        in_results: True if function responses may contain media (Gemini 3 and later).
+    Sources: SDK, Part; ai.google.dev, function-calling. With `in_results`, function responses may contain media
+    (Gemini 3 and later).
     """
     if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
         return frozenset({"assistant"})

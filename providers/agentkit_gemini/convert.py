@@ -20,7 +20,6 @@ from agentkit.provider_kit import (
     OpaqueState,
     Request,
     RequestSpec,
-    Tool,
     ToolChoice,
     ToolResultBlock,
     copy_json,
@@ -110,10 +109,7 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 
 
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
-    """Adds the placeholder signature to the first tool call of a model turn if that call has no signature.
-
-    The service requires a signature only on the first of parallel calls (ai.google.dev thought-signatures).
-    """
+    """Signs the first of parallel calls, which must have a signature (ai.google.dev thought-signatures)."""
     first = next(part for part in parts if "function_call" in part)
     if placeholder and "thought_signature" not in first:
         first["thought_signature"] = placeholder
@@ -155,7 +151,9 @@ def _response_part(item: Block) -> Iterator[dict[str, Any]]:
 def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
-        options["tools"] = [{"function_declarations": [_declaration(tool) for tool in task.tools]}]
+        # a tool without parameters has no schema (SDK: FunctionDeclaration)
+        keys = ["parameters_json_schema" if tool.takes_arguments else None for tool in task.tools]
+        options["tools"] = [{"function_declarations": [*map(declare_tool, task.tools, keys)]}]
         options["automatic_function_calling"] = {"disable": True}
         if task.tool_choice:
             options["tool_config"] = {"function_calling_config": _choice(task.tool_choice)}
@@ -163,11 +161,6 @@ def _options(task: RequestSpec) -> dict[str, Any]:
         options["response_mime_type"] = "application/json"
         options["response_json_schema"] = copy_json(task.output.schema)
     return options
-
-
-def _declaration(tool: Tool) -> dict[str, Any]:
-    """Writes a tool as a FunctionDeclaration of the SDK. A tool without parameters has no schema."""
-    return declare_tool(tool, "parameters_json_schema" if tool.takes_arguments else None)
 
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}

@@ -69,8 +69,7 @@ class AudioBuffer:
     def create_block(self, format: object) -> AudioBlock | None:
         """Creates the audio block. Returns None if no audio data arrived.
 
-        Args:
-            format: Audio format that the request asks for. With None, the format is recognized from the data.
+        Without the `format` that the request asks for, the format is recognized from the data.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(

@@ -35,12 +35,7 @@ def source_url(source: Source) -> str:
 
 
 def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """Returns copies of fields from the opaque state of a block.
-
-    Args:
-        block: Block with or without opaque state.
-        names: Names of the fields. A name that the state does not contain is skipped.
-    """
+    """Returns copies of fields from the opaque state of a block, except names that the state does not contain."""
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 

@@ -39,11 +39,6 @@ class MessageReader:
     Content, reasoning, refusal and audio become one block each. Images in the content separate its text into
     several blocks. Annotations become `citations` in the metadata of the text. `settle` writes the values that are
     final only at the end of the reply.
-
-    Args:
-        reply: Builder to which the reader adds blocks.
-        vendor: Description of the vendor.
-        audio_format: Audio format that the request asks for. None if the request is unknown.
     """
 
     def __init__(self, reply: ReplyBuilder, vendor: OpenAICompatible, audio_format: object) -> None:
@@ -69,11 +64,9 @@ class MessageReader:
         return self._audio.is_complete
 
     def read(self, message: dict[str, Any], is_complete: bool = False) -> None:
-        """Reads a complete message or a stream delta.
+        """Reads a complete message or a stream delta (openai-python: ChatCompletionMessage, ChoiceDelta).
 
-        Args:
-            message: Native message (openai-python: ChatCompletionMessage, ChoiceDelta).
-            is_complete: True for a complete message. Each entry of `tool_calls` is then a separate tool call.
+        In a complete message, each entry of `tool_calls` is a separate tool call.
         """
         for field in self._vendor.reasoning_fields:
             thinking = message.get(field)

@@ -92,10 +92,6 @@ def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
     "OpenAI creates one implicit breakpoint and writes up to the latest three explicit breakpoints"; "for cache
     matching, OpenAI considers up to the latest 80 breakpoints in the conversation, without a content-block
     lookback limit" (openai-python: `prompt_cache_options`; OpenAI's guide names 50 instead of 80).
-
-    Args:
-        system: Parts of the system prompt that can have a marker.
-        turns: Parts of the turns that can have a marker.
     """
     latest = [*system, *turns][-_MAX_LATEST:]
     for part in (*system[-1:], *latest):
@@ -118,11 +114,6 @@ def mark_cache_control(
 
     Strings and tool calls count as content parts for the distance between markers, because the vendor may count
     them. If the vendor does not count them, markers are only closer together than necessary.
-
-    Args:
-        messages: Finished messages, one for each turn and each tool result in `legal`.
-        legal: Conversation that the messages were written from.
-        as_part: Function that writes a text as a content part.
     """
     parts, system_count, last_turn = _open_parts(messages, legal, as_part)
     candidates = [index for index, part in enumerate(parts) if part]

@@ -39,26 +39,16 @@ _JOINED = ("text", "summary", "data")
 def write_reasoning(
     item: dict[str, Any], thoughts: Sequence[ThinkingBlock], vendor: OpenAICompatible, *, always: bool
 ) -> None:
-    """Adds reasoning to an assistant message in the vendor's format.
-
-    Args:
-        item: Assistant message in the vendor's format, which is changed in place.
-        thoughts: Thinking blocks of the assistant turn.
-        vendor: Description of the vendor, which names the keys or content parts for reasoning.
-        always: True if the vendor requires the key for reasoning even when there is no reasoning.
-    """
-    details = [detail for block in thoughts for detail in _details(block)] if vendor.reasoning_details else []
-    if details:
-        item[DETAILS] = details
+    """Adds reasoning to an assistant message, in place. With `always`, the key is added even without reasoning."""
+    details = [as_list(get_state_fields(block.state).get(DETAILS)) for block in thoughts]
+    if vendor.reasoning_details and any(details):
+        item[DETAILS] = [detail for block_details in details for detail in copy_json(block_details)]
     elif vendor.reasoning_parts:
-        item["content"] = [*map(_part, thoughts), *_as_parts(item.get("content"))]
+        content: Any = item.get("content") or []
+        texts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        item["content"] = [*map(_part, thoughts), *texts]
     elif vendor.reasoning_field and (always or any(block.thinking for block in thoughts)):
         item[vendor.reasoning_field] = "\n".join(block.thinking for block in thoughts)
-
-
-def _details(block: ThinkingBlock) -> list[Any]:
-    details: list[Any] = copy_json(as_list(get_state_fields(block.state).get(DETAILS)))
-    return details
 
 
 def _part(block: ThinkingBlock) -> dict[str, Any]:
@@ -67,12 +57,6 @@ def _part(block: ThinkingBlock) -> dict[str, Any]:
     if block.state and block.state.signature:
         part["signature"] = block.state.signature
     return {**part, "closed": True}
-
-
-def _as_parts(content: Any) -> list[Any]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content or []
 
 
 def part_text(part: dict[str, Any]) -> str:

@@ -141,11 +141,7 @@ class OpenAIChatFormatter(FormatterBase):
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """Writes a turn without tool calls as a message.
 
-        Args:
-            msg: Turn.
-            capabilities: Capabilities of the target.
-            names: Speaker names that the API accepts, by original name. A name that is accepted unchanged has no
-                entry. None if the API has no field for speaker names.
+        `names` has the accepted form of each refused speaker name. None if the API has no field for speaker names.
         """
         content = msg.content
         item: dict[str, Any] = {

@@ -26,23 +26,18 @@ PART_SEPARATOR = "\n\n"
 
 def reasoning_text(item: dict[str, Any]) -> str:
     """Returns the summary of a reasoning item, or the full reasoning text if there is no summary."""
-    return PART_SEPARATOR.join(_get_texts(item.get("summary"))) or PART_SEPARATOR.join(
-        _get_texts(item.get("content"))
-    )
+    return _join_texts(item.get("summary")) or _join_texts(item.get("content"))
 
 
-def _get_texts(parts: object) -> list[str]:
-    return [text for part in as_list(parts) if (text := as_text(as_object(part).get("text")))]
+def _join_texts(parts: object) -> str:
+    return PART_SEPARATOR.join(filter(None, (as_text(as_object(part).get("text")) for part in as_list(parts))))
 
 
 def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, Any]:
     """Returns the opaque state for the thinking block of a reasoning item, as keyword arguments of `OpaqueState`.
 
     `fields` contains the parts of the item that cannot be restored from the text of the block.
-
-    Args:
-        item: Reasoning item.
-        next_id: Id of the item that the model produced after the reasoning. None if this id is unknown.
+    `next_id` is the id of the item that the model produced after the reasoning.
     """
     proof = as_text(item.get("encrypted_content")) or None
     fields: dict[str, Any] = {FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
@@ -51,11 +46,7 @@ def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, A
         fields["summary"] = make_json_safe(summary)
     if content:
         fields["content"] = make_json_safe(content)
-    return {
-        "encrypted_content": proof,
-        "item_id": as_text(item.get("id")) or None,
-        "fields": fields or None,
-    }
+    return {"encrypted_content": proof, "item_id": as_text(item.get("id")) or None, "fields": fields or None}
 
 
 def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
@@ -64,10 +55,7 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
     The item always has the key `summary`, because the API requires the key even if the list is empty. The parts of
     the original item are restored if the text of the block has not changed.
 
-    Args:
-        block: Thinking block with opaque state.
-        id: Id of the item. With an empty id, OpenAI reads only the encrypted content. The item that followed the
-            reasoning is then not required.
+    With an empty `id`, OpenAI reads only the encrypted content, and does not require the item after the reasoning.
     """
     state = block.state
     assert state is not None

@@ -111,14 +111,11 @@ def _write_items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
         yield from writer.write(msg)
     else:
         # Some servers refuse a message without the key `type` (llama.cpp: "Cannot determine type of 'item'").
-        content = msg.content if isinstance(msg.content, str) else _write_content(msg.content)
+        content: object = msg.content
+        if not isinstance(msg.content, str):
+            only = msg.content[0] if len(msg.content) == 1 else None
+            content = only.text if isinstance(only, TextBlock) else [_write_part(block) for block in msg.content]
         yield {"type": "message", "role": get_role(msg), "content": content}
-
-
-def _write_content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return [_write_part(block) for block in blocks]
 
 
 def _write_part(block: Block) -> dict[str, Any]:
@@ -171,13 +168,10 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 
 
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
-    """Yields the parts of one turn that stay the same in later requests.
+    """Yields the parts of one turn that stay the same in later requests, as the flags of its blocks say.
 
-    Each string becomes a list of one part in place, because only parts can have cache markers.
-
-    Args:
-        items: Items of the turn. A tool result is one item, and any other block is one part of an item.
-        flags: One flag for each block. A flag is True if the block stays the same in later requests.
+    Each string becomes a list of one part in place, because only parts can have cache markers. A tool result is
+    one item, and any other block is one part of an item.
     """
     remaining = iter(flags)
     for item in items:
