@@ -78,7 +78,8 @@ class EndpointBase(ABC):
     The SDK handles retries, credentials and transport. An endpoint passes the finished body to the client's `post`
     method or an equivalent, and returns the reply unparsed. This bypasses the SDK's typed (de)serialization.
 
-    A subclass must import the SDK only inside its methods, and must work with every async client of the SDK.
+    A subclass implements `open_response`, or `send` and `stream`. It must import the SDK only inside its methods,
+    and must work with every async client of the SDK.
     """
 
     extra: ClassVar[str]

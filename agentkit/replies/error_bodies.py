@@ -70,10 +70,10 @@ def reported_error(text: str) -> MessageError:
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """Parses the error in a response body. Returns None if the body contains no error.
 
-    Most providers send an object `error` with a `message` and a `code`, `type` or `status`. Some providers put
-    this object in a list, or send a plain text instead of the object. DashScope sends `code`, `message` and
-    `request_id` at the top level. A body with only a `message` is an error if `status` is an error status. The
-    `id` of this body is the id of the model call.
+    The parser reads the shapes of all APIs, because gateways and clouds answer with errors of their own. An error
+    is an object `error` with a `message` and a `code`, `type` or `status`, or a plain text `error`. The body may
+    also have these keys at the top level, or be a list of one such object. A body with only a `message` is an
+    error if `status` is an error status. The `id` of this body is the id of the model call.
 
     Args:
         body: Parsed JSON of a response or of an event.
