@@ -98,10 +98,15 @@ class _Legalizing:
         out = self.legal.turns = turns.part(0, count)
         self.call_ids = next((msg.tool_ids for msg in reversed(out.msgs) if msg.features & Feature.CALL), ())
         self._promote()
-        for index, traced in enumerate(turns.part(count), start + count):
-            if self.promoted and not traced.msg.features & Feature.RESULT:
+        relevant = self.features | Feature.CALL
+        for index, msg in enumerate(turns.msgs[count:], count):
+            if self.promoted and not msg.features & Feature.RESULT:
                 self._promote()
-            legal = self._legalize(traced, index)
+            if not msg.features & relevant:
+                out.msgs.append(msg)
+                out.origins.append(turns.origins[index])
+                continue
+            legal = self._legalize(turns.get(index), start + index)
             if legal is None:
                 continue
             if legal.msg.features & Feature.CALL:
