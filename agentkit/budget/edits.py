@@ -28,8 +28,6 @@ class EditedConversation:
     """Conversation that a cut shortens, with the changes that the cut makes.
 
     Attributes:
-        conversation: Conversation before the cut.
-        changes: Changes that the cut makes, in the order of the conversation.
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
         dropped_units: Number of dropped units. `record` sets this number.
         changed_places: Paths of the edited blocks, such as `msgs[3].content[1]`. `record` sets this list.

@@ -21,9 +21,6 @@ class FrameTexts:
     The texts are collected on first access.
 
     Attributes:
-        tag: The name of the tags around each frame.
-        opening: The text before the first frame.
-        timestamps: True if each line of a frame begins with a timestamp.
         is_safe: True if speaker names and texts are escaped.
     """
 

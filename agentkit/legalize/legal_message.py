@@ -27,7 +27,6 @@ class PromotedMedia:
     """Media item to move to a separate user turn.
 
     Attributes:
-        path: The path of the media item in its message.
         label: Text that tells the model where the media item comes from.
         call_id: Id of the tool call whose result had the media item. Empty outside of results.
     """
@@ -48,7 +47,6 @@ class LegalMessage:
         msg: The message. None if no block remains.
         origins: For each block of `msg`, the index of the block in the original message that it comes from.
         notes: The paths of changed or omitted blocks, each with a note for the ledger.
-        promoted: The media to move to a separate user turn.
         media: The media that the request contains as media, in this message or in a separate user turn.
         sizes: For each media kind, the number of items in `media` and the characters of their base64 data.
         box_checks: Cached results of size checks, by media kind and size limit (`Box`).

@@ -24,7 +24,8 @@ from agentkit.media.message_media import get_media
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, TextBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, Role, get_cached, set_cached
+from agentkit.messages.message import Msg, Role
+from agentkit.messages.message_cache import get_cached, set_cached
 from agentkit.messages.sources import Base64Source, URLSource
 from agentkit.repair.normal_form import find_normal_form
 
@@ -46,11 +47,9 @@ class _Legalizing:
     Attributes:
         features: The bits of `Feature` that mark messages which the rules may change.
         promoted: The media that wait for the next separate user turn.
-        has_promoted: True if any media were moved.
         call_ids: The call ids of the last assistant turn with tool calls.
         legal_messages: The messages with media, by index, before the limits for the whole request are applied.
         changes: The changes that these limits require, by index of the message.
-        legal: The result, to which the messages are added one by one.
     """
 
     def __init__(self, context: StageContext) -> None:

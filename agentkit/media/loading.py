@@ -169,7 +169,6 @@ class _Work:
 
     Attributes:
         files: Files to read. Each value is the maximum size of the file, in bytes.
-        urls: URLs to fetch.
         unchecked: Sources whose base64 text must be checked.
     """
 

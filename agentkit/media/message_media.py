@@ -10,7 +10,8 @@ from agentkit.media.resizing import needs_fitting
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, ToolResultBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, cache_result
+from agentkit.messages.message import Msg
+from agentkit.messages.message_cache import cache_result
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
 __all__ = ["MessageMedia", "get_all_media", "get_media", "is_fresh"]
@@ -21,7 +22,6 @@ class MessageMedia:
     """Media of one message, including the media in its tool results.
 
     Attributes:
-        blocks: Media blocks in the order of the message.
         closed: True if the message itself contains the data of all its media, because no media source is a file or
             a remote URL.
     """

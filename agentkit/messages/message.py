@@ -3,14 +3,14 @@
 The constructor `Msg(…)` validates its arguments. The pipeline builds messages from parts that are already valid
 with `build_trusted`, which skips validation.
 
-Expensive results, such as the converted content of a message, are cached on the message with `set_cached`. The
-cache does not affect equality, `repr` or JSON. Copies and pickles do not contain the cache.
+Expensive results are cached on the message (see the module `message_cache`). The cache does not affect equality,
+`repr` or JSON. Copies and pickles do not contain the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import BeforeValidator
 
@@ -38,7 +38,7 @@ from agentkit.messages.validation import (
     validated_dataclass,
 )
 
-__all__ = ["Msg", "Role", "build_part", "build_trusted", "cache_result", "get_cached", "set_cached"]
+__all__ = ["Msg", "Role", "build_part", "build_trusted", "set_cache_slot"]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -107,7 +107,7 @@ class Msg(_Computed):
 
     def __post_init__(self) -> None:
         _set_features(self, _scan(self.content, self.role))
-        _set_cache(self, ())
+        set_cache_slot(self, ())
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -202,7 +202,7 @@ _set_timestamp = slot_setter(Msg, "timestamp")
 _set_metadata = slot_setter(Msg, "metadata")
 _set_pinned = slot_setter(Msg, "pinned")
 _set_features = slot_setter(_Computed, "features")
-_set_cache = slot_setter(_Computed, "_cache")
+set_cache_slot = slot_setter(_Computed, "_cache")
 
 
 def build_trusted(
@@ -229,7 +229,7 @@ def build_trusted(
     _set_metadata(msg, metadata)
     _set_pinned(msg, pinned)
     _set_features(msg, features or _scan(content, role))
-    _set_cache(msg, ())
+    set_cache_slot(msg, ())
     return msg
 
 
@@ -292,33 +292,3 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
     if role == "system" and not features & Feature.TOOL:
         return features | Feature.SYSTEM
     return features
-
-
-# -- cache ----------------------------------------------------------------------------------------------------
-
-
-def get_cached(msg: Msg, key: object) -> Any:
-    """Returns the result that is cached on a message under a key. Returns None if there is no such result."""
-    cache = msg._cache  # pyright: ignore[reportPrivateUsage]
-    if cache and cache[0] is key:  # fast path, because most messages have one cached result
-        return cache[1]
-    for index in range(0, len(cache), 2):
-        if cache[index] is key or cache[index] == key:
-            return cache[index + 1]
-    return None
-
-
-def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
-    """Caches a result on a message and returns the result. Each message keeps its 16 newest results."""
-    _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))  # pyright: ignore[reportPrivateUsage]
-    return result
-
-
-def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _Result:
-    """Returns a result that is computed on the first call and then cached on the message."""
-    result: _Result | None = get_cached(msg, key)
-    return set_cached(msg, key, compute(msg)) if result is None else result
-
-
-_Result = TypeVar("_Result")
-_MAX_CACHE: Final = 32  # tuple length for 16 pairs of key and result

@@ -113,9 +113,6 @@ class PartialToolCall(PartialBlock):
     """Incomplete tool call.
 
     Attributes:
-        id: Id of the call. Empty until the id arrives.
-        name: Name of the tool. Empty until the name arrives.
-        arguments: Argument text that has arrived.
         input: Arguments as an object. None if the provider sends the arguments as text.
         blocks: Tool calls that the argument text contains, usually one. Empty until the call is closed.
     """

@@ -34,7 +34,6 @@ class Encoding(NamedTuple):
     """Encoding that is used to count tokens for a model.
 
     Attributes:
-        name: Name of the encoding, such as `o200k_base`.
         note: Reason why the counts are estimates. Empty if the model itself uses this encoding.
     """
 

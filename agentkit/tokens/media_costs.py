@@ -64,7 +64,6 @@ class Patches:
 
     Attributes:
         factor: Tokens for each patch.
-        max_patches: Maximum number of patches.
         side: Maximum length of the longer side, in pixels.
     """
 
@@ -95,7 +94,6 @@ class Cells:
 
     Attributes:
         edge: Maximum length of the longer side in pixels, after padding to whole cells.
-        max_cells: Maximum number of cells.
     """
 
     edge: int

@@ -31,9 +31,7 @@ class Overheads(NamedTuple):
     The unit is one token or a hundredth of a token, as the subclass of `TextTokenCounter` chooses.
 
     Attributes:
-        message: Cost of each message.
         call: Cost of each tool call and of each opaque block.
-        result: Cost of each tool result.
         text: Additional cost of each text.
         line: Additional cost of each line break in a text.
         invalid: Cost of each invalid block.
