@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any, Final, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
+from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import InvalidBlock
 from agentkit.messages.log_checks import (
     check_log_format,
@@ -16,7 +18,6 @@ from agentkit.messages.log_checks import (
 )
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_message
-from agentkit.models.registry import load_provider
 
 __all__ = ["load_agentscope"]
 
@@ -113,9 +114,7 @@ def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any
 
 def _load_summary(summary: object) -> Iterator[Msg]:
     """Yields the user message in which AgentScope sends a summary. Yields nothing if there is no summary."""
-    content = (
-        summary if isinstance(summary, str) else [_convert_block(as_object(item)) for item in as_list(summary)]
-    )
+    content = _convert_content(summary)
     if content:
         stored = {"name": "user", "role": "user", "content": content, "metadata": {"compressed_summary": True}}
         yield load_message(stored, "summary")
@@ -145,13 +144,13 @@ def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg
     usage = _convert_usage(as_object(message.get("usage")))
     if usage:
         stored["metadata"] = {**as_object(stored.get("metadata")), "reply": {"usage": usage}}
-    if not isinstance(stored["content"], list):
+    blocks = _convert_content(_drop_repeated_items(as_list(stored["content"])))
+    if not blocks:
         yield load_message(stored, place)
-        return
-    content = _drop_repeated_items(cast("list[Any]", stored["content"]))
-    blocks = [_convert_block(block) if isinstance(block, dict) else block for block in content]
-    for number, (run_type, run) in enumerate(_split_runs(blocks) or [("content", [])]):
-        yield _load_run(stored, run_type, run, number, place)
+    fields = stored
+    for (run_type, _), run in groupby(enumerate(blocks), lambda entry: _run_key(*entry)):
+        yield _load_run(fields, run_type, [block for _, block in run], place, is_first=fields is stored)
+        fields = {"name": stored["name"], "role": stored.get("role")}
 
 
 def _drop_repeated_items(content: list[Any]) -> list[Any]:
@@ -178,36 +177,24 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
     return {name: usage.get(names.get(name, name), 0) for name in ("input_tokens", "output_tokens", *names)}
 
 
-def _split_runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
-    """Splits blocks into runs, each of which becomes one message. Returns each run with its type.
-
-    A run of type `results` has adjacent tool results, a run of type `content` has adjacent other blocks. A run of
-    type `hint` has one hint.
-    """
-    runs: list[tuple[str, list[Any]]] = []
-    for block in blocks:
-        block_type = as_text(as_object(block).get("type"))
-        run_type = {"tool_result": "results", "hint": "hint"}.get(block_type, "content")
-        if not runs or runs[-1][0] != run_type or run_type == "hint":
-            runs.append((run_type, []))
-        runs[-1][1].append(block)
-    return runs
+def _run_key(index: int, block: Any) -> tuple[str, int]:
+    """Returns a key that is equal for adjacent blocks of one message: tool results, a single hint, or others."""
+    block_type = as_text(as_object(block).get("type"))
+    return (block_type, index if block_type == "hint" else 0) if block_type in ("tool_result", "hint") else ("", 0)
 
 
-def _load_run(stored: dict[str, Any], run_type: str, run: list[Any], number: int, place: str) -> Msg:
-    """Converts one run of blocks to a message. The first run gets the id and the other fields of the message."""
-    own = stored if not number else {"name": stored["name"], "role": stored.get("role")}
-    if run_type == "content":
-        return load_message({**own, "content": run}, place)
+def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str, *, is_first: bool) -> Msg:
+    """Converts adjacent blocks to a message. The first run has the id and the other fields of the message."""
+    stored = {**fields, "content": run}
     if run_type == "hint":
         hint = as_object(run[0])
-        content = hint.get("hint")
-        if not isinstance(content, str):
-            content = [_convert_block(as_object(item)) for item in as_list(content)]
         name = as_text(hint.get("source")) or "user"
-        return load_message({**own, "name": name, "role": "user", "content": content}, place)
-    role = "system" if number or stored.get("role") == "assistant" else stored.get("role")
-    return load_message({**own, "name": "system" if number else own["name"], "role": role, "content": run}, place)
+        stored |= {"name": name, "role": "user", "content": _convert_content(hint.get("hint"))}
+    elif run_type == "tool_result" and not is_first:
+        stored |= {"name": "system", "role": "system"}
+    elif run_type == "tool_result" and fields.get("role") == "assistant":
+        stored["role"] = "system"
+    return load_message(stored, place)
 
 
 # -- blocks of 2.x --------------------------------------------------------------------------------------------
@@ -216,6 +203,10 @@ _FAILED_STATES = frozenset({"error", "interrupted", "denied"})
 _ITEM = "reasoning_item_raw"
 _GEMINI_PREFIX = "gemini_ts:"
 """Prefix of a tool call id in which AgentScope 2.x stores a Gemini signature instead of an id."""
+
+
+def _convert_content(content: object) -> str | list[Any]:
+    return content if isinstance(content, str) else [_convert_block(item) for item in as_list(content)]
 
 
 def _convert_block(block: Any) -> Any:
@@ -241,7 +232,7 @@ def _convert_thinking(block: dict[str, Any]) -> Any:
     """Converts a thinking block. Moves the signatures and ids of Anthropic and OpenAI to the opaque state."""
     thinking = {key: value for key, value in block.items() if key not in _STATE_FIELDS}
     if as_text(as_object(block.get(_ITEM)).get("type")) == "reasoning":
-        return _load_reasoning(block[_ITEM]) or thinking
+        return NativeEntry("openai-responses", block[_ITEM]).read("reasoning_item_raw")
     if as_text(block.get("reasoning_item_id")):
         return {**thinking, "state": {"issuer": "openai", "item_id": block["reasoning_item_id"]}}
     if as_text(block.get("redacted_thinking_data")):
@@ -250,17 +241,11 @@ def _convert_thinking(block: dict[str, Any]) -> Any:
     return {**thinking, "signature": signature} if signature else thinking
 
 
-def _load_reasoning(item: object) -> Any:
-    """Loads a reasoning item of OpenAI with the loader of the provider, or returns None if there is no loader."""
-    load = load_provider("openai-responses").load_native
-    return load([item])[0].blocks[0] if load is not None else None
-
-
 def _convert_result(block: dict[str, Any]) -> dict[str, Any]:
     output = block.get("output")
     converted = {key: value for key, value in block.items() if key != "metadata" or value}
     if isinstance(output, list):
-        converted["output"] = [_convert_block(item) for item in cast("list[Any]", output)]
+        converted["output"] = _convert_content(cast("object", output))
     if as_text(block.get("state")) in _FAILED_STATES:
         converted["is_error"] = True
     return converted

@@ -1043,3 +1043,11 @@ def test_a_signature_of_gemini_belongs_to_the_call_with_its_id() -> None:
     msg = _of_langchain("ai", {"type": "tool_use", "id": "c1"}, tool_calls=calls, additional_kwargs=additional)
     states = [call.state for call in msg.tool_uses]
     assert states == [OpaqueState("gemini", thought_signature="AAEC"), None]
+
+
+def test_a_text_instead_of_a_block_in_a_hint_is_kept() -> None:
+    hint = {"type": "hint", "hint": ["Look.", {"type": "text", "text": "Now."}]}
+    (msg,) = load_native("agentscope", [{"name": "Friday", "role": "assistant", "content": [hint]}])
+    unreadable, text = msg.blocks
+    assert isinstance(unreadable, InvalidBlock)
+    assert (unreadable.data, text) == ("Look.", TextBlock("Now."))
