@@ -119,7 +119,7 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
         request = formatter.lower(msgs, tools=make_tools(), tool_choice=choice).request
         loaded = load_request_options(layout, request)
         tools = cast("list[Tool]", loaded.get("tools") or [])
-        if [tool.name for tool in tools] != [tool.name for tool in make_tools()]:
+        if mode == "auto" and [tool.name for tool in tools] != [tool.name for tool in make_tools()]:
             yield f"the tools are loaded as {[tool.name for tool in tools]}. Check tools and tool_wrapper"
         elif not all("placeName" in tool.parameters["properties"] for tool in tools[:1]):
             yield "the parameters of a tool are not loaded. Check tool_schemas"

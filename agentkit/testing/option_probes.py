@@ -80,10 +80,11 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
     """Checks that the request has the response format, and turns on JSON output if the API supports it."""
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
-    texts = [str(leaf) for _, leaf in iterate_scalars(request)]
-    for wanted in ("verdictText", "outputVerdict"):
-        if wanted not in {key for _, key, _ in walk_json(request)} and not any(wanted in text for text in texts):
-            yield f"{wanted!r} of response_format is not sent"
+    with_tools = _request(formatter, response_format=OUTPUT_SCHEMA, tools=make_tools())
+    for label, sent in (("", request), (" together with tools", with_tools)):
+        for wanted in ("verdictText", "outputVerdict"):
+            if wanted not in json_text(sent):
+                yield f"{wanted!r} of response_format is not sent{label}"
     if formatter.capabilities().output == "object":
         without = {*iterate_scalars(_request(formatter))}
         if all(pair in without or "verdictText" in str(pair[1]) for pair in iterate_scalars(request)):

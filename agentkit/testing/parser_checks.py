@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import AgentkitError, MessageError
-from agentkit.messages.blocks import OpaqueState
+from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import Usage
 from agentkit.models.registry import Provider
 from agentkit.replies.parser import StreamParserBase
 from agentkit.testing.findings import collect_findings, describe_error, iterate_scalars, json_text
+from agentkit.testing.probes import SENT
 from agentkit.testing.replies import Reply
 
 __all__ = ["Sample", "reply_faults"]
@@ -165,6 +166,12 @@ def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
     for place, reason in plan.ledger.losses:
         yield f"the message is not sent back to its provider: {place} is lost ({reason})"
     texts = [str(leaf) for _, leaf in iterate_scalars(plan.request)]
+    sent = {entry.place for entry in plan.ledger.entries if entry.disposition.word in SENT}
+    for index, block in enumerate(reply.blocks):
+        if isinstance(block, ThinkingBlock) and f"msgs[1].content[{index}]" in sent:
+            values = {block.thinking, *_proof(block.state).values()} - {""}
+            if values and not any(value in text for value in values for text in texts):
+                yield f"the thinking {block.thinking[:60]!r} is not sent back, and the ledger reports no loss"
     if reply.text.strip() and "\n" not in reply.text and not any(reply.text in text for text in texts):
         yield "the text of the message is not sent back to its provider"
 

@@ -256,6 +256,18 @@ def _object_only(self: Any, legal: LegalConversation, task: RequestSpec) -> Requ
     return {key: item for key, item in sound(self, legal, task).items() if key != "format"}
 
 
+def _no_schema_beside_tools(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
+    request = sound(self, legal, task)
+    return {key: item for key, item in request.items() if key != "format" or not task.tools}
+
+
+def _no_thinking_of_replies(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
+    request = sound(self, legal, task)
+    for turn in request["turns"]:
+        turn["parts"] = [part for part in turn["parts"] if part.get("proof") != "c2lnbmVk"]
+    return request
+
+
 def _without_model(self: Any, model: str | None = None, **options: Any) -> None:
     MagpieFormatter.__init__(self, "another", **options)
 
@@ -274,6 +286,14 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops descriptions of tools": (editing(_no_descriptions), "the description 'toolLook at a place'"),
     "drops nested parameters": (editing(_flat_parameters), "the parameter 'zoomFactor' of a tool is not sent"),
     "drops response_format": (dropping("format"), "'verdictText' of response_format is not sent"),
+    "drops response_format beside tools": (
+        converting(_no_schema_beside_tools),
+        "'verdictText' of response_format is not sent together with tools",
+    ),
+    "drops the thinking of replies": (
+        converting(_no_thinking_of_replies),
+        "the thinking 'I should look first.' is not sent back",
+    ),
     "drops the flag of JSON": (
         converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
         "response_format sets nothing that makes the model answer in JSON",
