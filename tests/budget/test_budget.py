@@ -365,6 +365,32 @@ async def test_a_local_counter_measures_few_requests(count: int) -> None:
     assert counter.measured <= 3
 
 
+class Estimate(Remote):
+    """Remote counter with the numbers of the estimate by characters."""
+
+    needs_layout = True
+
+    async def count(self, request: Mapping[str, Any], layout: Any = None) -> int:
+        await super().count(request)
+        return CharacterTokenCounter().measure(request, layout)
+
+
+class DeterministicEstimate(Estimate):
+    deterministic = True
+
+
+@pytest.mark.parametrize(("counter", "most"), [(Estimate, 40), (DeterministicEstimate, 25)])
+async def test_a_request_that_was_too_large_is_not_counted_again(counter: type[Remote], most: int) -> None:
+    """The local counter is always deterministic, the remote counter only if it declares that it is."""
+    Counting.converted, remote = 0, counter()
+    msgs = [says("Bob" if number % 2 else "Al", "word " * 40) for number in range(120)]
+    formatter = Counting(budget=Budget(3_000, remote, strategy=OldestFirstInSteps(step=500)))
+    for end in range(100, 120):
+        await formatter.plan(msgs[:end])
+    assert remote.asked <= most
+    assert Counting.converted <= most + 26
+
+
 async def test_a_new_message_is_weighed_once() -> None:
     counter, msgs = Words(), talk(200)
     formatter = EchoFormatter(budget=Budget(500, counter))

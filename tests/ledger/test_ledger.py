@@ -215,6 +215,17 @@ def test_details_name_a_title_that_the_api_has_no_field_for() -> None:
     assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
 
 
+def test_details_do_not_name_a_title_that_another_key_of_the_document_states() -> None:
+    document = DocumentBlock(
+        URLSource("https://example.com/a.pdf"),
+        title="A bill",
+        state=OpaqueState("echo", fields={"name": "A bill"}),
+    )
+    changes: dict[str, Any] = {"issuer": "echo", "media__document": MediaRule(schemes=frozenset({"https"}))}
+    msg = Msg("Bob", [document], "user")
+    assert _details(msg, **changes, opaque__passthrough_keys={"document": frozenset({"name"})}) == ()
+
+
 def test_details_name_further_keys_that_are_not_sent() -> None:
     state = OpaqueState("echo", fields={"phase": "final", "new": 1})
     said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")

@@ -254,6 +254,20 @@ def test_signed_thinking_without_a_following_block_is_dropped() -> None:
     assert fates(plan)["msgs[0].content[1]"] == "dropped"
 
 
+def test_the_ledger_notes_data_of_another_issuer_that_is_omitted_from_audio() -> None:
+    state = OpaqueState("other", fields={"audio": {"id": "audio_1", "transcript": "Hi."}})
+    audio = AudioBlock(Base64Source("audio/wav", "UklGRgAAAABXQVZF"), state=state)
+    (entry,) = lower([bob(audio)]).ledger.entries
+    assert (entry.disposition.word, entry.lost) == ("carried", False)
+    assert entry.reason == "data issued by other, such as a signature, was omitted"
+
+
+def test_unsigned_thinking_at_the_end_of_a_message_with_other_content_is_sent() -> None:
+    plan = lower([bob(TextBlock("x"), of(None), role="assistant")])
+    assert [part["type"] for part in sent(plan)[0]["content"]] == ["text", "thinking"]
+    assert fates(plan)["msgs[0].content[1]"] == "carried"
+
+
 @pytest.mark.parametrize(("issuer", "is_sent"), [("echo", True), ("other", False)])
 def test_state_of_another_issuer_is_omitted_from_its_block(issuer: str, is_sent: bool) -> None:
     state = OpaqueState(issuer, thought_signature="eA==")

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import inspect
 import json
 import logging
 import re
@@ -402,6 +403,20 @@ async def test_an_object_and_a_cached_function_are_tools_too() -> None:
         assert tool.parameters["required"] == ["number"]
         result = await tool.run(ToolUseBlock("c", name, {"number": "41"}))
         assert (result.is_error, result.text) == (False, "42")
+
+
+def test_the_signature_that_a_decorator_sets_describes_the_parameters() -> None:
+    def find(place: str, token: str) -> str:
+        return place + token
+
+    @functools.wraps(find)
+    def with_token(place: str) -> str:
+        return find(place, "secret")
+
+    with_token.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # pyright: ignore
+        [inspect.Parameter("place", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)]
+    )
+    assert [*Tool.from_function(with_token).parameters["properties"]] == ["place"]
 
 
 # -- one tool among several -----------------------------------------------------------------------------------
