@@ -1,6 +1,8 @@
 """ChatModels whose SDK clients call a loopback server."""
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Protocol, Self
 
@@ -13,6 +15,7 @@ __all__ = [
     "HELLO",
     "MODELS",
     "SDKS",
+    "RawRequest",
     "RawServer",
     "StallingServer",
     "make_raw_model",
@@ -57,19 +60,31 @@ class Server(Protocol):
     def url(self, provider: str | None = None) -> str: ...
 
 
-class RawServer:
-    """A server that answers any request with the same bytes, and closes the connection."""
+@dataclass(frozen=True)
+class RawRequest:
+    """A request that a `RawServer` received. Names of headers are lowercase."""
 
-    def __init__(self, answer: bytes) -> None:
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class RawServer:
+    """A server that answers each request with bytes, fixed or from a function, and closes the connection."""
+
+    def __init__(self, answer: bytes | Callable[[RawRequest], bytes]) -> None:
         self.answer = answer
-        self.calls = 0
+        self.requests: list[RawRequest] = []
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", "0")))
-                owner.calls += 1
+                body = self.rfile.read(int(self.headers.get("content-length", "0")))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                owner.requests.append(RawRequest(self.path, headers, body))
                 owner.reply(self)
+
+            do_GET = do_POST  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -78,11 +93,16 @@ class RawServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        """Send the answer."""
-        handler.wfile.write(self.answer)
+        """Sends the answer."""
+        handler.wfile.write(self.answer if isinstance(self.answer, bytes) else self.answer(self.requests[-1]))
+
+    @property
+    def address(self) -> str:
+        """The URL of the server, without a path."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def url(self, provider: str | None = None) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self.address}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -141,5 +161,5 @@ def open_stream(body: bytes) -> bytes:
 
 def write_answer(status: int, body: bytes, *headers: str) -> bytes:
     """Returns a complete HTTP response."""
-    head = [f"HTTP/1.1 {status} Answer", f"content-length: {len(body)}", *headers, "", ""]
+    head = [f"HTTP/1.1 {status} Answer", f"content-length: {len(body)}", "connection: close", *headers, "", ""]
     return "\r\n".join(head).encode() + body

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -16,7 +13,7 @@ from hypothesis.strategies import DrawFn
 from agentkit import Msg, StreamEvent
 from agentkit.provider_kit import StreamParserBase
 
-__all__ = ["cut", "cuts", "fed", "mangled", "playing", "sse"]
+__all__ = ["cut", "cuts", "fed", "mangled", "sse"]
 
 
 def sse(events: Iterable[dict[str, Any]], *, named: bool) -> bytes:
@@ -45,34 +42,6 @@ def cut(whole: Any, places: Sequence[float]) -> list[Any]:
     """A text, or bytes, in pieces."""
     at = [0, *(int(place * len(whole)) for place in places), len(whole)]
     return [whole[start:stop] for start, stop in pairwise(at)]
-
-
-@contextmanager
-def playing(body: bytes, content_type: str) -> Generator[str, None, None]:
-    """A server on a free port of 127.0.0.1 that answers every call with one body; yields its URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", "0")))
-            self.send_response(200)
-            self.send_header("content-type", content_type)
-            self.send_header("content-length", str(len(body)))
-            self.send_header("connection", "close")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 _JUNK: tuple[Any, ...] = (

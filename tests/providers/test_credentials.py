@@ -5,13 +5,11 @@ Every provider, through its real SDK, against servers on this machine.
 
 import json
 import pickle
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 from urllib.parse import quote_plus
 
 import pytest
@@ -21,7 +19,7 @@ from agentkit.credentials.client_options import clean_options
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
-from tests.providers.calling import MODELS, options
+from tests.providers.calling import MODELS, RawRequest, RawServer, options, write_answer
 
 pytestmark = pytest.mark.anyio
 
@@ -49,39 +47,14 @@ ILLEGAL: Final = {
 }
 
 
-class Echo:
-    """A server that answers every request by what a function makes of the request's headers."""
+def echo(answer: Callable[[dict[str, str]], tuple[int, dict[str, str], bytes]]) -> RawServer:
+    """Returns a server whose answers are computed from the headers of each request."""
 
-    def __init__(self, answer: Callable[[dict[str, str]], tuple[int, dict[str, str], bytes]]) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", "0")))
-                status, headers, body = answer({name.lower(): item for name, item in self.headers.items()})
-                self.send_response(status)
-                for name, item in {**headers, "connection": "close"}.items():
-                    self.send_header(name, item)
-                self.end_headers()
-                self.wfile.write(body)
+    def write(request: RawRequest) -> bytes:
+        status, headers, body = answer(request.headers)
+        return write_answer(status, body, *(f"{name}: {value}" for name, value in headers.items()))
 
-            do_GET = do_POST  # noqa: N815
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def url(self, provider: str | None = None) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    return RawServer(write)
 
 
 def seen(headers: dict[str, str]) -> str:
@@ -318,7 +291,7 @@ def refusals() -> dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]
 @pytest.mark.parametrize("kind", refusals())
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_server_that_repeats_the_key_repeats_it_to_nobody(provider: str, kind: str, stream: bool) -> None:
-    with Echo(refusals()[kind]) as server:
+    with echo(refusals()[kind]) as server:
         async with model_at(provider, server) as model:
             assert_hidden(await fails(model, stream=stream))
 
@@ -348,7 +321,7 @@ async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str)
     def answer(sent: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         return 200, {"content-type": "text/event-stream"}, streams()[kind](sent)
 
-    with Echo(answer) as server:
+    with echo(answer) as server:
         async with model_at(provider, server) as model:
             error = await fails(model, stream=True)
     if error is not None:  # some readers pass over what is no event of theirs
@@ -375,7 +348,7 @@ async def test_the_password_of_a_proxy_is_hidden(
 async def test_the_password_of_an_address_is_hidden(provider: str, stream: bool) -> None:
     async with model_at(provider, _At("http://user:url-canary@127.0.0.1:9/v1")) as model:
         assert_hidden(await fails(model, stream=stream))
-    with Echo(lambda sent: (302, {"location": "/elsewhere"}, b"")) as server:
+    with echo(lambda sent: (302, {"location": "/elsewhere"}, b"")) as server:
         address = server.url().replace("//", "//user:url-canary@")
         async with model_at(provider, _At(address)) as model:
             assert_hidden(await fails(model, stream=stream))
@@ -392,7 +365,7 @@ class _At:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_record_holds_no_key(provider: str, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
-    with Echo(refusals()["JSON"]) as server:
+    with echo(refusals()["JSON"]) as server:
         async with model_at(provider, server) as model:
             (trial,) = await compare(HELLO, [model], record=record)
     assert isinstance(trial.error, ModelError)
@@ -455,7 +428,7 @@ def test_finding_credentials_ends_for_any_client() -> None:
 
 
 async def test_every_call_reads_the_credentials_of_its_client_as_they_are_then() -> None:
-    with Echo(refusals()["JSON"]) as server:
+    with echo(refusals()["JSON"]) as server:
         async with model_at("openai", server, "sk-first-key") as model:
             await model.open()
             endpoint = model._client.endpoint  # pyright: ignore[reportPrivateUsage]

@@ -76,7 +76,7 @@ async def test_a_silent_server_is_an_error_after_the_timeout(provider: str, head
                 with pytest.raises(NetworkError) as error:
                     await call(HELLO)
                 assert error.value.retryable
-    assert server.calls == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

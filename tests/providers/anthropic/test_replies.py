@@ -43,7 +43,8 @@ from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStream
 from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
-from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
+from tests.providers.calling import RawServer, write_answer
+from tests.providers.replies import cut, cuts, fed, mangled, sse
 
 CITATION: Final = {
     "type": "web_search_result_location",
@@ -562,8 +563,10 @@ ASKED: Final[dict[str, Any]] = {
 async def test_the_sdks_own_decoding_of_a_stream_gives_the_whole() -> None:
     from anthropic import AsyncAnthropic
 
-    with playing(sse(events_of(WHOLE, [0.2, 0.7]), named=True), "text/event-stream") as url:
-        async with AsyncAnthropic(api_key="k", base_url=url, max_retries=0) as client:
+    with RawServer(
+        write_answer(200, sse(events_of(WHOLE, [0.2, 0.7]), named=True), "content-type: text/event-stream")
+    ) as server:
+        async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
             chunks = [chunk async for chunk in await client.messages.create(stream=True, **ASKED)]
             async with client.messages.stream(**ASKED) as helper:
                 helped: list[Any] = [event async for event in helper]
@@ -578,8 +581,8 @@ async def test_the_sdks_own_decoding_of_a_stream_gives_the_whole() -> None:
 async def test_the_sdks_own_message_gives_the_whole() -> None:
     from anthropic import AsyncAnthropic
 
-    with playing(json.dumps(WHOLE).encode(), "application/json") as url:
-        async with AsyncAnthropic(api_key="k", base_url=url, max_retries=0) as client:
+    with RawServer(write_answer(200, json.dumps(WHOLE).encode(), "content-type: application/json")) as server:
+        async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
             reply = cast("Any", await client.messages.create(**ASKED))
     assert parse_response(reply) == parse_response(WHOLE)
 

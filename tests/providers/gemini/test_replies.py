@@ -48,7 +48,8 @@ from agentkit import (
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, GeminiStreamParser, parse_response
 from tests.profiles import examples
 from tests.providers import PNG, WAV, problems, result, system, user
-from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
+from tests.providers.calling import RawServer, write_answer
+from tests.providers.replies import cut, cuts, fed, mangled, sse
 
 MODEL: Final = "gemini-3-pro"
 URL_SAFE: Final = base64.urlsafe_b64encode(b"\xff\xfe\xfb\xff").decode()
@@ -537,12 +538,14 @@ async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
 
 @pytest.mark.anyio
 async def test_chunks_decoded_by_the_sdk_give_the_whole_message() -> None:
-    with playing(sse(chunks_of(WHOLE, [0.3], [1, 4, 6]), named=False), "text/event-stream") as url:
-        chunks = await _through_the_sdk(url, stream=True)
+    with RawServer(
+        write_answer(200, sse(chunks_of(WHOLE, [0.3], [1, 4, 6]), named=False), "content-type: text/event-stream")
+    ) as server:
+        chunks = await _through_the_sdk(server.address, stream=True)
     assert len(chunks) > 2
     assert streamed(chunks)[0] == parse_response(WHOLE)
-    with playing(json.dumps(WHOLE).encode(), "application/json") as url:
-        (whole,) = await _through_the_sdk(url, stream=False)
+    with RawServer(write_answer(200, json.dumps(WHOLE).encode(), "content-type: application/json")) as server:
+        (whole,) = await _through_the_sdk(server.address, stream=False)
     assert parse_response(whole) == parse_response(WHOLE)
 
 
