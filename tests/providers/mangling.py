@@ -1,72 +1,76 @@
-"""Hypothesis strategies: events and replies of a provider to which something happened on the way."""
+"""Hypothesis strategies for damaged JSON values and streams."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ["cut", "mangled", "odd_values"]
-
-_Sequence = TypeVar("_Sequence", str, bytes)
-
-
-def cut(whole: _Sequence, cuts: Iterable[int]) -> list[_Sequence]:
-    """A text, or bytes, in pieces: each number says where, taken modulo the length."""
-    places = sorted({0, *(number % (len(whole) + 1) for number in cuts), len(whole)})
-    return [whole[start:stop] for start, stop in pairwise(places)]
+__all__ = ["mangled", "mangled_events", "odd_values"]
 
 
 def _nested(depth: int) -> Any:
-    found: Any = {}
+    value: Any = {}
     for _ in range(depth):
-        found = {"a": [found]}
-    return found
+        value = {"a": [value]}
+    return value
 
 
 odd_values: SearchStrategy[Any] = st.sampled_from(
     (
-        None, True, False, 0, -1, 3.5, 10**400, float("nan"), float("inf"), "", " ", "\ud800", "a\udc00b", "null",
-        "漢字\ud83d", [], {}, [None], [[]], [3], {"a": {}}, {"\ud800": "\ud800"}, {"text": None}, _nested(180),
-        _nested(400), "x" * 3_000, {"": ""}, b"bytes", {"type": "hologram"}, [{"type": 3}], "[DONE]",
+        None, True, False, 0, -1, 7, 3.5, 10**30, 10**400, float("nan"), float("inf"), "", " ", "x", "\ud800",
+        "a\udc00b", "null", "tool_use", "漢字\ud83d", [], {}, [None], [[]], [3], [{}], ["\ud800"], {"a": {}},
+        {"\ud800": "\ud800"}, {"text": None}, {"a": {"b": float("nan")}}, _nested(180), _nested(400), "x" * 3_000,
+        {"": ""}, {"": None}, b"bytes", {"type": "hologram"}, {"type": "text"}, [{"type": 3}], "[DONE]",
     )
 )  # fmt: skip
-"""What stands where something else is expected."""
+"""Values that replace others: of wrong types, or extreme."""
 
 
 @st.composite
-def mangled(draw: DrawFn, events: list[Any]) -> Any:
-    """One of the events, with up to three of its values, at any depth, lost, replaced or put twice."""
-    event = draw(st.sampled_from(events))
+def mangled(draw: DrawFn, value: Any) -> Any:
+    """Strategy for a JSON value with up to three values, at any depth, lost, replaced, added or repeated.
+
+    An object stays an object.
+    """
+    changed = value
     for _ in range(draw(st.integers(0, 3))):
-        event = _changed(draw, event)
-    return cast("Any", event) if isinstance(event, dict) else {"odd": event}
+        changed = _change(draw, changed)
+    return changed if isinstance(changed, dict) or not isinstance(value, dict) else {"odd": changed}
 
 
-def _changed(draw: DrawFn, found: Any) -> Any:
-    """The value with a change somewhere inside."""
-    if isinstance(found, dict) and found and draw(st.integers(0, 4)):
-        return _changed_object(draw, cast("dict[str, Any]", found))
-    if isinstance(found, list) and found and draw(st.integers(0, 4)):
-        return _changed_list(draw, cast("list[Any]", found))
+@st.composite
+def mangled_events(draw: DrawFn, events: list[Any]) -> list[Any]:
+    """Strategy for the events of a stream: some damaged, perhaps one repeated elsewhere, and one lost."""
+    changed: list[Any] = [draw(mangled(event)) if draw(st.integers(0, 3)) == 0 else event for event in events]
+    if draw(st.booleans()) and changed:
+        changed.insert(draw(st.integers(0, len(changed))), draw(st.sampled_from(changed)))
+    if draw(st.booleans()) and changed:
+        changed.pop(draw(st.integers(0, len(changed) - 1)))
+    return changed
+
+
+def _change(draw: DrawFn, value: Any) -> Any:
+    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
+        return _change_object(draw, cast("dict[str, Any]", value))
+    if isinstance(value, list) and value and draw(st.integers(0, 4)):
+        return _change_list(draw, cast("list[Any]", value))
     return draw(odd_values)
 
 
-def _changed_object(draw: DrawFn, found: dict[str, Any]) -> dict[str, Any]:
-    key = draw(st.sampled_from(sorted(found, key=repr)))
-    what = draw(st.sampled_from(("inside", "inside", "inside", "lost", "added")))
-    if what == "lost":
-        return {name: item for name, item in found.items() if name != key}
-    if what == "added":
-        return {**found, draw(st.sampled_from(("error", "new", "type", "index"))): draw(odd_values)}
-    return {**found, key: _changed(draw, found[key])}
+def _change_object(draw: DrawFn, value: dict[str, Any]) -> dict[str, Any]:
+    key = draw(st.sampled_from(sorted(value, key=repr)))
+    change = draw(st.sampled_from(("inside", "inside", "inside", "lose", "add")))
+    if change == "lose":
+        return {name: item for name, item in value.items() if name != key}
+    if change == "add":
+        return {**value, draw(st.sampled_from(("error", "new", "type", "index"))): draw(odd_values)}
+    return {**value, key: _change(draw, value[key])}
 
 
-def _changed_list(draw: DrawFn, found: list[Any]) -> list[Any]:
-    at = draw(st.integers(0, len(found) - 1))
+def _change_list(draw: DrawFn, value: list[Any]) -> list[Any]:
+    index = draw(st.integers(0, len(value) - 1))
     if draw(st.integers(0, 3)) == 0:
-        return [*found, found[at]]
-    return [*found[:at], _changed(draw, found[at]), *found[at + 1 :]]
+        return [*value, value[index]]
+    return [*value[:index], _change(draw, value[index]), *value[index + 1 :]]

@@ -26,8 +26,8 @@ from agentkit.provider_kit import StreamParserBase
 from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
 from tests.profiles import examples
-from tests.providers.mangling import cut, mangled
-from tests.providers.replies import fed
+from tests.providers.mangling import mangled
+from tests.providers.streams import cut, cuts, parse_stream
 
 WIRES = {
     "openai": "/v1/chat/completions",
@@ -122,12 +122,12 @@ def test_the_events_of_a_mangled_stream_say_what_its_message_says(provider: str,
     order = data.draw(st.permutations(range(len(events)))) if data.draw(st.booleans()) else range(len(events))
     events = [events[at] for at in order]
     for at in data.draw(st.lists(st.integers(0, len(events) - 1), max_size=3)):
-        events[at] = data.draw(mangled([events[at]]))
+        events[at] = data.draw(mangled(events[at]))
     events = [_speakable(event) for event in events]
-    reply, told = fed(_parser(provider)(), copy.deepcopy(events))
+    reply, told = parse_stream(_parser(provider)(), copy.deepcopy(events))
     _check(told, reply)
-    pieces = cut(_raw(events, provider == "ollama"), data.draw(st.lists(st.integers(0, 5_000), max_size=6)))
-    again, _ = fed(_parser(provider)(), pieces)
+    pieces = cut(_raw(events, provider == "ollama"), data.draw(cuts))
+    again, _ = parse_stream(_parser(provider)(), pieces)
     assert repr(again.to_dict()) == repr(reply.to_dict())  # not ==: a number may be none
 
 
@@ -138,8 +138,8 @@ def _speakable(event: Any) -> Any:
 
 @pytest.mark.parametrize("provider", WIRES)
 def test_what_comes_behind_the_end_is_no_part_of_the_reply(provider: str) -> None:
-    reply, _ = fed(_parser(provider)(), EVENTS[provider])
-    again, told = fed(_parser(provider)(), [*EVENTS[provider], *EVENTS[provider]])
+    reply, _ = parse_stream(_parser(provider)(), EVENTS[provider])
+    again, told = parse_stream(_parser(provider)(), [*EVENTS[provider], *EVENTS[provider]])
     assert again.blocks == reply.blocks
     _check(told, again)
 
@@ -147,7 +147,7 @@ def test_what_comes_behind_the_end_is_no_part_of_the_reply(provider: str) -> Non
 def test_text_behind_the_end_is_kept_in_the_metadata() -> None:
     said = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("Yes.", "And", " so.")]
     end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    reply, told = fed(_parser("openai")(), [said[0], end, *said[1:]])
+    reply, told = parse_stream(_parser("openai")(), [said[0], end, *said[1:]])
     assert (reply.text, reply.finish_reason) == ("Yes.", FinishReason.STOP)
     assert reply.metadata is not None
     assert reply.metadata["reply"]["behind_end"] == "And so."
@@ -164,11 +164,11 @@ def test_text_behind_the_end_is_kept_in_the_metadata() -> None:
 def test_a_reason_with_every_chunk_ends_the_reply_once_and_loses_nothing(
     provider: str, choice: dict[str, Any], path: str
 ) -> None:
-    reply, told = fed(_parser(provider)(), [{path: [choice]}] * 3)
+    reply, told = parse_stream(_parser(provider)(), [{path: [choice]}] * 3)
     assert (reply.text, reply.finish_reason) == ("aaa", FinishReason.STOP)
     _check(told, reply)
     empty: dict[str, Any] = {**choice, "delta": {}, "content": {}}
-    _, last = fed(_parser(provider)(), [{path: [choice]}, {path: [empty]}])
+    _, last = parse_stream(_parser(provider)(), [{path: [choice]}, {path: [empty]}])
     assert sum(isinstance(one, MessageEnd) for one in last) == 1
 
 
@@ -185,7 +185,7 @@ def test_a_piece_of_an_item_that_is_done_is_passed_over() -> None:
     late = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi."}
     done = {"type": "response.output_item.done", "output_index": 0, "item": item}
     end = {"type": "response.completed", "response": {"status": "completed"}}
-    reply, told = fed(_parser("openai-responses")(), [late, done, late, end])
+    reply, told = parse_stream(_parser("openai-responses")(), [late, done, late, end])
     assert reply.text == "Hi."
     assert [event.text for event in told if isinstance(event, TextDelta)] == ["Hi."]
 
@@ -197,12 +197,12 @@ def test_text_in_the_place_of_a_picture_is_no_error() -> None:
     one, two = {"image": "https://a.example/1.png"}, {"image": "https://a.example/2.png"}
     request = {"incremental_output": False}
     chunks = [event(one, two), event(one, {"text": "a"})]
-    reply, _ = fed(_parser("dashscope")(request=request), chunks)
+    reply, _ = parse_stream(_parser("dashscope")(request=request), chunks)
     assert len(reply.media) == 2
 
 
 def test_a_number_of_calls_in_one_text_that_broke_off_all_begin() -> None:
     call = {"index": 0, "id": "a", "function": {"name": "look", "arguments": '{"at": 1}{"at": 2}'}}
-    reply, told = fed(_parser("openai")(), [{"choices": [{"delta": {"tool_calls": [call]}}]}])
+    reply, told = parse_stream(_parser("openai")(), [{"choices": [{"delta": {"tool_calls": [call]}}]}])
     assert [block.input for block in reply.tool_uses] == [{"at": 1}, {"at": 2}]
     assert [event.type for event in told].count("tool-use-start") == 2

@@ -34,7 +34,7 @@ from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
 from tests.providers.anthropic.test_replies import CITATION, FOUND, SEARCH, WHOLE
-from tests.providers.replies import mangled
+from tests.providers.mangling import mangled
 
 # platform docs: tool-use, preserved-thinking, citations, prompt-caching; an agent's log as its user keeps it
 LOG: Final[dict[str, Any]] = {

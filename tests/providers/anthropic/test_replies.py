@@ -44,7 +44,8 @@ from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.calling import RawServer, write_answer
-from tests.providers.replies import cut, cuts, fed, mangled, sse
+from tests.providers.mangling import mangled
+from tests.providers.streams import cut, cuts, encode_events, parse_stream
 
 CITATION: Final = {
     "type": "web_search_result_location",
@@ -101,7 +102,7 @@ WHOLE: Final[dict[str, Any]] = {
 # -- a server that streams -------------------------------------------------------------------------------------
 
 
-def deltas_of(block: dict[str, Any], places: list[float]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def deltas_of(block: dict[str, Any], places: list[int]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """How a block is streamed: as it starts, and the deltas (platform docs, build-with-claude/streaming)."""
     kind = block["type"]
     deltas: list[dict[str, Any]] = []
@@ -122,7 +123,7 @@ def deltas_of(block: dict[str, Any], places: list[float]) -> tuple[dict[str, Any
     return block, []
 
 
-def events_of(whole: dict[str, Any], places: list[float]) -> list[dict[str, Any]]:
+def events_of(whole: dict[str, Any], places: list[int]) -> list[dict[str, Any]]:
     """A whole reply as the API streams it."""
     last = ("output_tokens", "output_tokens_details", "server_tool_use")
     usage = whole["usage"]
@@ -151,7 +152,7 @@ def as_sdk_events(events: list[dict[str, Any]]) -> list[Any]:
 
 
 def streamed(events: list[Any]) -> tuple[Msg, list[StreamEvent]]:
-    return fed(AnthropicStreamParser(), events)
+    return parse_stream(AnthropicStreamParser(), events)
 
 
 def read(*blocks: dict[str, Any], **rest: Any) -> Msg:
@@ -310,7 +311,7 @@ def test_what_is_no_reply_of_anthropics_is_refused(found: object) -> None:
 
 def test_a_stream_tells_what_happens_as_it_happens() -> None:
     whole = {**WHOLE, "content": [WHOLE["content"][4], WHOLE["content"][5], SEARCH], "usage": {"output_tokens": 5}}
-    events = streamed(events_of(whole, [0.5]))[1]
+    events = streamed(events_of(whole, [3]))[1]
     kinds = [type(event) for event in events]
     assert kinds == [
         MessageStart, UsageEvent,
@@ -346,7 +347,7 @@ def test_arguments_that_come_with_the_start_alone_are_kept() -> None:
 
 def test_the_helpers_own_events_are_not_counted_twice() -> None:
     doubled: list[dict[str, Any]] = []
-    for event in events_of(WHOLE, [0.3]):
+    for event in events_of(WHOLE, [3]):
         doubled.append(event)
         delta = event.get("delta", {})
         if delta.get("type") == "text_delta":
@@ -370,7 +371,7 @@ def test_unknown_events_and_deltas_are_passed_over() -> None:
 
 
 def test_a_server_that_begins_every_block_at_zero_loses_none() -> None:
-    events = events_of({**WHOLE, "content": WHOLE["content"][4:]}, [0.5])
+    events = events_of({**WHOLE, "content": WHOLE["content"][4:]}, [3])
     numbered = [{**event, "index": 0} if "index" in event else event for event in events]
     assert streamed(numbered)[0].blocks == read(*WHOLE["content"][4:], stop_reason="tool_use").blocks
 
@@ -402,7 +403,7 @@ def test_an_error_whose_type_a_gateway_left_off_is_one() -> None:
     assert parser.finish().finish_reason is FinishReason.ERROR
 
 
-def broken_off(block: dict[str, Any], deltas: int, places: tuple[float, ...] = (0.5,)) -> Msg:
+def broken_off(block: dict[str, Any], deltas: int, places: tuple[int, ...] = (8,)) -> Msg:
     """A reply of one block that broke off after some deltas."""
     events = events_of({**WHOLE, "content": [block]}, list(places))
     return streamed(events[: 3 + deltas])[0]
@@ -431,7 +432,7 @@ def test_an_interrupted_call_says_so_and_keeps_its_text() -> None:
 
 def test_a_call_that_the_limit_cut_is_incomplete() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
-    events = events_of({**WHOLE, "content": [block], "stop_reason": "max_tokens"}, [0.5])
+    events = events_of({**WHOLE, "content": [block], "stop_reason": "max_tokens"}, [3])
     found = streamed([*events[:5], *events[6:]])[0]
     assert found.finish_reason is FinishReason.LENGTH
     assert found.tool_uses[0].metadata == {"incomplete": True}
@@ -564,7 +565,7 @@ async def test_the_sdks_own_decoding_of_a_stream_gives_the_whole() -> None:
     from anthropic import AsyncAnthropic
 
     with RawServer(
-        write_answer(200, sse(events_of(WHOLE, [0.2, 0.7]), named=True), "content-type: text/event-stream")
+        write_answer(200, encode_events(events_of(WHOLE, [2, 7]), named=True), "content-type: text/event-stream")
     ) as server:
         async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
             chunks = [chunk async for chunk in await client.messages.create(stream=True, **ASKED)]
@@ -624,16 +625,16 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
 
 
 @examples(150)
-@given(wholes(), cuts(), cuts(12), st.sampled_from(("dicts", "objects", "bytes", "named bytes")))
+@given(wholes(), cuts, cuts, st.sampled_from(("dicts", "objects", "bytes", "named bytes")))
 def test_any_chunking_gives_the_message_of_the_whole(
-    whole: dict[str, Any], places: list[float], borders: list[float], form: str
+    whole: dict[str, Any], places: list[int], borders: list[int], form: str
 ) -> None:
     events = events_of(whole, places)
     chunks: list[Any] = events
     if form == "objects":
         chunks = as_sdk_events(events)
     elif form != "dicts":
-        chunks = cut(sse(events, named=form == "named bytes"), borders)
+        chunks = cut(encode_events(events, named=form == "named bytes"), borders)
     assert streamed(chunks)[0] == parse_response(whole)
 
 
@@ -647,7 +648,7 @@ def test_no_mangled_event_and_no_mangled_reply_raises_anything_but_a_message_err
         pass
     else:
         AnthropicChatFormatter().lower([user("Hi."), found, user("Go on.")])
-    events = events_of(WHOLE, [0.5])
+    events = events_of(WHOLE, [3])
     broken = [data.draw(mangled(event)) if data.draw(st.integers(0, 4)) == 0 else event for event in events]
     parser = AnthropicStreamParser()
     for event in broken:
@@ -688,7 +689,7 @@ def test_thinking_goes_back_byte_for_byte_and_no_request_is_refused_for_it(plot:
             observe("thinking goes back" if any(proof in turns for proof in told) else "no thinking goes back")
             observe("cut" if plan.cut else "not cut")
             parser = AnthropicStreamParser(request=plan.request, name="Friday")
-            reply, _ = fed(parser, events_of({**WHOLE, "content": content}, [0.5]))
+            reply, _ = parse_stream(parser, events_of({**WHOLE, "content": content}, [3]))
             msgs.extend([reply, *(system(result(call.id, "word " * 60)) for call in reply.tool_uses)])
             if not reply.tool_uses:
                 msgs.append(user(f"Go on, {number}."))

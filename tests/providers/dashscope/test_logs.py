@@ -199,7 +199,7 @@ def test_loading_a_formatted_request_returns_the_same_messages(
 
 
 @examples(150)
-@given(mangled([{"messages": LOG}]))
+@given(mangled({"messages": LOG}))
 def test_a_mangled_log_loads_or_raises_a_message_error(value: Any) -> None:
     with suppress(MessageError):
         msgs = load_native(value)

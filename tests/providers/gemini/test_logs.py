@@ -34,7 +34,7 @@ from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
-from tests.providers.replies import mangled
+from tests.providers.mangling import mangled
 
 SIGNATURE: Final = base64.b64encode(b"\xff\xfe\xfb").decode()
 # ai.google.dev: function-calling, thought-signatures, code-execution: a log as REST clients keep it

@@ -49,7 +49,8 @@ from agentkit_gemini import PROVIDER, GeminiChatFormatter, GeminiStreamParser, p
 from tests.profiles import examples
 from tests.providers import PNG, WAV, problems, result, system, user
 from tests.providers.calling import RawServer, write_answer
-from tests.providers.replies import cut, cuts, fed, mangled, sse
+from tests.providers.mangling import mangled
+from tests.providers.streams import cut, cuts, encode_events, parse_stream
 
 MODEL: Final = "gemini-3-pro"
 URL_SAFE: Final = base64.urlsafe_b64encode(b"\xff\xfe\xfb\xff").decode()
@@ -105,7 +106,7 @@ def in_snake_case(value: Any) -> Any:
 
 
 def streamed(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
-    return fed(GeminiStreamParser(), chunks)
+    return parse_stream(GeminiStreamParser(), chunks)
 
 
 def reply_of(msg: Msg) -> dict[str, Any]:
@@ -376,7 +377,7 @@ def chunk_of(*parts: dict[str, Any], **rest: Any) -> dict[str, Any]:
     }
 
 
-def chunks_of(whole: dict[str, Any], places: list[float], borders: list[int]) -> list[dict[str, Any]]:
+def chunks_of(whole: dict[str, Any], places: list[int], borders: list[int]) -> list[dict[str, Any]]:
     """Returns a whole reply in chunks: its texts in pieces, and a new chunk after each border."""
     (candidate,) = whole["candidates"]
     pieces: list[dict[str, Any]] = []
@@ -399,7 +400,7 @@ def test_each_chunk_gives_its_events() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
     call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
     whole = whole_of({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
-    kinds = [type(event) for event in streamed(chunks_of(whole, [0.5], [1, 2, 3]))[1]]
+    kinds = [type(event) for event in streamed(chunks_of(whole, [2], [1, 2, 3]))[1]]
     assert kinds == [
         MessageStart,
         ThinkingStart, ThinkingDelta, UsageEvent, ThinkingDelta, ThinkingEnd,
@@ -412,7 +413,7 @@ def test_each_chunk_gives_its_events() -> None:
 
 def test_an_error_in_an_array_is_the_error_of_the_provider() -> None:
     error = {"error": {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED"}}
-    reply, events = fed(GeminiStreamParser(), [json.dumps([error]).encode()])
+    reply, events = parse_stream(GeminiStreamParser(), [json.dumps([error]).encode()])
     assert reply.finish_reason is FinishReason.ERROR
     assert [event.message for event in events if isinstance(event, ErrorEvent)] == ["Too many."]
 
@@ -452,7 +453,7 @@ def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
     msg, events = streamed([chunk_of({"text": "Hel"}), error])
     assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.ERROR)
     assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in events
-    raw = sse([chunk_of({"text": "Hel"}), error], named=False)
+    raw = encode_events([chunk_of({"text": "Hel"}), error])
     assert streamed([raw])[0] == msg
 
 
@@ -539,7 +540,7 @@ async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
 @pytest.mark.anyio
 async def test_chunks_decoded_by_the_sdk_give_the_whole_message() -> None:
     with RawServer(
-        write_answer(200, sse(chunks_of(WHOLE, [0.3], [1, 4, 6]), named=False), "content-type: text/event-stream")
+        write_answer(200, encode_events(chunks_of(WHOLE, [3], [1, 4, 6])), "content-type: text/event-stream")
     ) as server:
         chunks = await _through_the_sdk(server.address, stream=True)
     assert len(chunks) > 2
@@ -592,11 +593,11 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
 
 @examples(150)
 @given(
-    wholes(), cuts(), st.lists(st.integers(0, 60), max_size=6), cuts(12),
+    wholes(), cuts, st.lists(st.integers(0, 60), max_size=6), cuts,
     st.sampled_from(("dicts", "objects", "snake", "bytes")),
 )  # fmt: skip
 def test_any_chunks_give_the_message_of_the_whole_reply(
-    whole: dict[str, Any], places: list[float], starts: list[int], borders: list[float], form: str
+    whole: dict[str, Any], places: list[int], starts: list[int], borders: list[int], form: str
 ) -> None:
     chunks: list[Any] = chunks_of(whole, places, starts)
     if form == "objects":
@@ -604,7 +605,7 @@ def test_any_chunks_give_the_message_of_the_whole_reply(
     elif form == "snake":
         chunks = [in_snake_case(chunk) for chunk in chunks]
     elif form == "bytes":
-        chunks = cut(sse(chunks, named=False), borders)
+        chunks = cut(encode_events(chunks), borders)
     assert streamed(chunks)[0] == parse_response(whole)
 
 
@@ -619,7 +620,7 @@ def test_mangled_chunks_and_replies_raise_only_message_errors(data: st.DataObjec
         pass
     else:
         GeminiChatFormatter().lower([user("Hi."), msg, user("Go on.")])
-    chunks = [*chunks_of(original, [0.5], [1, 3, 5]), *STREAMED_CALL]
+    chunks = [*chunks_of(original, [3], [1, 3, 5]), *STREAMED_CALL]
     broken = [data.draw(mangled(chunk)) if data.draw(st.integers(0, 3)) == 0 else chunk for chunk in chunks]
     parser = GeminiStreamParser()
     for chunk in broken:

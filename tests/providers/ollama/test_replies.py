@@ -30,7 +30,8 @@ from agentkit import (
 from agentkit_ollama import OllamaStreamParser, parse_response
 from tests.profiles import examples
 from tests.providers import PNG, WAV
-from tests.providers.mangling import cut, mangled
+from tests.providers.mangling import mangled, mangled_events
+from tests.providers.streams import cut
 
 CALL: Final = {"id": "call_a1b2c3d4", "function": {"index": 0, "name": "look", "arguments": {"place": "here"}}}
 REPLY: Final[dict[str, Any]] = {
@@ -240,14 +241,14 @@ def test_a_reply_has_the_original_names_of_its_speaker_and_tools() -> None:
 
 
 @examples(150)
-@given(st.lists(mangled(_lines(REPLY, 7)), max_size=6))
+@given(mangled_events(_lines(REPLY, 7)))
 def test_mangled_lines_never_raise(events: list[Any]) -> None:
     msg, _ = _streamed(*events)
     assert Msg.from_dict(msg.to_dict()) == msg
 
 
 @examples(100)
-@given(mangled([REPLY]))
+@given(mangled(REPLY))
 def test_a_mangled_reply_is_parsed_or_raises_a_message_error(reply: Any) -> None:
     with suppress(MessageError):
         msg = parse_response(reply)

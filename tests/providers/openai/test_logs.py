@@ -34,7 +34,7 @@ from agentkit_vllm import load_native as load_vllm
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import chat, problems
-from tests.providers.openai.streams import mangled
+from tests.providers.mangling import mangled_events
 
 Json = dict[str, Any]
 FAMILY: Final = ("openai", "openai-responses", "deepseek", "vllm", "dashscope-compatible")
@@ -339,7 +339,9 @@ def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
 
 
 @examples(200)
-@given(mangled(histories().map(lambda msgs: [*chat("openai").lower(msgs).request["messages"], *CHAT_LOG])))
+@given(
+    histories().flatmap(lambda msgs: mangled_events([*chat("openai").lower(msgs).request["messages"], *CHAT_LOG]))
+)
 def test_a_mangled_log_of_chat_completions_is_loaded(found: list[Json]) -> None:
     for load in (load_chat, load_vllm):
         try:
@@ -351,7 +353,11 @@ def test_a_mangled_log_of_chat_completions_is_loaded(found: list[Json]) -> None:
 
 
 @examples(200)
-@given(mangled(histories().map(lambda msgs: [*chat("openai-responses").lower(msgs).request["input"], *ITEMS])))
+@given(
+    histories().flatmap(
+        lambda msgs: mangled_events([*chat("openai-responses").lower(msgs).request["input"], *ITEMS])
+    )
+)
 def test_a_mangled_log_of_items_is_loaded(found: list[Json]) -> None:
     try:
         msgs = load_responses(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
@@ -37,7 +38,9 @@ from agentkit_openai import OpenAIChatStreamParser, parse_response
 from agentkit_vllm import VLLMChatStreamParser
 from agentkit_vllm import parse_response as parse_vllm
 from tests.profiles import examples
-from tests.providers.openai.streams import chopped, cuts, mangled, read, sdk_events, sse
+from tests.providers.mangling import mangled, mangled_events
+from tests.providers.openai.streams import sdk_events, sse
+from tests.providers.streams import cut, cuts, parse_stream
 
 Json = dict[str, Any]
 
@@ -68,7 +71,7 @@ def _call(id: str, name: str, arguments: str) -> Json:
 
 
 def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
-    return read(parser or OpenAIChatStreamParser(), chunks)[0]
+    return parse_stream(parser or OpenAIChatStreamParser(), chunks)[0]
 
 
 def _calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
@@ -374,7 +377,7 @@ USAGE: Final = {"prompt_tokens": 9, "completion_tokens": 2}
     ids=["in a chunk of its own", "in the last chunk", "in every chunk"],
 )
 def test_usage_may_arrive_in_any_chunk(chunks: list[Json]) -> None:
-    msg, events = read(OpenAIChatStreamParser(), chunks)
+    msg, events = parse_stream(OpenAIChatStreamParser(), chunks)
     assert msg.usage == Usage(9, 2)
     assert [event.usage for event in events if isinstance(event, UsageEvent)][-1] == Usage(9, 2)
 
@@ -583,7 +586,7 @@ def test_log_probabilities_and_padding_are_ignored() -> None:
     ],
 )  # fmt: skip
 def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json) -> None:
-    msg, events = read(OpenAIChatStreamParser(), [_chunk({"content": "Half a"}), error])
+    msg, events = parse_stream(OpenAIChatStreamParser(), [_chunk({"content": "Half a"}), error])
     assert ErrorEvent("overloaded", "server_error") in events
     assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
     assert (msg.metadata or {})["reply"]["error"] == {"message": "overloaded", "code": "server_error"}
@@ -721,21 +724,21 @@ def test_any_chunking_gives_the_message_of_the_complete_reply(
     expected = parse_response(whole)
     assert _streamed(*chunks) == expected
     assert _streamed(*(ChatCompletionChunk.construct(**chunk) for chunk in chunks)) == expected
-    assert read(OpenAIChatStreamParser(), chopped(sse(chunks, break_), at))[0] == expected
+    assert parse_stream(OpenAIChatStreamParser(), cut(sse(chunks, break_), at))[0] == expected
 
 
 @examples(40)
 @given(replies())
 def test_chunks_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
     whole, chunks = reply
-    assert read(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(whole)
+    assert parse_stream(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(whole)
     assert parse_response(ChatCompletion.construct(**whole)) == parse_response(whole)
 
 
 @examples(100)
 @given(replies())
 def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> None:
-    msg, events = read(OpenAIChatStreamParser(), reply[1])
+    msg, events = parse_stream(OpenAIChatStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
@@ -744,22 +747,19 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
 
 
 @examples(300)
-@given(mangled(replies().map(lambda reply: reply[1])), cuts)
+@given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
 def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
     for parser in (OpenAIChatStreamParser(), VLLMChatStreamParser()):
-        msg, _ = read(parser, chunks)
+        msg, _ = parse_stream(parser, chunks)
         assert Msg.from_dict(msg.to_dict()) == msg
-    read(OpenAIChatStreamParser(), chopped(sse(chunks), at))
+    parse_stream(OpenAIChatStreamParser(), cut(sse(chunks), at))
 
 
 @examples(200)
-@given(mangled(replies().map(lambda reply: [reply[0]])))
-def test_a_mangled_reply_gives_a_message_or_an_error(found: list[Json]) -> None:
-    for reply in found:
-        try:
-            msg = parse_response(reply)
-        except MessageError:
-            continue
+@given(replies().flatmap(lambda reply: mangled(reply[0])))
+def test_a_mangled_reply_gives_a_message_or_an_error(reply: Any) -> None:
+    with suppress(MessageError):
+        msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,7 +39,9 @@ from agentkit import (
 from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesStreamParser, parse_response
 from tests.profiles import examples
 from tests.providers import problems, user
-from tests.providers.openai.streams import chopped, cuts, mangled, read, sdk_events, sse
+from tests.providers.mangling import mangled, mangled_events
+from tests.providers.openai.streams import sdk_events, sse
+from tests.providers.streams import cut, cuts, parse_stream
 
 Json = dict[str, Any]
 
@@ -89,7 +92,7 @@ def _state(**fields: Any) -> OpaqueState:
 
 
 def _streamed(*events: object) -> Msg:
-    return read(OpenAIResponsesStreamParser(), events)[0]
+    return parse_stream(OpenAIResponsesStreamParser(), events)[0]
 
 
 # -- whole replies ---------------------------------------------------------------------------------------------
@@ -450,7 +453,7 @@ def test_a_stream_without_complete_items_is_read_from_its_pieces() -> None:
 
 def test_an_item_that_is_complete_twice_is_read_once() -> None:
     done = _event("output_item.done", output_index=0, item=SEARCH)
-    _, events = read(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
+    _, events = parse_stream(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
     assert sum(isinstance(event, OpaqueEvent) for event in events) == 1
 
 
@@ -485,7 +488,7 @@ def test_parts_of_a_streamed_summary_are_separated() -> None:
 )
 def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json) -> None:
     delta = _event("output_text.delta", output_index=0, content_index=0, delta="Half a")
-    msg, events = read(OpenAIResponsesStreamParser(), [_created(), delta, error])
+    msg, events = parse_stream(OpenAIResponsesStreamParser(), [_created(), delta, error])
     assert ErrorEvent("out of order", "server_error") in events
     assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
 
@@ -691,21 +694,23 @@ def test_any_chunking_gives_the_message_of_the_complete_reply(
     whole, events = reply
     expected = parse_response(whole)
     assert _streamed(*events) == expected
-    assert read(OpenAIResponsesStreamParser(), chopped(sse(events), at))[0] == expected
+    assert parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), at))[0] == expected
 
 
 @examples(50)
 @given(replies())
 def test_events_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
     whole, events = reply
-    assert read(OpenAIResponsesStreamParser(), sdk_events("responses", sse(events)))[0] == parse_response(whole)
+    assert parse_stream(OpenAIResponsesStreamParser(), sdk_events("responses", sse(events)))[0] == parse_response(
+        whole
+    )
     assert parse_response(Response.construct(**whole)) == parse_response(whole)
 
 
 @examples(100)
 @given(replies())
 def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> None:
-    msg, events = read(OpenAIResponsesStreamParser(), reply[1])
+    msg, events = parse_stream(OpenAIResponsesStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
     thoughts = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
@@ -715,22 +720,19 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
 
 
 @examples(300)
-@given(mangled(replies().map(lambda reply: reply[1])), cuts)
+@given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
 def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
-    msg, _ = read(OpenAIResponsesStreamParser(), events)
+    msg, _ = parse_stream(OpenAIResponsesStreamParser(), events)
     assert Msg.from_dict(msg.to_dict()) == msg
     OpenAIResponsesFormatter().lower([user("Go."), msg])
-    read(OpenAIResponsesStreamParser(), chopped(sse(events), at))
+    parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), at))
 
 
 @examples(200)
-@given(mangled(replies().map(lambda reply: [reply[0]])))
-def test_a_mangled_reply_gives_a_message_or_an_error(found: list[Json]) -> None:
-    for reply in found:
-        try:
-            msg = parse_response(reply)
-        except MessageError:
-            continue
+@given(replies().flatmap(lambda reply: mangled(reply[0])))
+def test_a_mangled_reply_gives_a_message_or_an_error(reply: Any) -> None:
+    with suppress(MessageError):
+        msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg
 
 
