@@ -191,7 +191,7 @@ ERRORS: Final[dict[str, Callable[[], AgentkitError]]] = {
     "OptionError": lambda: OptionError(LARGE, LARGE, LARGE),
     "LossError": lambda: LossError(LARGE, [(LARGE, LARGE)] * 1_000),
     "BudgetError": lambda: BudgetError(3, 9, [LARGE] * 1_000),
-    "ProviderError": lambda: ProviderError(LARGE, LARGE, [LARGE] * 1_000),
+    "ProviderError": lambda: ProviderError(LARGE, LARGE, [LARGE] * 3),
     "ModelError": lambda: ModelError("openai", LARGE, code=LARGE),
 }
 

@@ -71,7 +71,7 @@ async def test_headers_and_a_timeout_are_not_in_the_body(provider: str, stream: 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_silent_server_is_an_error_after_the_timeout(provider: str, head: bytes) -> None:
     with StallingServer(head) as server, anyio.fail_after(15):
-        async with make_raw_model(provider, server, timeout=0.2) as model:
+        async with make_raw_model(provider, server, timeout=0.1) as model:
             for call in (model.generate, partial(read_stream, model)):
                 with pytest.raises(NetworkError) as error:
                     await call(HELLO)
@@ -84,7 +84,7 @@ async def test_a_call_can_have_another_timeout(provider: str) -> None:
     with StallingServer() as server, anyio.fail_after(15):
         async with make_raw_model(provider, server, timeout=60) as model:
             with pytest.raises(NetworkError):
-                await model.generate(HELLO, parameters={"timeout": 0.2})
+                await model.generate(HELLO, parameters={"timeout": 0.1})
 
 
 @pytest.mark.parametrize("seconds", [0, -1, True, "10", float("inf"), float("nan")])
