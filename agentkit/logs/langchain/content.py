@@ -23,6 +23,8 @@ _Item: TypeAlias = tuple[Any, str]
 def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Object]:
     """Returns the blocks of a message, and the entries of its `additional_kwargs` that contain no blocks.
 
+    The items of a message become one list, in the order of the reply, and then the table in `blocks` reads them.
+
     Raises:
         MessageError: An entry of `tool_calls` is not an object.
     """
@@ -38,7 +40,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         unread.pop(key.partition("[")[0], None)
         is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
-        if key not in content_types.intersection(("reasoning", "refusal")):
+        if key not in content_types or key not in ("reasoning", "refusal"):  # else the content has the same block
             items.append((item, f"{place}.additional_kwargs.{key}"))
     content = [_take_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
     return tuple(_read([*before, *content, *after, *calls, *waiting], provider)), unread
