@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from agentkit.budget.budget import Budget
 from agentkit.budget.cut_plan import NO_EDITS, CutPlan, search_cut
-from agentkit.budget.edits import EditedConversation
 from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import EditCount, Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.cut_search import CutSearch
-from agentkit.formatting.lowering import Lowered, Lowering, has_media
+from agentkit.formatting.lowering import Lowering, has_media
+from agentkit.formatting.request_sizes import RequestSizes, Sizes
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import MessageOrigin, TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
-from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_request
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
@@ -29,9 +27,6 @@ _SLACK = 64  # tokens by which a request may shrink although messages are added,
 _NONE_TOO_LARGE = EditCount(-1)  # no position is known to be too large
 
 _MAX_LIMITS = 8  # limits that are tried for a BudgetError, before the size of the whole conversation is used
-
-_Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
-"""Requests and their numbers of tokens, by the number of edits of the cut."""
 
 
 @dataclass(slots=True)
@@ -46,30 +41,20 @@ class BudgetFitter:
     messages that remain after the cut.
 
     Attributes:
-        conversation: The repaired conversation before the cut.
-        local: The token counter that needs no I/O.
         summarize: The strategy that writes summaries. None if the budget has no such strategy.
-        needs_loading: True if media must be read, fetched or resized.
         counter_ratio: Number of tokens that the budget's counter counts for each token of the local counter. At
             least 1.
-        sizes: The requests measured by the budget's counter.
         summarized: The conversations with summaries, by the number of edits.
-        local_sizes: The requests as far as they are known without I/O, measured by the local counter.
     """
 
     lowering: Lowering
     budget: Budget
-    conversation: TracedConversation
-    ledger: Ledger
     units: Units
     cuts: CutPlan
-    local: LocalTokenCounter
+    sizes: RequestSizes
     summarize: Summarize | None
-    needs_loading: bool
     counter_ratio: float = 1.0
-    sizes: _Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
     summarized: dict[EditCount, TracedConversation] = field(default_factory=dict[EditCount, TracedConversation])
-    local_sizes: _Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
 
     @classmethod
     async def create(
@@ -90,9 +75,8 @@ class BudgetFitter:
         weigh, cut_first = weigher.get_weigh(thinking), frozenset(budget.cut_first)
         cuts = CutPlan(budget.strategies, units, budget.limit, weigh, cut_first)
         summarize = next((item for item in budget.strategies if isinstance(item, Summarize)), None)
-        needs_loading = lowering.needs_loading(conversation)
-        local = budget.counter.local_counter
-        return cls(lowering, budget, conversation, ledger, units, cuts, local, summarize, needs_loading)
+        sizes = RequestSizes(lowering, budget.counter, conversation, ledger, cuts)
+        return cls(lowering, budget, units, cuts, sizes, summarize)
 
     async def plan(self) -> Plan:
         """Returns the plan within the budget.
@@ -114,27 +98,27 @@ class BudgetFitter:
 
     async def _find_cut(self) -> EditCount:
         """Returns the first position at which the request fits, or the end of the cut plan if there is none."""
-        if self.needs_loading:
+        if self.sizes.needs_loading:
             await self._measure_text_files()
-        has_remote_counter = self.budget.counter is not self.local
-        if self.cuts.is_exact and has_remote_counter and not self.needs_loading:
+        has_remote_counter = self.sizes.has_remote_counter
+        if self.cuts.is_exact and has_remote_counter and not self.sizes.needs_loading:
             await self._raise_on_certain_loss(self.cuts.end)
             return await self._find_fewest()
-        if self.needs_loading and has_remote_counter:
+        if self.sizes.needs_loading and has_remote_counter:
             await self._compare_counters()
-        count = await self._search("local", self.local_sizes, self._fits_locally)
+        count = await self._search("local", self.sizes.estimated, self._fits_locally)
         await self._raise_on_certain_loss(self.cuts.end if has_remote_counter else count)
-        if has_remote_counter or self.needs_loading:
+        if has_remote_counter or self.sizes.needs_loading:
             # Media that the cut drops are never loaded.
-            too_large = self.cuts.position_before(count) if self.needs_loading else _NONE_TOO_LARGE
-            count = await self._search("counter", self.sizes, self._fits, too_large, count)
+            too_large = self.cuts.position_before(count) if self.sizes.needs_loading else _NONE_TOO_LARGE
+            count = await self._search("counter", self.sizes.counted, self._fits, too_large, count)
         return count
 
     async def _measure_text_files(self) -> None:
         """Measures text files before any file is loaded, so that files in dropped messages are never loaded."""
         await self._raise_on_certain_loss(self.cuts.end)
-        if await self.lowering.measure_text_files(self.conversation, self.ledger):
-            self.local_sizes.clear()
+        if await self.lowering.measure_text_files(self.sizes.conversation, self.sizes.ledger):
+            self.sizes.estimated.clear()
 
     async def _compare_counters(self) -> None:
         """Sets `counter_ratio` from the smallest request.
@@ -144,13 +128,13 @@ class BudgetFitter:
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:
-            counted, local = (await self._measure(end))[1], (await self._measure_locally(end))[1]
+            counted, local = (await self.sizes.measure(end))[1], (await self.sizes.estimate(end))[1]
             self.counter_ratio = max(1.0, counted / max(local, 1))
 
     async def _search(
         self,
         counter: str,
-        sizes: _Sizes,
+        sizes: Sizes,
         fits: Callable[[EditCount], Awaitable[bool]],
         too_large: EditCount = _NONE_TOO_LARGE,
         guess: EditCount | None = None,
@@ -182,7 +166,7 @@ class BudgetFitter:
         if self.units.sums[-1] <= self.budget.limit:
             return NO_EDITS
         end = self.cuts.end
-        free = self._get_limit(EditCount(1)) - (await self._measure_locally(end))[1]
+        free = self._get_limit(EditCount(1)) - (await self.sizes.estimate(end))[1]
         if free < 0:
             return end
         return self.cuts.position_from(self.cuts.count_for(self.cuts.weight(end) + free))
@@ -198,14 +182,14 @@ class BudgetFitter:
         """Everything besides the conversation and the cut that affects the size of a request, as a key."""
         return (self.lowering.spec, self.lowering.history, self.budget)
 
-    def _remember(self, counter: str, count: EditCount, sizes: _Sizes) -> None:
+    def _remember(self, counter: str, count: EditCount, sizes: Sizes) -> None:
         """Remembers that the request at a position is too large, unless more messages could make it smaller."""
-        is_deterministic = sizes is self.local_sizes or self.budget.counter.deterministic
+        is_deterministic = sizes is self.sizes.estimated or self.budget.counter.deterministic
         is_lasting = (
             is_deterministic
             and self.cuts.order_is_stable
             and self.lowering.history.shows_everything
-            and not has_media(self.conversation)
+            and not has_media(self.sizes.conversation)
         )
         if is_lasting and count in sizes and sizes[count][1] > self._get_limit(count) + _SLACK:
             self.units.known_too_large[counter] = (self._conditions, len(self.units.msgs), count)
@@ -216,71 +200,41 @@ class BudgetFitter:
         return self.budget.limit - (self.summarize.max_tokens if self.summarize and count else 0)
 
     async def _fits_locally(self, count: EditCount) -> bool:
-        return (await self._measure_locally(count))[1] * self.counter_ratio <= self._get_limit(count)
+        return (await self.sizes.estimate(count))[1] * self.counter_ratio <= self._get_limit(count)
 
     async def _fits(self, count: EditCount) -> bool:
-        return (await self._measure(count))[1] <= self._get_limit(count)
-
-    async def _measure_locally(self, count: EditCount) -> tuple[Lowered, int]:
-        if count not in self.local_sizes:
-            edited = self._edit(count)
-            lowered = self.lowering.lower_without_io(edited.apply(), self.ledger, edited.first_change)
-            self.local_sizes[count] = (lowered, await self._count(self.local, lowered))
-        return self.local_sizes[count]
-
-    async def _measure(self, count: EditCount) -> tuple[Lowered, int]:
-        if count not in self.sizes:
-            edited = self._edit(count)
-            conversation = edited.apply()
-            needs_loading = self.needs_loading and self.lowering.needs_loading(conversation)
-            if self.local is self.budget.counter and not needs_loading:
-                self.sizes[count] = await self._measure_locally(count)
-            else:
-                self.sizes[count] = await self._load_and_count(conversation, self.ledger.copy(), edited)
-        return self.sizes[count]
-
-    async def _load_and_count(
-        self, conversation: TracedConversation, ledger: Ledger, edited: EditedConversation
-    ) -> tuple[Lowered, int]:
-        lowered = await self.lowering.load_and_lower(conversation, ledger, edited.first_change)
-        return lowered, await self._count(self.budget.counter, lowered)
-
-    async def _count(self, counter: TokenCounterBase, lowered: Lowered) -> int:
-        return await count_request(counter, lowered.request, self.lowering.spec.capabilities.layout)
+        return (await self.sizes.measure(count))[1] <= self._get_limit(count)
 
     # -- the cut conversation --------------------------------------------------------------------------------
-
-    def _edit(self, count: EditCount) -> EditedConversation:
-        return EditedConversation(self.conversation, self.units, self.cuts.changes(count) if count else ())
 
     async def _fits_with_summaries(self, summarize: Summarize, count: EditCount) -> bool:
         numbers = self.cuts.dropped_by(count, summarize)
         if not numbers:
             return True
         dropped = [msg for number in numbers for msg in self.units.unit(number)]
-        edited = self._edit(count)
+        edited = self.sizes.edit(count)
         conversation = edited.apply(await summarize.summaries(dropped), numbers[0])
         self.summarized[count] = conversation
-        ledger = self.ledger.copy()
+        ledger = self.sizes.ledger.copy()
         noun = "message that was" if len(dropped) == 1 else "messages that were"
         ledger.add_synthesis("summary", f"replaces {len(dropped)} {noun} cut to fit the budget")
-        self.sizes[count] = await self._load_and_count(conversation, ledger, edited)
-        return self.sizes[count][1] <= self.budget.limit
+        self.sizes.counted[count] = await self.sizes.load_and_count(conversation, ledger, edited)
+        return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
         """Raises LossError if content is already known to be lost before any file or URL is read."""
         if self.lowering.on_loss == "raise":
-            ledger = (await self._measure_locally(count))[0].ledger.copy()
-            self._edit(count).record(ledger)  # a cut is no loss
+            ledger = (await self.sizes.estimate(count))[0].ledger.copy()
+            self.sizes.edit(count).record(ledger)  # a cut is no loss
             self.lowering.raise_on_loss(ledger)
 
     async def _create_plan(self, count: EditCount) -> Plan:
-        lowered, tokens = await self._measure(count)
-        edited = self._edit(count)
+        lowered, tokens = await self.sizes.measure(count)
+        edited = self.sizes.edit(count)
         edited.record(lowered.ledger)
         self.lowering.raise_on_loss(lowered.ledger)
         if not edited.changes:
-            return lowered.plan(tuple(self.ledger.msgs), tokens)
+            return lowered.plan(tuple(self.sizes.ledger.msgs), tokens)
         weight = self.cuts.weight(count)
         saved = self.cuts.weight(NO_EDITS) - weight
         uncached = weight - self.units.start(edited.changes[0].first)
@@ -307,14 +261,14 @@ class BudgetFitter:
                 break
             needed = size
         else:
-            needed = max(needed, (await self._measure(NO_EDITS))[1])
-        origins = fitter._edit(fitter.cuts.end).apply().origins
+            needed = max(needed, (await self.sizes.measure(NO_EDITS))[1])
+        origins = fitter.sizes.edit(fitter.cuts.end).apply().origins
         indexes = sorted({index for origin in origins if (index := _find_message_index(origin)) is not None})
         raise BudgetError(self.budget.limit, needed, [format_place((index,)) for index in indexes])
 
     async def _measure_smallest(self) -> int:
         """Returns the tokens of the request after all edits, plus the tokens that summaries may need."""
-        lowered, size = await self._measure(self.cuts.end)
+        lowered, size = await self.sizes.measure(self.cuts.end)
         if self.summarize is None or not self.cuts.end:
             return size
         layout = self.lowering.spec.capabilities.layout
@@ -323,7 +277,8 @@ class BudgetFitter:
 
     def _with_limit(self, limit: int) -> BudgetFitter:
         budget, cuts = replace(self.budget, max_tokens=limit + self.budget.reserve), self.cuts.with_limit(limit)
-        return replace(self, budget=budget, cuts=cuts, sizes={}, summarized={}, local_sizes={})
+        sizes = RequestSizes(self.lowering, budget.counter, self.sizes.conversation, self.sizes.ledger, cuts)
+        return replace(self, budget=budget, cuts=cuts, sizes=sizes, summarized={})
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:

@@ -1,0 +1,84 @@
+"""`RequestSizes`: the requests of a conversation after each number of edits, and their numbers of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agentkit.budget.cut_plan import CutPlan
+from agentkit.budget.edits import EditedConversation
+from agentkit.budget.units import EditCount
+from agentkit.formatting.lowering import Lowered, Lowering
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_request
+
+__all__ = ["RequestSizes", "Sizes"]
+
+Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
+"""Requests and their numbers of tokens, by the number of edits of the cut."""
+
+
+@dataclass(slots=True)
+class RequestSizes:
+    """Requests of one conversation after each number of edits. Each request is built and counted once.
+
+    Attributes:
+        conversation: The repaired conversation before the cut.
+        needs_loading: True if media must be read, fetched or resized.
+        counted: The requests measured by the budget's counter.
+        estimated: The requests as far as they are known without I/O, measured by the local counter.
+    """
+
+    lowering: Lowering
+    counter: TokenCounterBase
+    conversation: TracedConversation
+    ledger: Ledger
+    cuts: CutPlan
+    local: LocalTokenCounter = field(init=False)
+    needs_loading: bool = field(init=False)
+    counted: Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
+    estimated: Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
+
+    def __post_init__(self) -> None:
+        self.local = self.counter.local_counter
+        self.needs_loading = self.lowering.needs_loading(self.conversation)
+
+    @property
+    def has_remote_counter(self) -> bool:
+        """True if the budget's counter needs I/O."""
+        return self.counter is not self.local
+
+    def edit(self, count: EditCount) -> EditedConversation:
+        """Returns the conversation after `count` edits."""
+        return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
+
+    async def estimate(self, count: EditCount) -> tuple[Lowered, int]:
+        """Returns the request as far as it is known without I/O, and its tokens by the local counter."""
+        if count not in self.estimated:
+            edited = self.edit(count)
+            lowered = self.lowering.lower_without_io(edited.apply(), self.ledger, edited.first_change)
+            self.estimated[count] = (lowered, await self._count(self.local, lowered))
+        return self.estimated[count]
+
+    async def measure(self, count: EditCount) -> tuple[Lowered, int]:
+        """Returns the request after `count` edits, and its tokens by the budget's counter."""
+        if count not in self.counted:
+            edited = self.edit(count)
+            conversation = edited.apply()
+            needs_loading = self.needs_loading and self.lowering.needs_loading(conversation)
+            if needs_loading or self.has_remote_counter:
+                self.counted[count] = await self.load_and_count(conversation, self.ledger.copy(), edited)
+            else:
+                self.counted[count] = await self.estimate(count)
+        return self.counted[count]
+
+    async def load_and_count(
+        self, conversation: TracedConversation, ledger: Ledger, edited: EditedConversation
+    ) -> tuple[Lowered, int]:
+        """Loads the media of an edited conversation. Returns its request and the budget's token count."""
+        lowered = await self.lowering.load_and_lower(conversation, ledger, edited.first_change)
+        return lowered, await self._count(self.counter, lowered)
+
+    async def _count(self, counter: TokenCounterBase, lowered: Lowered) -> int:
+        return await count_request(counter, lowered.request, self.lowering.spec.capabilities.layout)
