@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack
 
 from agentkit.provider_kit import (
     FinishReason,
@@ -89,25 +89,21 @@ class AnthropicStreamParser(StreamParserBase):
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Reads one event of a stream in Anthropic's format into the message."""
-        kind = event.get("type")
-        if kind == "content_block_delta":
-            index, delta = event.get("index"), event.get("delta")
-            if type(index) is int and isinstance(delta, dict):
-                self._delta(index, cast("dict[str, Any]", delta))
-        elif kind == "content_block_start":
-            if type(index := event.get("index")) is int:
-                self._start(index, as_object(event.get("content_block")))
-        elif kind == "content_block_stop":
-            if type(index := event.get("index")) is int:
-                self._stop(index)
-        elif kind == "message_start":
+        event_type, index = event.get("type"), event.get("index")
+        if event_type == "content_block_delta" and type(index) is int:
+            self._delta(index, as_object(event.get("delta")))
+        elif event_type == "content_block_start" and type(index) is int:
+            self._start(index, as_object(event.get("content_block")))
+        elif event_type == "content_block_stop" and type(index) is int:
+            self._stop(index)
+        elif event_type == "message_start":
             self._begin(as_object(event.get("message")))
-        elif kind == "message_delta":
+        elif event_type == "message_delta":
             self._read_end(event)
-        elif kind == "message_stop":
+        elif event_type == "message_stop":
             self.is_complete = True
             self._end({})
-        elif kind == "error" or (kind is None and "error" in event):  # some gateways omit the type
+        elif event_type == "error" or (event_type is None and "error" in event):  # some gateways omit the type
             error = as_object(event.get("error"))
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
@@ -119,25 +115,25 @@ class AnthropicStreamParser(StreamParserBase):
             self._note_incomplete(part)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        kind = delta.get("type")
-        if kind == "text_delta":
+        delta_type = delta.get("type")
+        if delta_type == "text_delta":
             key, piece = self._texts.get(index) or self._start_missing(index, "text"), delta.get("text")
             if key and isinstance(piece, str):
                 self.reply.add_text(key, piece)
         elif index in self._server:
             self._server[index].read(delta)
-        elif kind == "input_json_delta":
+        elif delta_type == "input_json_delta":
             key, piece = self._calls.get(index), delta.get("partial_json")
             if key and isinstance(piece, str):
                 self.reply.add_tool_call(key, piece=piece)
-        elif kind == "thinking_delta":
+        elif delta_type == "thinking_delta":
             key, piece = self._thoughts.get(index) or self._start_missing(index, "thinking"), delta.get("thinking")
             if key and isinstance(piece, str):
                 self.reply.add_thinking(key, piece)
-        elif kind == "signature_delta" and index in self._thoughts:
+        elif delta_type == "signature_delta" and index in self._thoughts:
             self.reply.add_state(self._thoughts[index], signature=as_text(delta.get("signature")) or None)
-        elif kind == "citations_delta" and index in self._texts and (citation := as_object(delta.get("citation"))):
-            self._citations.setdefault(index, []).append(citation)
+        elif delta_type == "citations_delta" and index in self._texts and type(delta.get("citation")) is dict:
+            self._citations.setdefault(index, []).append(delta["citation"])
 
     def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
         """Starts a block whose start event is missing. Returns None if the index already has another block."""
@@ -151,26 +147,26 @@ class AnthropicStreamParser(StreamParserBase):
         self._close_empty_call()
         count = self._start_counts.get(index, 0)
         key = (index, count)  # some servers start every block at index 0
-        kind = as_text(block.get("type"))
-        if kind:
+        block_type = as_text(block.get("type"))
+        if block_type:
             self._start_counts[index] = count + 1
-        if kind == "text":
+        if block_type == "text":
             self._texts[index] = key
             self.reply.add_text(key, as_text(block.get("text")))
             self._citations[index] = [*as_list(block.get("citations"))]
-        elif kind == "thinking":
+        elif block_type == "thinking":
             self._thoughts[index] = key
             self.reply.add_thinking(key, as_text(block.get("thinking")))
             self.reply.add_state(key, signature=as_text(block.get("signature")) or None)
-        elif kind == "redacted_thinking":
+        elif block_type == "redacted_thinking":
             self.reply.add_thinking(key, "")
             self.reply.add_state(key, redacted_data=as_text(block.get("data")) or None)
-        elif kind == "tool_use":
+        elif block_type == "tool_use":
             self._calls[index] = key
             self._inputs[index] = block.get("input")
             self.reply.add_tool_call(key, block.get("id"), block.get("name"))
-            self.reply.add_state(key, fields=carried(kind, block) or None)
-        elif kind:
+            self.reply.add_state(key, fields=carried(block_type, block) or None)
+        elif block_type:
             self._server[index] = ServerPart(block)
 
     def _stop(self, index: int) -> None:

@@ -58,14 +58,13 @@ class FakeDashScope(FakeService):
         parameters = as_object(call.body.get("parameters"))
         is_incremental = parameters.get("incremental_output", self.is_multimodal)
         merged = _MergedMessage()
-        for delta in _deltas(reply):
+        deltas = [*_deltas(reply), {"role": "assistant", "content": ""}]
+        for number, delta in enumerate(deltas, 1):
             message = delta if is_incremental else merged.add(delta)
             message = {**message, "content": self._content(message["content"])}
             # DashScope sends the string "null" until the last event
-            yield self._envelope(reply, call, message, "null")
-        last = {"role": "assistant", "content": ""} if is_incremental else merged.add({"content": ""})
-        last = {**last, "content": self._content(last["content"])}
-        yield self._envelope(reply, call, last, reply.map_reason(_REASONS))
+            reason = reply.map_reason(_REASONS) if number == len(deltas) else "null"
+            yield self._envelope(reply, call, message, reason)
 
     def _content(self, text: str) -> Any:
         if not self.is_multimodal:
@@ -105,9 +104,6 @@ class FakeDashScope(FakeService):
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return headers.get("x-dashscope-sse") == "enable"
-
-    def client_options(self, url: str) -> dict[str, Any]:
-        return {"api_key": "loopback", "base_url": url}
 
 
 class _MergedMessage:

@@ -105,8 +105,9 @@ def _convert_system(system: Any) -> dict[str, Any]:
     """Converts a system instruction (text, parts or a content) to a content with the role `user`, like the SDK."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
-    parts: Any = system if isinstance(system, list | tuple) else [system]
-    return _convert_content({"role": "user", "parts": [{"text": system}] if isinstance(system, str) else [*parts]})
+    part = {"text": system} if isinstance(system, str) else cast("object", system)
+    parts = [*cast("list[Any]", system)] if isinstance(system, list | tuple) else [part]
+    return _convert_content({"role": "user", "parts": parts})
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

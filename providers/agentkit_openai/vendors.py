@@ -155,12 +155,11 @@ MISTRAL = OpenAICompatible(
             # 2025-12-04). System messages may not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
             "thinking.mode": "text",
-            "media.image": MediaRule(  # docs: capabilities/vision
+            # docs: capabilities/vision. An image may have 10 MB, which are 13,900,000 characters of base64 text.
+            "media.image": MediaRule(
                 types=media_types("image", "png jpeg webp gif"),
                 schemes=_WEB,
-                limits=MediaLimits(
-                    count=8, side=10_000, data=13_900_000
-                ),  # 10 MB for each image, in characters of base64 text
+                limits=MediaLimits(count=8, side=10_000, data=13_900_000),
             ),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
             # The API refuses unknown keys with status 422, `extra_forbidden`: autogen#2457, openfox#220

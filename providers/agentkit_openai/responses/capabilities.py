@@ -97,21 +97,18 @@ RESPONSES = Capabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
-        result_kinds=frozenset(
-            {"image", "document"}
-        ),  # guides/file-inputs: tool results may contain images and files
+        # guides/file-inputs: tool results may contain images and files
+        result_kinds=frozenset({"image", "document"}),
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
         binds_prefix=True,  # gpt-6.2 silently removes reasoning after a changed prefix (guides/reasoning)
-        required_proof=frozenset(
-            {"encrypted_content"}
-        ),  # with store=false, reasoning with only an id is refused with status 404 (guides/reasoning)
+        # with store=false, reasoning with only an id is refused with status 404 (guides/reasoning)
+        required_proof=frozenset({"encrypted_content"}),
     ),
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: (
-            not str(data.get("type")).startswith("input_")
-        ),  # openai-python: ResponseInputContentParam
+        # openai-python: ResponseInputContentParam
+        is_reply_data=lambda data: not str(data.get("type")).startswith("input_"),
         places=part_places,
         pair_key=part_pair,
         needs_thinking=needs_thinking,
