@@ -132,7 +132,7 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_thinking(key, piece)
         elif delta_type == "signature_delta" and index in self._thoughts:
             self.reply.add_state(self._thoughts[index], signature=as_text(delta.get("signature")) or None)
-        elif delta_type == "citations_delta" and index in self._texts and type(delta.get("citation")) is dict:
+        elif delta_type == "citations_delta" and index in self._texts and as_object(delta.get("citation")):
             self._citations.setdefault(index, []).append(delta["citation"])
 
     def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
