@@ -115,7 +115,7 @@ def select_stages(
 
 def apply_history_policy(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Replaces the conversation by what the history policy shows to the model."""
-    rendered = context.history.render(conversation.turns, context.ledger, context.target)
+    rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
     if type(rendered) is not TracedConversation:
         advice = "Return the conversation, or override `view` instead."
         check_option("history.render()", rendered, TracedConversation, advice)
@@ -131,7 +131,7 @@ def repair_rendered(conversation: LegalConversation, context: StageContext) -> L
 def note_omitted_names(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Prepares ledger notes about speaker names that the API has no field for."""
     viewer = getattr(context.history, "viewer", None)
-    context.ledger.late_notes = OmittedNames(conversation.turns, context.target, viewer)
+    context.ledger.late_notes = OmittedNames(conversation.turns, context.spec.capabilities, viewer)
     return conversation
 
 
@@ -146,7 +146,7 @@ def split_system_prompt(conversation: LegalConversation, context: StageContext) 
 def fit_speaker_names(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Replaces speaker names that the API does not accept in its field for names."""
     speakers = (msg.name for msg in chain(conversation.system.msgs, conversation.turns.msgs))
-    refused = context.target.turns.speaker_refused
+    refused = context.spec.capabilities.turns.speaker_refused
     conversation.speakers.update(legal_speaker_names(speakers, refused))
     for traced in conversation.turns if conversation.speakers else ():
         name = conversation.speakers.get(traced.msg.name)
