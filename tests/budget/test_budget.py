@@ -1,4 +1,4 @@
-"""Budgets: what goes, what stays, what it costs to find out."""
+"""Tests of budgets: which messages a cut drops, and how many requests are counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Words(LocalTokenCounter):
-    """Ten tokens a message, whatever it says, so that a test can count on its fingers."""
+    """Local counter of ten tokens per message."""
 
     def __init__(self) -> None:
         self.weighed = 0
@@ -53,7 +53,7 @@ class Words(LocalTokenCounter):
 
 
 class Remote(TokenCounterBase):
-    """A counter somewhere else: each question costs."""
+    """Remote counter of ten tokens per message, which counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -347,7 +347,7 @@ async def test_a_remote_counter_is_called_once_if_the_conversation_fits() -> Non
 
 
 class Counting(EchoFormatter):
-    """A formatter that counts its conversions."""
+    """Formatter that counts its conversions."""
 
     converted = 0
 
@@ -421,7 +421,7 @@ def test_units_are_messages_or_tool_calls_with_their_results() -> None:
 
 
 class ToolsFirst(CutStrategy):
-    """Exchanges go before talk."""
+    """Strategy that drops tool calls with their results first."""
 
     def order(self, units: Units) -> Sequence[int]:
         free = [number for number in range(len(units)) if number not in units.protected()]
@@ -429,7 +429,7 @@ class ToolsFirst(CutStrategy):
 
 
 class HeaviestFirst(CutStrategy):
-    """The heaviest units go first."""
+    """Strategy that drops the units with the most tokens first."""
 
     def order(self, units: Units) -> Sequence[int]:
         return sorted(super().order(units), key=lambda number: -units.weight(number))

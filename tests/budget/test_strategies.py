@@ -1,4 +1,4 @@
-"""What each strategy takes, what it leaves, and what it says about it."""
+"""Tests of cut strategies: which units they drop or edit, and the ledger entries."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def talk(count: int, start: int = 0) -> list[Msg]:
 
 
 class Letters(LocalTokenCounter):
-    """Four letters a token, three tokens a message, a thousand a medium, so that a test can count."""
+    """Local counter: one token per four letters, three per message, a thousand per media item."""
 
     def measure(self, request: Mapping[str, Any]) -> int:
         return -(-sum(12 + _quarters(msg) for msg in request["messages"]) // 4)
@@ -76,7 +76,7 @@ class Letters(LocalTokenCounter):
 
 
 def _quarters(value: Any) -> int:
-    """Quarter tokens of what a message says."""
+    """Returns the size of a message in quarters of a token."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
@@ -198,16 +198,16 @@ def test_tool_names_can_be_any_iterable() -> None:
     assert set(Budget(100, never_cut=names).never_cut) == {"search"}
 
 
-# -- OldestFirst and Stepped -----------------------------------------------------------------------------------
+# -- OldestFirst, OldestFirstInSteps ----------------------------------------------------------------------------
 
 
 async def test_oldest_first_in_steps_keeps_the_task_and_moves_the_cut_in_steps() -> None:
-    """Ten tokens a message, a grid of 30 tokens from the start of the history, room for eight messages."""
+    """A message has ten tokens, a step has 30 tokens, and the budget has space for eight messages."""
     msgs = [TASK, *talk(30)]
     cuts = [await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=Words()) for end in range(1, 32)]
     dropped = [list(outcome.cut.numbers) if outcome.cut else [] for outcome in cuts]
     assert dropped[7] == []
-    assert dropped[8:10] == [[1, 2]] * 2, "the task stands on the first step as well"
+    assert dropped[8:10] == [[1, 2]] * 2, "the task is part of the first step"
     assert dropped[10:13] == [[1, 2, 3, 4, 5]] * 3
     assert dropped[13:16] == [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
     assert len({*map(tuple, dropped)}) <= 310 // 30 + 1
@@ -234,7 +234,7 @@ async def test_a_step_larger_than_the_conversation_drops_every_unit_that_may_be_
 async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
     strategy: Any, counter: TokenCounterBase
 ) -> None:
-    """One message, everything pinned, or nothing but a system prompt: the order of edits is empty."""
+    """The conversation has one message, only pinned messages, or only a system prompt."""
     for msgs in (
         [says("Bob", "word " * 90)],
         [says("Bob", "word " * 30, pinned=True) for _ in range(3)],
@@ -255,7 +255,7 @@ async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> No
     assert [block.is_error for block in outcome.history[-1].tool_results] == [True, True]
 
 
-# -- what a conversation that fits is left as -----------------------------------------------------------------
+# -- conversations within the budget -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ async def test_a_shrunk_result_has_its_start_its_end_and_the_number_of_omitted_c
 
 
 async def test_results_of_the_newest_unit_are_shrunk_from_the_oldest_on() -> None:
-    """No unit but the newest: its results shrink from the oldest on, the newest result never."""
+    """The conversation has only one unit besides the task. The newest result is never shrunk."""
     ids = [f"c{number}" for number in range(20)]
     msgs = [TASK, call(*ids), *(answer(id, f"{id} " + "x" * 4_000) for id in ids)]
     outcome = await plan(msgs, 12_000, OldestFirstInSteps(), ShrinkResults(characters=200))
@@ -427,11 +427,11 @@ async def test_each_media_item_in_a_result_is_replaced() -> None:
     assert outcome.history[3].media == (PICTURE,)
 
 
-# -- Summarise -------------------------------------------------------------------------------------------------
+# -- Summarize -------------------------------------------------------------------------------------------------
 
 
 class Writer:
-    """A summary function that remembers what it was asked."""
+    """Summarizer that stores the messages of each call."""
 
     def __init__(self, text: Any = None) -> None:
         self.text = text
@@ -455,7 +455,7 @@ LOCAL_AND_REMOTE = pytest.mark.parametrize("remote", [False, True], ids=["local"
 
 
 class Estimate(TokenCounterBase):
-    """The estimate from somewhere else."""
+    """Remote counter with the numbers of the estimate by characters."""
 
     needs_layout = True
 
@@ -507,7 +507,7 @@ async def test_the_same_messages_get_the_same_summary_again() -> None:
     later = await EchoFormatter(budget=budget).plan([*msgs, *chat(12, 40)])
     assert len(writer.asked) == 2
     assert [msg.text for msg in later.history if msg.name == "summary"] == ["summary 1", "summary 2"]
-    assert not {*writer.asked[0]} & {*writer.asked[1]}, "what is dropped later gets a summary of its own"
+    assert not {*writer.asked[0]} & {*writer.asked[1]}, "messages that are dropped later get another summary"
 
 
 async def test_a_pinned_message_and_few_summaries_are_not_summarized_again() -> None:
@@ -539,7 +539,7 @@ async def test_the_history_of_a_plan_is_an_ordinary_conversation(adopt: str) -> 
         elif adopt == "stored":
             msgs = load_messages(dump_messages(outcome.history))
     asked = [line for lines in writer.asked for line in lines if not line.startswith("summary")]
-    assert len(asked) == len({*asked}), "nothing is summarised twice"
+    assert len(asked) == len({*asked}), "no message is summarized twice"
     summaries = [msg for msg in outcome.history if msg.name == "summary"]
     assert 1 <= len(summaries) <= 5
     assert get_texts(outcome)[1] == "the task"
@@ -641,7 +641,7 @@ async def test_a_waiting_plan_writes_the_summary_if_the_first_plan_is_canceled()
 
 
 async def test_the_summarizer_can_plan_with_the_same_budget() -> None:
-    """A summary is often written by a model that is itself behind a formatter."""
+    """A summarizer often calls a model with the same budget."""
 
     async def write(msgs: Sequence[Msg]) -> str:
         return (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *msgs[:3]])).history[1].text
@@ -659,7 +659,7 @@ def test_a_strategy_works_in_several_event_loops() -> None:
         assert outcome.cut is not None
 
 
-# -- tools that stay, tools that go first ---------------------------------------------------------------------
+# -- never_cut and cut_first ---------------------------------------------------------------------
 
 
 async def test_tool_calls_in_never_cut_are_unchanged() -> None:
@@ -692,7 +692,7 @@ async def test_tool_calls_of_both_a_protected_and_a_cheap_tool_are_kept() -> Non
     assert outputs(outcome) == ["y" * 200, "z" * 200]
 
 
-# -- several, and strategies of one's own ---------------------------------------------------------------------
+# -- several strategies, custom strategies ---------------------------------------------------------------------
 
 
 async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy() -> None:
@@ -708,7 +708,7 @@ async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy
 
 
 class Upper(CutStrategy):
-    """Halves every result, again and again."""
+    """Strategy that halves each result several times."""
 
     repeats = True
 
@@ -725,7 +725,7 @@ async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
     outcome = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
     lengths = [len(output) for output in outputs(outcome)]
     assert lengths[0] == 50
-    assert lengths == sorted(lengths), "the first is halved three times before the second is halved"
+    assert lengths == sorted(lengths), "the first result is halved three times before the second"
     assert {*lengths} <= {50, 100, 200, 400}
 
 
@@ -776,11 +776,11 @@ async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
         await plan([TASK, *exchanges(3), *talk(9)], 250, Idle())
 
 
-# -- strategies and counters that lie ------------------------------------------------------------------------
+# -- invalid results of strategies and counters -----------------------------------------------------------------
 
 
 class _Own(CutStrategy):
-    """A strategy that says whatever it is told to say."""
+    """Strategy that returns the values that a test passes."""
 
     def __init__(self, order: Any, *, edit: Any = (), step: Any = 0, spares: bool = True) -> None:
         self.given = order

@@ -1,6 +1,6 @@
-"""AgentScope 1.x's defects D1 to D38, each shown not to exist here, and its texts, shown to be ours.
+"""Tests that no defect of AgentScope 1.x exists here, and that the texts of its history are unchanged.
 
-What a defect did is the first half of a docstring, what we do the second.
+The first half of a docstring describes the defect, and the second half describes the expected behavior.
 """
 
 import asyncio

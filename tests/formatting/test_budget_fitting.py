@@ -1,4 +1,4 @@
-"""Where the cut falls: as few units go as make the request fit, whoever counts."""
+"""Tests of the position of a cut: as few units as possible are dropped with every counter."""
 
 from collections.abc import Mapping
 from random import Random
@@ -23,7 +23,7 @@ ESTIMATE = CharacterTokenCounter()
 
 
 class Remote(TokenCounterBase):
-    """The same estimate from a counter that cannot weigh a message by itself."""
+    """Remote counter with the numbers of the estimate by characters."""
 
     def __init__(self) -> None:
         self.asked = 0

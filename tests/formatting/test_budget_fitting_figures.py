@@ -1,4 +1,4 @@
-"""The figures of a cut, what its writer is given, and the size that a BudgetError names."""
+"""Tests of the token numbers of a cut, the input of summarizers, and the size in a BudgetError."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Elsewhere(TokenCounterBase):
-    """A counter that has to be waited for and counts more, or less, than the estimate."""
+    """Remote counter that counts more or fewer tokens than the estimate."""
 
     def __init__(self, percent: int) -> None:
         self.percent = percent

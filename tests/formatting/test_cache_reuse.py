@@ -1,4 +1,4 @@
-"""What provider caches can serve of our requests, and what else of our speed can be counted and not timed."""
+"""Tests of costs that can be counted: reusable prompt prefixes, weighed messages, and bytes of memory."""
 
 from __future__ import annotations
 

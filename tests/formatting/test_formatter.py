@@ -1,4 +1,4 @@
-"""`FormatterBase`: the pipeline, its options, and what every provider's formatter has in common."""
+"""Tests of `FormatterBase`: the pipeline, the options, and the behavior that all providers share."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_any_sequence_of_messages_can_be_formatted() -> None:
 
 
 class Special(Msg):
-    """A message of one's own kind."""
+    """Subclass of `Msg`."""
 
 
 async def test_a_subclass_of_msg_can_be_formatted() -> None:
@@ -209,7 +209,7 @@ def test_a_change_of_a_request_does_not_affect_the_next_request(name: str, msgs:
 
 
 def _spoil(value: Any) -> None:
-    """Change every container."""
+    """Changes every list and dict in a value."""
     if isinstance(value, dict):
         for item in list(cast("dict[str, Any]", value).values()):
             _spoil(item)
@@ -267,7 +267,7 @@ async def test_a_loss_raises_before_the_request_is_counted() -> None:
 
 
 class Letters(TokenCounterBase):
-    """A counter that is asked, not weighed with."""
+    """Remote counter without weights."""
 
     async def count(self, request: Mapping[str, Any]) -> int:
         return len(str(request)) // 4
@@ -361,7 +361,7 @@ def test_every_provider_raises_the_same_errors_for_invalid_input(name: str, opti
 
 
 class Transcript(FormatterBase):
-    """A model that takes one text: a user's own formatter, whole."""
+    """Custom formatter for a model that accepts one text."""
 
     base = Capabilities(name="Transcript", turns=TurnCapabilities(text_joining="string", late_system="line"))
 

@@ -1,4 +1,4 @@
-"""The list of stages: one entry is one rule, and a plain message enters few files."""
+"""Tests of the list of stages: each entry is one rule, and a plain message enters few files."""
 
 from __future__ import annotations
 

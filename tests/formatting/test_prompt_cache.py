@@ -1,4 +1,4 @@
-"""Where markers for a prompt cache lie, and which blocks a longer history's request has too."""
+"""Tests of prompt cache markers, and of blocks that remain equal in a longer conversation."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Speaker names where an API has no field for them: a loss as soon as several speakers share a role."""
+"""Tests of speaker names for APIs without a name field: several names on one role are a loss."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def omitted(name: str) -> str:
 
 
 def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> Plan:
-    """The plan of an API without a name field."""
+    """Returns the plan for an API without a name field."""
     return lower(msgs, history, turns__speaker_names=False, **changes)
 
 

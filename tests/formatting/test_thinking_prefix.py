@@ -1,4 +1,4 @@
-"""Thinking goes back only behind the very prefix that it was issued for, on the models that bind it."""
+"""Tests of prefix binding: some models accept thinking only after the prefix that produced it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def proof(provider: str, number: int) -> dict[str, Any]:
 
 
 def thinks(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
-    """A reply to a request: thinking with its state, and a call."""
+    """Returns the reply to a request: thinking with its state, and a call."""
     digest = None if request is None else prefix_digest(request, load_provider(provider))
     issuer = "anthropic" if provider == "anthropic" else "openai"
     state = OpaqueState(issuer, prefix=digest, **proof(provider, number))
@@ -69,7 +69,7 @@ def answer(number: int, text: str = "A quiet place.") -> Msg:
 
 
 def loop(formatter: FormatterBase, provider: str, steps: int, digests: bool = True) -> list[Msg]:
-    """A ReAct run in which each reply keeps the digest of the request that it answers."""
+    """Returns a ReAct loop in which each reply has the digest of its request."""
     msgs = [SYSTEM, TASK]
     for number in range(steps):
         request = plan(formatter, msgs).request
@@ -164,13 +164,13 @@ def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
 
 @BINDING
 def test_thinking_that_was_issued_after_a_cut_is_sent(provider: str, model: str | None) -> None:
-    """The digest is of the request that was sent, which the cut shaped: until it moves, new thinking stays."""
+    """The digest is that of the shortened request. New thinking is valid until the cut moves."""
     formatter = load_provider(provider).chat_formatter(model, budget=Budget(400))
     msgs, remaining = [SYSTEM, TASK], 0
     for number in range(30):
         outcome = plan(formatter, msgs)
         thinking = thoughts(outcome.request)
-        assert thinking == list(range(number - len(thinking), number)), "an unbroken run up to the newest"
+        assert thinking == list(range(number - len(thinking), number)), "all thinking after the cut"
         if outcome.cut:
             remaining = max(remaining, len(thinking))
         msgs += [thinks(provider, number, outcome.request), answer(number)]
@@ -179,7 +179,7 @@ def test_thinking_that_was_issued_after_a_cut_is_sent(provider: str, model: str 
 
 @BINDING
 def test_no_thinking_is_sent_after_stale_thinking(provider: str, model: str | None) -> None:
-    """Once thinking without a digest has gone, later thinking without one goes as well."""
+    """After stale thinking, later thinking without a digest is stale, too."""
     formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 2, digests=False)
     state = OpaqueState(

@@ -1,4 +1,4 @@
-"""History policies: the frame around speakers, rule by rule, and its inverse."""
+"""Tests of history policies: the rules of the history frame, and reading a frame."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u202
 
 
 def frame(*msgs: Msg, text_joining: str = "glued", **options: Any) -> str:
-    """The only turn of a conversation that is one frame, as text."""
+    """Returns the text of the only turn of a conversation."""
     (turn,) = sent(lower(msgs, MultiAgentHistory(**options), turns__text_joining=text_joining))
     assert turn["role"] == "user"
     return "".join(block["text"] for block in turn["content"] if block["type"] == "text")
 
 
 def inside(*msgs: Msg, **options: Any) -> str:
-    """What stands between the tags."""
+    """Returns the text between the tags of the frame."""
     framed = frame(*msgs, **options)
     assert framed.startswith(f"{PREAMBLE}<history>\n")
     assert framed.endswith("\n</history>")
@@ -606,21 +606,21 @@ def _texts(value: Any, key: str = "") -> list[str]:
 
 
 class LastTwo(HistoryPolicy):
-    """The system prompt and the last two messages."""
+    """Policy that sends the system prompt and the last two messages."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
         return [*[msg for msg in msgs[:1] if msg.role == "system"], *msgs[-2:]]
 
 
 class Shouting(HistoryPolicy):
-    """Everything in capitals."""
+    """Policy that sends all texts in capital letters."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
         return [Msg(msg.name, msg.text.upper(), msg.role) for msg in msgs]
 
 
 class WithSummary(HistoryPolicy):
-    """All but the last message as a sentence."""
+    """Policy that sends one sentence in place of all messages but the last."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
         return [Msg("system", f"{len(msgs) - 1} messages before.", "system"), msgs[-1]]

@@ -1,4 +1,4 @@
-"""Replies that begin with their own speaker's name."""
+"""Tests of replies that begin with the name of their speaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legalize: messages rewritten until a target's capabilities hold, one field of the form at a time."""
+"""Tests of legalization: messages are rewritten to each single rule of a target."""
 
 from __future__ import annotations
 

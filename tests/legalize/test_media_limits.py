@@ -1,4 +1,4 @@
-"""Limits on a request's media: too large goes out smaller, too many leave the oldest behind, in steps."""
+"""Tests of media limits: large images are resized, and the oldest of too many media are omitted in steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 
 
 def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
-    """A picture of that size as base64 text."""
+    """Returns an image of a size as base64 text."""
     buffer = BytesIO()
     slope = Image.linear_gradient("L").transform((width, height), Image.Transform.EXTENT, (0, 0, 256, 256))
     slope.convert(mode).save(buffer, kind, **options)
@@ -55,7 +55,7 @@ def shows(*blocks: Any, name: str = "Bob") -> Msg:
 
 
 def limited(**limits: Any) -> type[EchoFormatter]:
-    """A target with limits on pictures."""
+    """Returns a target with limits for images."""
     return target(media__image=MediaRule(schemes=WEB, limits=MediaLimits(**limits)))
 
 
@@ -64,7 +64,7 @@ def size(block: dict[str, Any]) -> tuple[int, int]:
 
 
 def kinds(plan: Plan) -> str:
-    """The blocks of a request, a letter each: i for a picture, t for a text."""
+    """Returns one letter for each block of a request: i for an image, t for a text."""
     return "".join(block["type"][0] for turn in sent(plan) for block in turn["content"])
 
 

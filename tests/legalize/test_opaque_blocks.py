@@ -1,4 +1,4 @@
-"""Parts that only their wire knows: back to it verbatim in any turn, and a loss elsewhere if they are content."""
+"""Tests of opaque blocks: they are sent unchanged in their wire format, and are losses in others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from agentkit import (
     OpaqueBlock,
     OpaqueState,
     TextBlock,
+    ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
     dump_messages,
     load_messages,
 )
+from tests.conftest import fates, target
 from tests.providers import PNG_URL, chat
 
 FILE: Final = {"type": "container_upload", "file_id": "file_1"}
@@ -35,7 +37,7 @@ def asked(*blocks: Any) -> Msg:
 
 
 def answered(*items: Any, is_error: bool = False) -> list[Msg]:
-    """A turn whose tool answered so."""
+    """Returns a conversation with a tool result."""
     call = Msg("Friday", (ToolUseBlock("c1", "search", {}),), "assistant")
     return [
         asked(TextBlock("Look.")),
@@ -221,3 +223,11 @@ def test_an_opaque_block_is_sent_only_in_turns_that_its_api_accepts(
     assert ("PART" in str(plan.request)) is (place in places)
     named = [entry for entry in plan.ledger.entries if entry.disposition is not Disposition.CARRIED]
     assert bool(named) is (place not in places)
+
+
+@pytest.mark.parametrize(("role", "outcome"), [("user", "carried"), ("assistant", "dropped")])
+def test_only_blocks_of_a_reply_need_the_thinking_before_them(role: Any, outcome: str) -> None:
+    blocks = [ThinkingBlock("Hm.", OpaqueState("echo")), OpaqueBlock("echo", {"type": "item"}), TextBlock("x")]
+    changes: dict[str, Any] = {"wire": "echo", "thinking.mode": "never", "opaque.needs_thinking": lambda _: True}
+    formatter = target(**{name.replace(".", "__"): value for name, value in changes.items()})()
+    assert fates(formatter.lower([Msg("Bob", blocks, role)]))["msgs[0].content[1]"] == outcome

@@ -1,4 +1,4 @@
-"""Parts that belong together: half a pair is not sent, whatever took the other half."""
+"""Tests of paired opaque blocks: half a pair is never sent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.conftest import call, fates, lower, result, said, says
 
 
 def pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """A wire of which `ask` asks and `answer` answers."""
+    """Returns the pair key of blocks with the labels `ask` and `answer`."""
     if "ask" in data:
         return "request", str(data["ask"])
     return ("response", str(data["answer"])) if "answer" in data else None
 
 
 def reply(*parts: str, wire: str = "echo") -> Msg:
-    """A reply of the assistant's: `ask 1` and `answer 1` are parts, `note 1` one by itself, all else is text."""
+    """Returns a reply: `ask 1` and `answer 1` are a pair, `note 1` is a single block, others are texts."""
     blocks: list[OpaqueBlock | TextBlock] = []
     for part in parts:
         word, _, name = part.partition(" ")

@@ -1,4 +1,4 @@
-"""ChatModel: what it is made of, what it refuses, when it plans anew, what its streams are."""
+"""Tests of `ChatModel`: arguments, errors, second plans, and streams."""
 
 import asyncio
 import sys
@@ -258,7 +258,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
 
 
 class Opening:
-    """OpenAI's endpoint, whose opening waits until it is told to go on, and which counts."""
+    """Endpoint of OpenAI that opens clients only after a signal, and counts them."""
 
     def __init__(self, server: LoopbackServer) -> None:
         self.go_on, self.begun = threading.Event(), threading.Event()
@@ -632,7 +632,7 @@ async def test_a_script_is_a_list_of_replies(replies: Any) -> None:
 
 
 class Agent:
-    """The smallest loop there is, as a user would write it."""
+    """Smallest agent loop that an application can have."""
 
     tools: ClassVar[list[Any]] = []
 

@@ -1,4 +1,4 @@
-"""Which block a refusal is about: a best guess."""
+"""Tests of the block that an error text of a provider is about."""
 
 from typing import Any
 

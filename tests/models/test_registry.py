@@ -1,4 +1,4 @@
-"""Providers are found by name, through entry points."""
+"""Tests of providers that are loaded by name through entry points."""
 
 from __future__ import annotations
 

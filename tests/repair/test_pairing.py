@@ -1,4 +1,4 @@
-"""Exchanges: calls and results are paired, repaired, and never split."""
+"""Tests of the repair: tool calls and results are paired and never separated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOST = f"system system: result c1={INTERRUPTED_RESULT}"
 
 
 def mended(*msgs: Msg) -> list[str]:
-    """The conversation in normal form, in short."""
+    """Returns each message of the repaired conversation as one line."""
     return brief(repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs)
 
 
