@@ -227,7 +227,11 @@ def test_an_opaque_block_is_sent_only_in_turns_that_its_api_accepts(
 
 @pytest.mark.parametrize(("role", "outcome"), [("user", "carried"), ("assistant", "dropped")])
 def test_only_blocks_of_a_reply_need_the_thinking_before_them(role: Any, outcome: str) -> None:
-    blocks = [ThinkingBlock("Hm.", OpaqueState("echo")), OpaqueBlock("echo", {"type": "item"}), TextBlock("x")]
+    blocks: list[Any] = [
+        ThinkingBlock("Hm.", OpaqueState("echo")),
+        OpaqueBlock("echo", {"type": "item"}),
+        TextBlock("x"),
+    ]
     changes: dict[str, Any] = {"wire": "echo", "thinking.mode": "never", "opaque.needs_thinking": lambda _: True}
     formatter = target(**{name.replace(".", "__"): value for name, value in changes.items()})()
     assert fates(formatter.lower([Msg("Bob", blocks, role)]))["msgs[0].content[1]"] == outcome
