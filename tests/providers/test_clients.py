@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from agentkit import (

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from agentkit import (

@@ -34,7 +34,6 @@ from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
 from tests.providers.anthropic.test_replies import CITATION, FOUND, SEARCH, WHOLE
-from tests.providers.mangling import mangled
 
 # platform docs: tool-use, preserved-thinking, citations, prompt-caching; an agent's log as its user keeps it
 LOG: Final[dict[str, Any]] = {
@@ -416,14 +415,3 @@ def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str |
         assert formatter.lower(again).request == request
     except EmptyConversationError:
         assume(False)
-
-
-@examples(100)
-@given(st.data())
-def test_no_mangled_log_raises_anything_but_a_message_error(data: st.DataObject) -> None:
-    try:
-        msgs = load_native(data.draw(mangled(LOG)))
-    except MessageError:
-        return
-    if msgs:
-        AnthropicChatFormatter().lower(msgs)

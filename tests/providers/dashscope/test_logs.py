@@ -1,7 +1,6 @@
 """Logs of DashScope's native API: loading them, and loading the requests that the formatter writes."""
 
 import json
-from contextlib import suppress
 from typing import Any, Final
 
 import pytest
@@ -30,7 +29,6 @@ from agentkit_dashscope import DashScopeChatFormatter, load_native
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import PNG_URL, WAV, assistant, call, picture, result, system, user
-from tests.providers.mangling import mangled
 
 CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"place": "here"}'}}
 LOG: Final[list[Any]] = [
@@ -196,11 +194,3 @@ def test_loading_a_formatted_request_returns_the_same_messages(
     formatter = DashScopeChatFormatter(path=path)
     request = formatter.lower([*msgs, *load_native([{"role": "user", "content": [part]}])]).request
     assert formatter.lower(load_native(request)).request == request
-
-
-@examples(150)
-@given(mangled({"messages": LOG}))
-def test_a_mangled_log_loads_or_raises_a_message_error(value: Any) -> None:
-    with suppress(MessageError):
-        msgs = load_native(value)
-        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

@@ -34,7 +34,6 @@ from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
-from tests.providers.mangling import mangled
 
 SIGNATURE: Final = base64.b64encode(b"\xff\xfe\xfb").decode()
 # ai.google.dev: function-calling, thought-signatures, code-execution: a log as REST clients keep it
@@ -462,15 +461,3 @@ def test_a_formatted_request_is_loaded_and_formatted_unchanged(msgs: list[Msg], 
     again = load_native(request)
     assume(again)
     assert formatter.lower(again).request == request
-
-
-@examples(100)
-@given(st.data())
-def test_a_mangled_log_raises_only_message_errors(data: st.DataObject) -> None:
-    try:
-        msgs = load_native(data.draw(mangled(LOG)))
-    except MessageError:
-        return
-    if msgs:
-        GeminiChatFormatter().lower(msgs)
-    json.dumps([msg.to_dict() for msg in msgs])

@@ -1,7 +1,6 @@
 """Logs of Ollama: loading them, and loading the requests that the formatter writes."""
 
 import json
-from contextlib import suppress
 from typing import Any, Final
 
 import pytest
@@ -24,7 +23,6 @@ from agentkit_ollama import OllamaChatFormatter, load_native
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import OTHER_PNG, PNG, WAV, assistant, call, picture, result, system, user
-from tests.providers.mangling import mangled
 
 CALL: Final = {"id": "call_1", "function": {"name": "look", "arguments": {"place": "here"}}}
 LOG: Final[list[Any]] = [
@@ -147,11 +145,3 @@ def test_loading_a_formatted_request_returns_the_same_messages(msgs: list[Msg]) 
     request = OllamaChatFormatter().lower(msgs).request
     loaded = load_native(request)
     assert OllamaChatFormatter().lower(loaded).request == request
-
-
-@examples(150)
-@given(mangled({"messages": LOG}))
-def test_a_mangled_log_loads_or_raises_a_message_error(value: Any) -> None:
-    with suppress(MessageError):
-        msgs = load_native(value)
-        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
