@@ -172,14 +172,14 @@ def _is_json_safe(value: object) -> bool:
         inner: list[Any] = []
         for item in level:
             cls = item.__class__
-            if cls is dict:
+            if cls is str:
+                if not (item.isascii() or is_encodable(item)):
+                    return False
+            elif cls is dict:
                 keys.update(item)
                 inner += item.values()
             elif cls is list:
                 inner += item
-            elif cls is str:
-                if not (item.isascii() or is_encodable(item)):
-                    return False
             elif cls is int:
                 if item.bit_length() > _MAX_BITS:
                     return False
