@@ -132,8 +132,10 @@ class GeminiStreamParser(StreamParserBase):
                 self._add_text(part["text"], is_thinking=part.get("thought") is True)
             elif self._partial is None or not self._partial.append_text(part):
                 self._read_part(normalize_keys(part))
-        if not candidate.keys() <= _STRUCTURE_KEYS:
-            self._read_notes(candidate)
+        for key in candidate:  # faster than a comparison of sets
+            if key not in _STRUCTURE_KEYS:
+                self._read_notes(candidate)
+                break
 
     def _read_notes(self, candidate: dict[str, Any]) -> None:
         """Reads the metadata and the finish reason of a candidate.
