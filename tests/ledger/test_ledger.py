@@ -215,6 +215,12 @@ def test_details_name_a_title_that_the_api_has_no_field_for() -> None:
     assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
 
 
+def test_details_do_not_name_a_title_that_a_document_does_not_have() -> None:
+    document = DocumentBlock(URLSource("https://example.com/a.pdf"))
+    takes = MediaRule(schemes=frozenset({"https"}))
+    assert _details(Msg("Bob", [document], "user"), media__document=takes) == ()
+
+
 def test_details_do_not_name_a_title_that_another_key_of_the_document_states() -> None:
     document = DocumentBlock(
         URLSource("https://example.com/a.pdf"),

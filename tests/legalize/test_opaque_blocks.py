@@ -232,6 +232,9 @@ def test_only_blocks_of_a_reply_need_the_thinking_before_them(role: Any, outcome
         OpaqueBlock("echo", {"type": "item"}),
         TextBlock("x"),
     ]
-    changes: dict[str, Any] = {"wire": "echo", "thinking.mode": "never", "opaque.needs_thinking": lambda _: True}
-    formatter = target(**{name.replace(".", "__"): value for name, value in changes.items()})()
+
+    def needs_thinking(data: object) -> bool:
+        return True
+
+    formatter = target(wire="echo", thinking__mode="never", opaque__needs_thinking=needs_thinking)()
     assert fates(formatter.lower([Msg("Bob", blocks, role)]))["msgs[0].content[1]"] == outcome
