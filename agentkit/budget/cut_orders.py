@@ -51,7 +51,7 @@ def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
 
 
 def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
-    """Returns the numbers of the units that a strategy wants to edit, in the order of the edits.
+    """Returns the indexes of the units that a strategy wants to edit, in the order of the edits.
 
     A `range` of neighboring units is returned as a `range`, because later steps handle ranges faster.
 

@@ -24,7 +24,7 @@ class CutStage:
     The methods count edits from the start of the stage.
 
     Attributes:
-        order: Numbers of the units that the edits change, in the order of the edits.
+        order: Indexes of the units that the edits change, in the order of the edits.
         step: Distance in tokens between allowed positions of a cut. 0 allows a cut to end after any edit.
         saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
             units, because the savings can then be computed from `units.sums`.

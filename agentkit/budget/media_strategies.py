@@ -42,7 +42,7 @@ class DropMedia(CutStrategy):
         check_number("keep", self.keep)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units whose media may be replaced, the oldest unit first."""
+        """Returns the indexes of the units whose media may be replaced, the oldest unit first."""
         protected, recent = self.protected(units), self.recent(units)
         return [number for number in _find_media(units) if number not in protected and number < recent]
 

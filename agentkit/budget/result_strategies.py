@@ -48,7 +48,7 @@ class ClearResults(CutStrategy):
         check_number("characters", self.characters)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units whose tool results may be replaced, the oldest unit first."""
+        """Returns the indexes of the units whose tool results may be replaced, the oldest unit first."""
         protected, recent = self.protected(units), self.recent(units)
         return [number for number in _find_exchanges(units) if number not in protected and number < recent]
 
@@ -109,7 +109,7 @@ class ShrinkResults(CutStrategy):
         return {*units.numbers[: units.system], *units.pinned}
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units to shrink, the oldest first.
+        """Returns the indexes of the units to shrink, the oldest first.
 
         A unit with many long results appears several times, because each edit shrinks only some of its results.
         """

@@ -56,12 +56,12 @@ class CutStrategy:
     repeats: bool = False
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units to edit, in the order of the edits. Protected units are omitted."""
+        """Returns the indexes of the units to edit, in the order of the edits. Protected units are omitted."""
         protected = self.protected(units)
         return [number for number in units.numbers if number not in protected]
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the numbers of the units that this strategy must not change."""
+        """Returns the indexes of the units that this strategy must not change."""
         return units.protected()
 
     def recent(self, units: Units) -> int:
@@ -107,7 +107,7 @@ class OldestFirst(CutStrategy):
         check_number("step", self.step)
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units that may be dropped, the oldest unit first."""
+        """Returns the indexes of the units that may be dropped, the oldest unit first."""
         task = units.task if self.keep_task else None
         if not units.pinned and units.newest_visible is None and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))

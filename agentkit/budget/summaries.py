@@ -76,7 +76,7 @@ class Summarize(CutStrategy):
             raise OptionError("strategy.max_tokens", reason, "Pass 200 or more.")
 
     def order(self, units: Units) -> Sequence[int]:
-        """Returns the numbers of the units that may be dropped, the oldest unit first.
+        """Returns the indexes of the units that may be dropped, the oldest unit first.
 
         If there are too many summaries, they come first, because they are summarized again.
         """
@@ -84,7 +84,7 @@ class Summarize(CutStrategy):
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the numbers of the units that must remain. Summaries may be dropped if there are too many."""
+        """Returns the indexes of the units that must remain. Summaries may be dropped if there are too many."""
         return super().protected(units) - {*_surplus(units)}
 
     async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:

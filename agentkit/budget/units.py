@@ -62,7 +62,7 @@ class Units:
         msgs: All messages of the conversation. Each tool call has one result.
         starts: Index of the first message of each unit. Unit `n` is `msgs[starts[n]:starts[n + 1]]`.
         sums: Running totals of the weights. `sums[n]` is the weight of all units before unit `n`.
-        pinned: Numbers of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
+        pinned: Indexes of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
         system: Number of units in the system prompt, which comes first.
         newest_visible: Number of the newest unit that the viewer (the agent that the request is for) sees. None if
             the viewer sees the last unit.
@@ -87,7 +87,7 @@ class Units:
 
     @property
     def numbers(self) -> Sequence[UnitNumber]:
-        """Numbers of all units, in order."""
+        """Indexes of all units, in order."""
         return cast("Sequence[UnitNumber]", range(len(self.starts)))
 
     def copy(self) -> Units:
@@ -118,7 +118,7 @@ class Units:
         return TokenWeight(self.sums[number + 1] - self.sums[self.system])
 
     def protected(self, keep_task: bool = False) -> set[UnitNumber]:
-        """Returns the numbers of the units that a cut must keep.
+        """Returns the indexes of the units that a cut must keep.
 
         These are the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
         viewer sees. `keep_task` adds the unit of the first user message.
@@ -133,7 +133,7 @@ class Units:
 
     @property
     def summaries(self) -> list[UnitNumber]:
-        """Numbers of the units that are summaries written by `Summarize`."""
+        """Indexes of the units that are summaries written by `Summarize`."""
         return [
             number
             for number in self.pinned

@@ -282,7 +282,7 @@ class BudgetFitter:
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:
-    """Returns the index of the input message. Returns None for a message that has no input block."""
+    """Returns the index of the input message that a message comes from, or None if there is none."""
     if isinstance(origin, int):
         return origin
     return next((path[0] for path in origin if not isinstance(path, str)), None)

@@ -1,8 +1,9 @@
 """Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
 A provider's cache stores the request up to a marked block. A later request finds the stored part if it has a
-marker on the same block, or on a block at most a fixed number of blocks later. Markers are placed without the
-previous request. So the markers for a longer history must reach the markers for each shorter history.
+marker on the same block, or on a block at most a fixed number of blocks later. The code that places markers
+does not know the previous request. So each history gets markers within that number of blocks after the markers of
+every shorter history.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class TracedConversation:
     """Conversation in the pipeline, with the origin of each message.
 
     Attributes:
-        normal_form: The properties of a conversation that needs no repair. None if the conversation was not
-            checked, or if it needs repair.
+        normal_form: The properties of this conversation, if a check showed that it needs no repair. Otherwise
+            None.
     """
 
     msgs: list[Msg]

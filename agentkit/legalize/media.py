@@ -58,7 +58,7 @@ class MediaLegalizer:
 
     Attributes:
         changes: The changes to media of this message that keep the whole request within its media limits.
-        has_audio_id: True if the message already contains the id of an audio.
+        has_audio_id: True if the message already contains the id of an audio clip.
         frame_tag: The name of the tag if the message is a history frame. Otherwise empty.
     """
 

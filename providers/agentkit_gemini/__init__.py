@@ -1,4 +1,4 @@
-"""Provider for Gemini's `generateContent` API, on Google's developer platform and on its enterprise platform.
+"""Provider for Gemini's `generateContent` API, on the Gemini Developer API and on Vertex AI.
 
 The formatters need no SDK. Model calls need the extra `gemini`. Read the module `convert` first.
 """

@@ -22,9 +22,9 @@ _COUNTED_AS_TURN = "system instruction counted as a turn"
 class GeminiTokenCounter(RemoteTokenCounter):
     """Token counter that calls `count_tokens` of google-genai.
 
-    Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. The enterprise platform
-    counts the complete request. The Gemini API counts only contents, and its SDK raises ValueError for other
-    arguments. For the Gemini API, the counter sends the system instruction as a turn, and estimates the tools and
+    Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. Vertex AI counts
+    the complete request. The Gemini Developer API counts only contents, and its SDK raises ValueError for other
+    arguments. For this API, the counter sends the system instruction as a turn, and estimates the tools and
     the output schema.
     """
 

@@ -150,9 +150,9 @@ MISTRAL = OpenAICompatible(
             "name": "Mistral",
             "issuer": "mistral",
             "wire": "mistral",
-            "turns.text_joining": "apart",  # mistralai SDK: a message may have several content parts
+            "turns.text_joining": "apart",  # mistralai SDK: a message can have several parts.
             # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
-            # 2025-12-04). System messages may not follow an assistant message or a tool result (mistral_common
+            # 2025-12-04). A system message must not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
             "thinking.mode": "text",
             # docs: capabilities/vision. An image may have 10 MB, which are 13,900,000 characters of base64 text.
