@@ -919,6 +919,19 @@ async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:
         assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
 
 
+async def test_a_custom_order_may_change_completely_with_a_new_message() -> None:
+    class LightestOrHeaviest(CutStrategy):
+        def order(self, units: Units) -> Sequence[int]:
+            return sorted(super().order(units), key=units.weight, reverse=len(units) % 2 == 1)
+
+    msgs = [says("Bob", f"line {number} " * (1 + 9 * (number % 9))) for number in range(31)]
+    budget = Budget(900, Letters(), strategy=LightestOrHeaviest())
+    warm = EchoFormatter(budget=budget)
+    for end in (30, 31):
+        cold = await EchoFormatter(budget=budget).plan(msgs[:end])
+        assert (await warm.plan(msgs[:end])).request == cold.request
+
+
 async def test_a_descending_order_with_a_step_is_an_error() -> None:
     with pytest.raises(OptionError, match="must be ascending"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
