@@ -148,6 +148,12 @@ def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
     assert not check_request(provider, outcome.request)
 
 
+def test_thinking_of_a_reply_that_starts_the_conversation_is_sent() -> None:
+    msgs = [SYSTEM, thinks("openai-responses", 0, None), answer(0), Msg("Bob", "And now?", "user")]
+    formatter = load_provider("openai-responses").chat_formatter("gpt-6.2")
+    assert thoughts(plan(formatter, msgs).request) == [0]
+
+
 def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
     call, orphan = (
         thinks("anthropic", 0, None),
