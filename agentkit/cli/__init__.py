@@ -1,7 +1,7 @@
 """The `agentkit` command: `format`, `read`, `convert` and `compare`.
 
-The commands read JSON from a file or standard input, and write JSON to standard output. Read `agentkit.cli.app`
-first, which declares the commands and their options. Each command is implemented in the module of the same name.
+The commands read JSON from a file or standard input, and write JSON to standard output. Each
+command and its options are in the module of the same name. Read `agentkit.cli.format` first.
 """
 
 from __future__ import annotations

@@ -1,53 +1,22 @@
-"""Declarations of the `agentkit` commands and their options."""
+"""The typer application of `agentkit`, and the run of one command."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
-from agentkit.cli.convert import convert_lines, convert_once
-from agentkit.cli.format import FormatOptions, format_lines, format_once
-from agentkit.cli.read import read_lines, read_once
-from agentkit.errors import OptionError
+from agentkit.cli.compare import compare_command
+from agentkit.cli.convert import convert_command
+from agentkit.cli.format import format_command
+from agentkit.cli.read import read_command
 
 __all__ = ["dispatch"]
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-
-_File: TypeAlias = Annotated[
-    Path | None,
-    typer.Argument(help="JSON file. '-' or no file means standard input.", show_default=False),
-]
-_MultiAgent: TypeAlias = Annotated[
-    bool, typer.Option("--multi-agent", help="Write many speakers into a history frame.")
-]
-_Viewer: TypeAlias = Annotated[
-    str | None, typer.Option(help="Agent to build the request for.", show_default=False)
-]
-_Model: TypeAlias = Annotated[str | None, typer.Option(help="Model to build the request for.", show_default=False)]
-_OnLoss: TypeAlias = Annotated[
-    Literal["describe", "drop", "raise"],
-    typer.Option(help="Action for content that the target cannot represent."),
-]
-_MediaRoots: TypeAlias = Annotated[
-    list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
-]
-_MaxTokens: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Limit of the prompt in estimated tokens. The oldest messages are cut.", show_default=False),
-]
-_KeepInvalid: TypeAlias = Annotated[
-    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks. The request omits them.")
-]
-_LedgerFormat: TypeAlias = Annotated[
-    Literal["table", "json"] | None,
-    typer.Option(help="Print the ledger to stderr: table (default) or json.", show_default=False),
-]
 
 
 def _print_version(is_requested: bool) -> None:
@@ -67,173 +36,10 @@ def agentkit(
     """Convert conversations to the exact request of each LLM provider, and replies back to messages."""
 
 
-@app.command("format")
-def format_command(
-    file: _File = None,
-    provider: Annotated[
-        str | None, typer.Option(help="Provider to build the request for.", show_default=False)
-    ] = None,
-    multi_agent: _MultiAgent = False,
-    viewer: _Viewer = None,
-    frame: Annotated[
-        Literal["safe", "plain"] | None,
-        typer.Option(
-            help="Escaping of names and texts in the frame: safe (default) or plain.", show_default=False
-        ),
-    ] = None,
-    model: _Model = None,
-    max_tokens: _MaxTokens = None,
-    on_loss: _OnLoss = "describe",
-    media_root: _MediaRoots = None,
-    ledger: _LedgerFormat = None,
-    keep_invalid: _KeepInvalid = False,
-    every: Annotated[bool, typer.Option("--all", help="Build a request for every provider.")] = False,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Read one conversation per line, write one request per line.")
-    ] = False,
-) -> None:
-    """Write the provider's request for a conversation.
-
-    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`, `tool_choice`
-    and `response_format`.
-    """
-    if (provider is None) == (not every):
-        raise OptionError("--provider", "expected exactly one of --provider and --all", "Pass one of them.")
-    options = FormatOptions(
-        provider=provider,
-        multi_agent=multi_agent or viewer is not None or frame is not None,
-        viewer=viewer,
-        frame=frame or "safe",
-        model=model,
-        max_tokens=max_tokens,
-        on_loss=on_loss,
-        media_roots=tuple(media_root or ()),
-        ledger=ledger,
-        keep_invalid=keep_invalid,
-    )
-    raise typer.Exit((format_lines if lines else format_once)(_source(file), options))
-
-
-@app.command("read")
-def read_command(
-    provider: Annotated[str, typer.Option(help="Provider of the reply.", show_default=False)],
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="File. '-' or no file means standard input.", show_default=False),
-    ] = None,
-    lines: Annotated[
-        bool,
-        typer.Option(
-            "--lines", help="Read one reply per line: an object, a list of events, or a string of raw text."
-        ),
-    ] = False,
-    keep_invalid: _KeepInvalid = False,
-) -> None:
-    """Write the message of a native reply, with its usage and finish reason.
-
-    The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
-    stream (server-sent events or JSON lines).
-    """
-    raise typer.Exit((read_lines if lines else read_once)(_source(file), provider, keep_invalid))
-
-
-@app.command("convert")
-def convert_command(
-    source: Annotated[
-        str,
-        typer.Option("--from", help="Format of the log: a provider, agentscope, langchain or agentkit."),
-    ],
-    target: Annotated[
-        str, typer.Option("--to", help="Provider to build the request for, or agentkit for stored messages.")
-    ],
-    file: _File = None,
-    multi_agent: _MultiAgent = False,
-    viewer: _Viewer = None,
-    model: _Model = None,
-    max_tokens: _MaxTokens = None,
-    on_loss: _OnLoss = "describe",
-    media_root: _MediaRoots = None,
-    ledger: _LedgerFormat = None,
-    keep_invalid: _KeepInvalid = False,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Read one log per line, write one request per line.")
-    ] = False,
-) -> None:
-    """Write another provider's request for a native log.
-
-    The log is a JSON list of messages, or a whole request. The tools of a request are converted too.
-    """
-    options = FormatOptions(
-        provider=None if target == "agentkit" else target,
-        multi_agent=multi_agent or viewer is not None,
-        viewer=viewer,
-        frame="safe",
-        model=model,
-        max_tokens=max_tokens,
-        on_loss=on_loss,
-        media_roots=tuple(media_root or ()),
-        ledger=ledger,
-        keep_invalid=keep_invalid,
-    )
-    raise typer.Exit((convert_lines if lines else convert_once)(_source(file), source, options))
-
-
-@app.command("compare")
-def compare_command(
-    model: Annotated[list[str], typer.Option(help="Model as PROVIDER:MODEL; repeatable.", show_default=False)],
-    file: _File = None,
-    multi_agent: _MultiAgent = False,
-    viewer: _Viewer = None,
-    max_tokens: _MaxTokens = None,
-    max_reply_tokens: Annotated[
-        int | None, typer.Option(help="Limit of each reply in tokens.", show_default=False)
-    ] = None,
-    keep_invalid: _KeepInvalid = False,
-    record: Annotated[
-        Path | None, typer.Option(help="JSON-lines file to append every call to.", show_default=False)
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(help="File of recorded calls to answer from. Nothing is sent.", show_default=False),
-    ] = None,
-    price: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Price as MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    json: Annotated[
-        Path | None,
-        typer.Option(help="File for the full results as JSON; '-' for standard output.", show_default=False),
-    ] = None,
-) -> None:
-    """Send one conversation to many models at once, and compare the replies.
-
-    Prints request sizes, replies, prices and times side by side. Each provider's SDK reads its key and address
-    from the environment.
-    """
-    from agentkit.cli.compare import compare_once
-
-    exit_code = compare_once(
-        _source(file),
-        models=model,
-        viewer=viewer,
-        multi_agent=multi_agent or viewer is not None,
-        max_tokens=max_tokens,
-        max_reply_tokens=max_reply_tokens,
-        keep_invalid=keep_invalid,
-        record=record,
-        replay=replay,
-        prices=price or [],
-        json_file=json,
-    )
-    raise typer.Exit(exit_code)
-
-
-def _source(file: Path | None) -> Path | None:
-    """Returns the path of the file, or None if the input is standard input."""
-    return None if file is None or str(file) == "-" else file
+app.command("format")(format_command)
+app.command("read")(read_command)
+app.command("convert")(convert_command)
+app.command("compare")(compare_command)
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -8,13 +8,15 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
+import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli.files import check_blocks, read, write_output
 from agentkit.cli.format import read_conversation
+from agentkit.cli.options import FileArgument, KeepInvalidOption, MaxTokensOption, MultiAgentOption, ViewerOption
 from agentkit.comparison.comparison import compare
 from agentkit.comparison.results import ComparisonResult, Price
 from agentkit.errors import OptionError
@@ -22,36 +24,53 @@ from agentkit.history.policies import MultiAgentHistory
 from agentkit.models.chat_model import ChatModel
 from agentkit.reprs import as_one_line
 
-__all__ = ["compare_once"]
+__all__ = ["compare_command"]
 
 
-def compare_once(
-    file: Path | None,
-    *,
-    models: Sequence[str],
-    viewer: str | None,
-    multi_agent: bool,
-    max_tokens: int | None,
-    max_reply_tokens: int | None,
-    keep_invalid: bool,
-    record: Path | None,
-    replay: Path | None,
-    prices: Sequence[str],
-    json_file: Path | None,
-) -> int:
-    """Runs the comparison and prints a table. Returns 1 if any model call failed, else 0.
+def compare_command(
+    models: Annotated[
+        list[str], typer.Option("--model", help="Model as PROVIDER:MODEL; repeatable.", show_default=False)
+    ],
+    file: FileArgument = None,
+    multi_agent: MultiAgentOption = False,
+    viewer: ViewerOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_reply_tokens: Annotated[
+        int | None, typer.Option(help="Limit of each reply in tokens.", show_default=False)
+    ] = None,
+    keep_invalid: KeepInvalidOption = False,
+    record: Annotated[
+        Path | None, typer.Option(help="JSON-lines file to append every call to.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(help="File of recorded calls to answer from. Nothing is sent.", show_default=False),
+    ] = None,
+    prices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price",
+            help="Price as MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--json", help="File for the full results as JSON; '-' for standard output.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Send one conversation to many models at once, and compare the replies.
 
-    The parameters have the names of the command-line options. `json_file` gets the full results as JSON. If it is
-    `-`, the JSON is written to standard output, and the table to standard error.
-
-    Raises:
-        OptionError: An option is invalid. In this case no model has been called.
+    Prints request sizes, replies, prices and times side by side. Each provider's SDK reads its key and address
+    from the environment.
     """
     _check_options(models, record, json_file)
     msgs, request_options = read_conversation(read(file))
     check_blocks(msgs, keep_invalid)
-    parsed_prices = _parse_prices(prices, models)
-    history = MultiAgentHistory(viewer=viewer) if multi_agent else None
+    parsed_prices = _parse_prices(prices or [], models)
+    history = MultiAgentHistory(viewer=viewer) if multi_agent or viewer is not None else None
     budget = None if max_tokens is None else Budget(max_tokens)
     opened = {
         name: ChatModel(name, history=history, budget=budget, max_tokens=max_reply_tokens) for name in models
@@ -64,7 +83,7 @@ def compare_once(
     _print_table(results, on_stderr=on_stdout)
     if json_file is not None:
         _write_json([result.to_dict() for result in results], None if on_stdout else json_file)
-    return 1 if any(result.error for result in results) else 0
+    raise typer.Exit(1 if any(result.error for result in results) else 0)
 
 
 def _check_options(models: Sequence[str], record: Path | None, json_file: Path | None) -> None:

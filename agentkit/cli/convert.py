@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import anyio
+import typer
 
 from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
 from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
+from agentkit.cli.options import (
+    FileArgument,
+    KeepInvalidOption,
+    LedgerFormatOption,
+    MaxTokensOption,
+    MediaRootsOption,
+    ModelOption,
+    MultiAgentOption,
+    OnLossOption,
+    ViewerOption,
+)
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.json_values import make_json_safe
@@ -21,10 +33,50 @@ from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["convert_lines", "convert_once"]
+__all__ = ["convert_command"]
 
 _AGENTKIT = "agentkit"
 _DUMPS = frozenset({_AGENTKIT, "agentscope", "langchain"})
+
+
+def convert_command(
+    source: Annotated[
+        str,
+        typer.Option("--from", help="Format of the log: a provider, agentscope, langchain or agentkit."),
+    ],
+    target: Annotated[
+        str, typer.Option("--to", help="Provider to build the request for, or agentkit for stored messages.")
+    ],
+    file: FileArgument = None,
+    multi_agent: MultiAgentOption = False,
+    viewer: ViewerOption = None,
+    model: ModelOption = None,
+    max_tokens: MaxTokensOption = None,
+    on_loss: OnLossOption = "describe",
+    media_root: MediaRootsOption = None,
+    ledger: LedgerFormatOption = None,
+    keep_invalid: KeepInvalidOption = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one log per line, write one request per line.")
+    ] = False,
+) -> None:
+    """Write another provider's request for a native log.
+
+    The log is a JSON list of messages, or a whole request. The tools of a request are converted too.
+    """
+    options = FormatOptions(
+        provider=None if target == "agentkit" else target,
+        multi_agent=multi_agent or viewer is not None,
+        viewer=viewer,
+        frame="safe",
+        model=model,
+        max_tokens=max_tokens,
+        on_loss=on_loss,
+        media_roots=tuple(media_root or ()),
+        ledger=ledger,
+        keep_invalid=keep_invalid,
+    )
+    raise typer.Exit((convert_lines if lines else convert_once)(file, source, options))
 
 
 def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:

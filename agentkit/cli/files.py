@@ -19,12 +19,12 @@ __all__ = ["check_blocks", "parse_input", "process_lines", "read", "write_output
 
 
 def read(file: Path | None) -> bytes:
-    """Returns the content of a file, or of standard input if `file` is None.
+    """Returns the content of a file, or of standard input if `file` is None or `-`.
 
     Raises:
         OptionError: The file cannot be read.
     """
-    if file is None:
+    if file is None or str(file) == "-":
         return _stdin().read()
     try:
         return file.read_bytes()
@@ -105,7 +105,7 @@ def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]])
     """Converts each line of a file and writes the results to standard output, one per line.
 
     If the conversion of a line fails, an error object is written for this line. Blank lines are skipped. If `file`
-    is None, the lines come from standard input.
+    is None or `-`, the lines come from standard input.
 
     Returns:
         The exit code. It is 2 if any line was bad input. Otherwise it is 1 if any line had a loss with
@@ -138,7 +138,7 @@ def _stdin() -> BinaryIO:
 
 
 def _lines(file: Path | None) -> Iterator[bytes]:
-    if file is None:
+    if file is None or str(file) == "-":
         yield from _stdin()
         return
     try:

@@ -8,14 +8,26 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import anyio
+import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli import print_error
 from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
-from agentkit.errors import AgentkitError, MessageError, ProviderError
+from agentkit.cli.options import (
+    FileArgument,
+    KeepInvalidOption,
+    LedgerFormatOption,
+    MaxTokensOption,
+    MediaRootsOption,
+    ModelOption,
+    MultiAgentOption,
+    OnLossOption,
+    ViewerOption,
+)
+from agentkit.errors import AgentkitError, MessageError, OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
@@ -24,7 +36,7 @@ from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages
 from agentkit.models.registry import available_providers, load_provider
 
-__all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", "write_ledgers"]
+__all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledgers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +81,52 @@ class FormatOptions:
             return formatter_class(
                 self.model, history=history, budget=budget, on_loss=self.on_loss, media_roots=self.media_roots
             )
+
+
+def format_command(
+    file: FileArgument = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Provider to build the request for.", show_default=False)
+    ] = None,
+    multi_agent: MultiAgentOption = False,
+    viewer: ViewerOption = None,
+    frame: Annotated[
+        Literal["safe", "plain"] | None,
+        typer.Option(
+            help="Escaping of names and texts in the frame: safe (default) or plain.", show_default=False
+        ),
+    ] = None,
+    model: ModelOption = None,
+    max_tokens: MaxTokensOption = None,
+    on_loss: OnLossOption = "describe",
+    media_root: MediaRootsOption = None,
+    ledger: LedgerFormatOption = None,
+    keep_invalid: KeepInvalidOption = False,
+    every: Annotated[bool, typer.Option("--all", help="Build a request for every provider.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one conversation per line, write one request per line.")
+    ] = False,
+) -> None:
+    """Write the provider's request for a conversation.
+
+    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`, `tool_choice`
+    and `response_format`.
+    """
+    if (provider is None) == (not every):
+        raise OptionError("--provider", "expected exactly one of --provider and --all", "Pass one of them.")
+    options = FormatOptions(
+        provider=provider,
+        multi_agent=multi_agent or viewer is not None or frame is not None,
+        viewer=viewer,
+        frame=frame or "safe",
+        model=model,
+        max_tokens=max_tokens,
+        on_loss=on_loss,
+        media_roots=tuple(media_root or ()),
+        ledger=ledger,
+        keep_invalid=keep_invalid,
+    )
+    raise typer.Exit((format_lines if lines else format_once)(file, options))
 
 
 @contextmanager

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+import typer
 
 from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
+from agentkit.cli.options import KeepInvalidOption
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.models.registry import load_provider
 from agentkit.replies.parser import StreamParserBase
 
-__all__ = ["read_lines", "read_once"]
+__all__ = ["read_command"]
 
 _EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
 """Pattern of the first line of server-sent events, which is a field of an event or a comment."""
+
+
+def read_command(
+    provider: Annotated[str, typer.Option(help="Provider of the reply.", show_default=False)],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="File. '-' or no file means standard input.", show_default=False),
+    ] = None,
+    lines: Annotated[
+        bool,
+        typer.Option(
+            "--lines", help="Read one reply per line: an object, a list of events, or a string of raw text."
+        ),
+    ] = False,
+    keep_invalid: KeepInvalidOption = False,
+) -> None:
+    """Write the message of a native reply, with its usage and finish reason.
+
+    The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
+    stream (server-sent events or JSON lines).
+    """
+    raise typer.Exit((read_lines if lines else read_once)(file, provider, keep_invalid))
 
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:

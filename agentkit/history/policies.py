@@ -13,10 +13,10 @@ from typing import Literal, cast
 from agentkit.argument_checks import check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
+from agentkit.history.frame_escaping import safe_name, safe_text
 from agentkit.history.frame_texts import FrameTexts
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, has_line
 from agentkit.history.framing import Framing
-from agentkit.history.safe_frame import safe_name, safe_text
 from agentkit.history.transcript import Rendered, read_history
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger

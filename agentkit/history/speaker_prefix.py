@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from agentkit.argument_checks import check_option, check_text
-from agentkit.history.safe_frame import safe_name
+from agentkit.history.frame_escaping import safe_name
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 from agentkit.errors import InputError, OptionError
+from agentkit.history.frame_escaping import unescape_name, unescape_text
 from agentkit.history.frame_texts import FrameTexts
-from agentkit.history.safe_frame import unescape_name, unescape_text
 from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Kind
-from agentkit.history.safe_frame import safe_text
+from agentkit.history.frame_escaping import safe_text
 from agentkit.json_values import as_object, as_text
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.places import BlockPath

@@ -1,0 +1,52 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+__all__ = [
+    "FileArgument",
+    "KeepInvalidOption",
+    "LedgerFormatOption",
+    "MaxTokensOption",
+    "MediaRootsOption",
+    "ModelOption",
+    "MultiAgentOption",
+    "OnLossOption",
+    "ViewerOption",
+]
+
+FileArgument: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(help="JSON file. '-' or no file means standard input.", show_default=False),
+]
+MultiAgentOption: TypeAlias = Annotated[
+    bool, typer.Option("--multi-agent", help="Write many speakers into a history frame.")
+]
+ViewerOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Agent to build the request for.", show_default=False)
+]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Model to build the request for.", show_default=False)
+]
+OnLossOption: TypeAlias = Annotated[
+    Literal["describe", "drop", "raise"],
+    typer.Option(help="Action for content that the target cannot represent."),
+]
+MediaRootsOption: TypeAlias = Annotated[
+    list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
+]
+MaxTokensOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Limit of the prompt in estimated tokens. The oldest messages are cut.", show_default=False),
+]
+KeepInvalidOption: TypeAlias = Annotated[
+    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks. The request omits them.")
+]
+LedgerFormatOption: TypeAlias = Annotated[
+    Literal["table", "json"] | None,
+    typer.Option(help="Print the ledger to stderr: table (default) or json.", show_default=False),
+]
