@@ -18,12 +18,12 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
-_PRELUDE_BYTES = 12  # message length, header length, and a checksum of the two (AWS: event streams)
+_PRELUDE_BYTES = 12  # a message starts with its length, its header length and their checksum (AWS: event streams)
 _MIN_BYTES = 16  # size of a message that has only a prelude and a checksum
-_MAX_BYTES = 25 << 20  # largest message, because botocore refuses a payload of more than 24 MiB
+_MAX_BYTES = 25 << 20  # no valid message is larger, because botocore refuses a payload of more than 24 MiB
 
 _PIECE_BYTES = 8 * 1024
-"""Bytes to parse before other tasks may run. Parsing them takes about a millisecond."""
+"""Maximum number of bytes to parse before other tasks can run. Parsing them takes about a millisecond."""
 
 
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
@@ -59,13 +59,19 @@ def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
 
 
 class _FrameBuffer:
-    """Buffer that passes on only complete messages, because botocore copies its whole buffer for each piece."""
+    """Buffer that collects the pieces of a stream and returns only complete messages.
+
+    If botocore got every piece, it would copy its whole buffer for each of them.
+    """
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece and returns all complete messages. Raises MessageError for an invalid length."""
+        """Adds a piece, and returns the bytes of all messages that are now complete.
+
+        Raises MessageError if the length of a message is invalid.
+        """
         self._data += piece
         end = 0
         while len(self._data) - end >= _PRELUDE_BYTES:

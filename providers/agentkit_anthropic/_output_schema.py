@@ -23,7 +23,7 @@ STRICT = StrictRules(
     can_omit_properties=True,
     can_recurse=False,
 )
-"""Rules for the schemas of strict tools (build-with-claude/structured-outputs).
+"""Keywords and formats that the schemas of strict tools can use (build-with-claude/structured-outputs).
 
 Keywords that the API supports only in part are not listed.
 """
@@ -36,11 +36,15 @@ _REFUSED = frozenset(
         *("unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "not", "$schema"),
     ]
 )
-"""Keywords that the grammar compiler refuses (build-with-claude/structured-outputs)."""
+"""Schema keywords that Anthropic's grammar compiler refuses (build-with-claude/structured-outputs)."""
 
 
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a subschema without unsupported keywords. Its description lists the removed keywords."""
+    """Returns a copy of a subschema that Anthropic's grammar compiler accepts.
+
+    The description of the copy lists the removed keywords. `oneOf` becomes `anyOf`. An object schema does not
+    allow additional properties.
+    """
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):
         refused["minItems"] = schema["minItems"]

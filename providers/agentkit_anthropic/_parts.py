@@ -1,6 +1,6 @@
 """Keys and types of Anthropic's content blocks for which agentkit's blocks have no field.
 
-`ServerPart` assembles blocks that the provider's server creates from the pieces of a stream.
+`ServerPart` collects the pieces of a streamed block that Anthropic's server creates, such as a server tool call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ in user texts.
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns copies of those fields of a block that later requests repeat (see `CARRIED`)."""
+    """Returns copies of the fields of a block that later requests repeat (see `CARRIED`)."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
@@ -77,9 +77,9 @@ def remove_markers(value: Any) -> Any:
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns `("request", ID)` for a server tool call, and `("response", ID)` for its result.
+    """Returns `("request", ID)` for a server tool call, and `("response", ID)` for the result of one.
 
-    Returns None for any other block.
+    ID is the id of the call. Returns None for any other block.
 
     Source: SDK, ServerToolUseBlock, WebSearchToolResultBlock and similar types, BetaMCPToolUseBlock,
     BetaMCPToolResultBlock.
@@ -97,7 +97,8 @@ _PLACES = {
     # Sources: SDK, ContentBlockParam, BetaContentBlockParam, ToolResultBlockParam.content, SystemMessageParam.
     "text": frozenset({"assistant", "user", "system", "result"}),
     "image": frozenset({"user", "result"}),
-    "document": frozenset({"user", "result"}),  # "a document block placed directly in an assistant message": 400
+    # API error: "a document block placed directly in an assistant message"
+    "document": frozenset({"user", "result"}),
     "search_result": frozenset({"user", "result"}),
     "container_upload": frozenset({"user"}),
     "tool_reference": frozenset({"result"}),
@@ -108,9 +109,9 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the message roles that may contain a block. `result` means that a tool result may contain the block.
+    """Returns the roles of messages that can contain a block, and `result` if a tool result can contain the block.
 
-    A block of an unknown type may be in user messages, assistant messages and tool results.
+    User messages, assistant messages and tool results can contain a block of an unknown type.
     """
     if part_pair(data) is not None:
         return frozenset({"assistant"})
@@ -118,7 +119,10 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
 
 
 class ServerPart:
-    """Server part of a streamed reply while it arrives, such as a server tool call or a compaction."""
+    """Collector for the pieces of a streamed block that the provider's server creates.
+
+    Such a block is, for example, a server tool call or a compaction.
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data: dict[str, Any] = make_json_safe(data)
@@ -136,7 +140,7 @@ class ServerPart:
             self.pieces.append(piece)
 
     def build(self) -> dict[str, Any] | None:
-        """Returns the complete part with parsed arguments, or None if the arguments are not a JSON object."""
+        """Returns the complete block with parsed arguments, or None if the arguments are not a JSON object."""
         text = "".join(self.pieces)
         if not text.strip():
             return self.data
@@ -147,5 +151,5 @@ class ServerPart:
         return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
     def build_incomplete(self) -> dict[str, Any]:
-        """Returns an interrupted part. Its `partial_input` has the text of the arguments that arrived."""
+        """Returns the incomplete block of an interrupted reply. `partial_input` is the received arguments text."""
         return {**self.data, "partial_input": "".join(self.pieces)}

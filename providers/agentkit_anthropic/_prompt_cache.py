@@ -28,7 +28,7 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
     blocks = [block for message in messages for block in message["content"]]
     flags = [flag for _, block_flags in stable_blocks(legal.turns) for flag in block_flags]
     if messages and messages[-1]["role"] == "assistant":
-        flags[-1] = False  # this request omits the trailing blanks of a prefill, but later requests contain them
+        flags[-1] = False  # trailing blanks of a final assistant turn are omitted, but later requests contain them
     pairs = enumerate(zip(blocks, flags, strict=True))
     candidates = [index for index, (block, flag) in pairs if flag and block["type"] not in _UNMARKED]
     starts = accumulate((len(message["content"]) for message in messages), initial=0)
@@ -40,7 +40,10 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of the system prompt, or else the last tool. Converts a prompt string to a list."""
+    """Returns the last block of the system prompt, or else the last tool, or None if the request has neither.
+
+    Converts a system prompt that is a string to a list of blocks.
+    """
     if isinstance(request.get("system"), str):
         request["system"] = [{"type": "text", "text": request["system"]}]
     blocks: list[dict[str, Any]] = request.get("system") or request.get("tools") or []

@@ -28,9 +28,9 @@ __all__ = ["FACTS", "LAYOUT", "MESSAGES"]
 _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})
 
-# Source: build-with-claude/vision. A request may have 100 images if the context window has 200k tokens, otherwise
-# 600. A side may have 8000 pixels, or 2000 with more than 20 images ("… for many-image requests: 2000 pixels"). An
-# image may have 10 MB of base64 text.
+# Source: build-with-claude/vision. A request can have 100 images if the context window has 200k tokens, otherwise
+# 600. A side of an image can have 8000 pixels, or 2000 if the request has more than 20 images ("… for many-image
+# requests: 2000 pixels"). An image can have 10 MB of base64 text.
 _LIMITS = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_LIMITS)
 """Types and limits of images that all current models accept."""
@@ -64,7 +64,7 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"cache_control"}),
     digest_prompt=prompt_as_parts,
 )
-"""Names of the keys in requests (SDK: MessageParam). The source of a document may be text or content blocks."""
+"""Keys of Anthropic's requests (SDK: MessageParam). The source of a document can be text or content blocks."""
 
 MESSAGES = Capabilities(
     name="Anthropic Messages",
@@ -73,7 +73,7 @@ MESSAGES = Capabilities(
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(
-        resumable=True,  # after stop reason pause_turn, the assistant's content is sent back
+        resumable=True,  # to continue after stop reason pause_turn, a request ends with the assistant's content
         late_system="line",  # native system messages must be between a user and an assistant turn
         merge=True,
         first_user=True,
@@ -101,7 +101,7 @@ MESSAGES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # later models check the content before thinking for "every account"
+        binds_prefix=True,  # 5.1 and later models check the content before thinking for "every account"
         required_proof=frozenset({"signature", "redacted_data"}),
     ),
     opaque=OpaqueCapabilities(
@@ -116,7 +116,7 @@ MESSAGES = Capabilities(
         },
     ),
 )
-"""Rules that hold for all current models. Quoted comments are error texts from the API."""
+"""Rules that hold for all current Claude models. Quotations in the comments are error texts from the API."""
 
 _FAMILY = r"(opus|sonnet|haiku|fable|mythos)"
 # The pattern also matches claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
@@ -131,7 +131,7 @@ FACTS = (
         _DATE,
     ),
     ModelFact(
-        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse "tool" and "any" (documentation of the error).
+        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the choices "tool" and "any" (error docs).
         # So does Sonnet 5.5 (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no change. Fable 5
         # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide) accept "tool" and "any".
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",

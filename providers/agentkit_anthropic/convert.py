@@ -136,7 +136,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Role of the turn that contains the blocks, or "plain" where a text block may have only `type` and `text`."""
+"""Role of the turn that contains the blocks, or "plain" if their text blocks must have only `type` and `text`."""
 
 
 def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
@@ -178,7 +178,10 @@ def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
 
 
 def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
-    """Writes a model's text with its citations, or a user's text as the search result it was loaded from."""
+    """Writes a text block. Citations of the model are included.
+
+    A user's text that was loaded from a search result becomes that search result again.
+    """
     part = {"type": "text", "text": block.text}
     if place == "assistant":
         return part | carried("text", get_state_fields(block.state))
@@ -187,7 +190,7 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Writes a thinking block byte for byte, even if its text is empty (preserved-thinking)."""
+    """Writes a thinking block without changes, even if its text is empty (preserved-thinking)."""
     state = block.state
     assert state is not None
     if state.redacted_data:
@@ -196,7 +199,7 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    """Writes a tool result. Omits an empty `content`, or adds a sentence if the tool failed."""
+    """Writes a tool result. An empty output is omitted, or replaced by a sentence if the tool failed."""
     output = block.output
     if isinstance(output, str):
         content: Any = "" if output.isspace() else output
@@ -224,7 +227,10 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 
 
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
-    """Writes the source of a document. A text becomes plain text, or the text parts that it was loaded from."""
+    """Writes the source of a document.
+
+    A text document becomes one plain text, or the text parts from which it was loaded.
+    """
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
         return {**copy_json(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":

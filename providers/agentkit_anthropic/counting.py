@@ -34,16 +34,18 @@ _PLACEHOLDER = {"type": "text", "text": "."}
 class AnthropicTokenCounter(RemoteTokenCounter):
     """Token counter that calls Anthropic: `AnthropicTokenCounter(client.messages.count_tokens, model=…)`.
 
-    `client` is an `AsyncAnthropic()`. The API checks the request like a model call, so the SDK may raise errors.
-    The tokens of server tools, and of images and documents by URL or file id, are estimated, because the API does
-    not count them.
+    `client` is an `AsyncAnthropic()`. The SDK raises an error if the API refuses the request. The tokens of server
+    tools, and of images and documents by URL or file id, are estimated, because the API does not count them.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the prompt tokens of `messages.create(**request)`. Its `estimated` names the estimated parts."""
+        """Returns the number of prompt tokens in `messages.create(**request)`.
+
+        `estimated` of the result lists the kinds of content whose tokens were estimated.
+        """
         media: list[Any] = []
         sent = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         sent["messages"] = [_replace_media(message, media) for message in self.part(request, "messages")]

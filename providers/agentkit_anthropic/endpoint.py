@@ -48,7 +48,7 @@ ERROR_PATTERNS = ErrorPatterns(
     bad_request_code=r"invalid_request_error|INVALID_ARGUMENT|ValidationException|ResourceNotFound",
     quota_code=r"spend_limit|billing",
 )
-"""Error types and texts of Anthropic (docs: errors), AWS (ResponseStream; common errors) and Google."""
+"""Patterns for errors of Anthropic (docs: errors), AWS (ResponseStream; common errors) and Google."""
 
 _REQUEST_ID_HEADERS = (
     "request-id",  # Anthropic
@@ -58,10 +58,10 @@ _REQUEST_ID_HEADERS = (
     "x-ms-request-id",  # Azure
     "x-goog-request-id",  # Vertex
 )
-"""Names of response headers that may contain the id of a call, from the documentation of each platform."""
+"""Names of response headers that can contain the id of a model call, from the documentation of each platform."""
 
 DEFAULT_MAX_TOKENS = 16_000
-"""Default of the required `max_tokens`. All current models accept it without a stream (models overview)."""
+"""Default of `max_tokens`, which the API requires. All current models accept this default (models overview)."""
 
 _MAX_UNSTREAMED_TOKENS = 21_333
 """Largest `max_tokens` without a stream.
@@ -87,7 +87,7 @@ class AnthropicEndpoint(SDKEndpoint):
     client_class: ClassVar[str] = "AsyncAnthropic"
     error_class: ClassVar[str] = "AnthropicError"
     no_key: ClassVar[re.Pattern[str]] = re.compile(
-        r"authentication method|Could not resolve (AWS credentials|API token)"  # the SDK's `_validate_headers`
+        r"authentication method|Could not resolve (AWS credentials|API token)"  # errors of `_validate_headers`
     )
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
     request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
@@ -139,11 +139,13 @@ class AnthropicEndpoint(SDKEndpoint):
         return super().failure_from_exception(error) or _parse_foreign_error(error)
 
     def failure_from_status_error(self, error: Any) -> Failure:
-        """Returns the failure for an error status. Bedrock sends the error type in a header."""
+        """Returns the failure for a response with an error status.
+
+        For Bedrock, the code of the failure comes from a header.
+        """
         failure = super().failure_from_status_error(error)
-        aws_type = error.response.headers.get("x-amzn-errortype", "").partition(":")[
-            0
-        ]  # a URL may follow the type
+        # A colon and a URL can follow the type.
+        aws_type = error.response.headers.get("x-amzn-errortype", "").partition(":")[0]
         return replace(failure, code=error.error_code or error.type or failure.code or aws_type or None)
 
 

@@ -145,7 +145,7 @@ class _Loader:
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:
-    """Returns True if a block's source is a file id, or a document that has parts other than text."""
+    """Returns True if the source of a block is a file id, or a list of parts that are not all text."""
     source = as_object(block.get("source"))
     source_type = source.get("type")
     return source_type == "file" or (source_type == "content" and content_text(source) is None)
@@ -157,7 +157,7 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text. Citations become metadata, because the API accepts citations only in assistant turns."""
+    """Converts a text block. Citations become metadata, because the API accepts them only in assistant turns."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected text", "Pass a string.")
     citations = as_list(block.get("citations"))
@@ -165,7 +165,7 @@ def _text(block: Mapping[str, Any]) -> TextBlock:
 
 
 def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text of the model, and keeps its citations for later requests."""
+    """Converts a text block of the model. Later requests repeat the citations."""
     return replace(_text(block), state=_state("text", block))
 
 

@@ -41,7 +41,7 @@ _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """Finish reasons of replies that may end in the middle of a tool call."""
 
 _NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
-"""Keys of a reply that are copied to the metadata of the message."""
+"""Keys of a reply whose values are copied to the metadata of the message."""
 
 
 class AnthropicStreamParser(StreamParserBase):
@@ -146,7 +146,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._stop(index)
         self._close_empty_call()
         count = self._start_counts.get(index, 0)
-        key = (index, count)  # some servers start every block at index 0
+        key = (index, count)  # the count makes keys unique, because some servers start every block at index 0
         block_type = as_text(block.get("type"))
         if block_type:
             self._start_counts[index] = count + 1
@@ -239,7 +239,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.notes["container"] = {**container, "expires_at": expiry}
 
     def _use(self, usage: object) -> None:
-        """Updates the usage. Each count is a total for the reply so far. Missing counts stay unchanged."""
+        """Updates the token counts with the totals in an event. Counts that the event lacks stay unchanged."""
         counts = {key: item for key, item in as_object(usage).items() if item is not None}
         if not counts:
             return
@@ -266,7 +266,10 @@ def _parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def _normalize_time(value: object) -> str | None:
-    """Returns a time in ISO format, because the SDK may use another format than the API."""
+    """Returns a time in ISO format. Returns any other text unchanged, and None for an empty text or no text.
+
+    The function is necessary because the time format of SDK objects can differ from the API's.
+    """
     try:
         return datetime.fromisoformat(as_text(value)).isoformat()
     except ValueError:

@@ -97,8 +97,8 @@ class FakeMessages(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error text if the request is invalid, otherwise None.
 
-        A request must have messages and, unless it has `anthropic_version`, `max_tokens`. Tool results must be in
-        the message after their calls.
+        A request must have `messages`. It must also have `max_tokens`, unless it has `anthropic_version`. Tool
+        results must be in the message after their calls.
         """
         if "max_tokens" not in call.body and "anthropic_version" not in call.body:
             return "max_tokens: Field required"
@@ -245,7 +245,7 @@ class FakeBedrock(FakeMessages):
         return {"message": error.message}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        name = self.get_error_code(error)  # in a stream, Bedrock's names start in lower case
+        name = self.get_error_code(error)  # in a stream, the names of Bedrock's errors start in lower case
         return {"type": "error", "error": {"type": name[:1].lower() + name[1:], "message": error.message}}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
@@ -272,8 +272,8 @@ _STRING_TYPE: Final = 7  # type of a message header whose value is a string
 def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Returns a binary message in the format `application/vnd.amazon.eventstream` (AWS: event stream encoding).
 
-    The message starts with its length, the length of its headers, and a checksum of both lengths. Then follow the
-    headers, the payload, and a checksum of all preceding bytes.
+    The message starts with its length, the length of its headers, and a checksum of both lengths. The headers, the
+    payload, and a checksum of all preceding bytes follow.
     """
     headers = {**headers, ":content-type": "application/json"}
     head = b"".join(_encode_header(name.encode(), text.encode()) for name, text in headers.items())
