@@ -4,7 +4,7 @@ Input: a conversation in which each tool call has one result. Output: the conver
 `ChatHistory` keeps the role of each message. `MultiAgentHistory` writes consecutive messages as a history frame:
 one user turn of `NAME: TEXT` lines between tags. `read_history` parses such frames.
 
-Read `policies` first, then `safe_frame`.
+Read `policies` first, then `frame_escaping`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import Any, Final, TypeAlias, cast
 
-from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
-from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call, read_block, strip_indexes
+from agentkit.logs.langchain.blocks import read_block, strip_indexes
+from agentkit.logs.langchain.tool_calls import SIGNATURES, list_calls, take_call
 from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 
@@ -30,7 +30,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
     """
     provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
     fields = as_object(message.get("additional_kwargs"))
-    content, calls = _list_content(message.get("content"), f"{place}.content"), _list_calls(message, place)
+    content, calls = _list_content(message.get("content"), f"{place}.content"), list_calls(message, place)
     content_types = {as_text(as_object(item).get("type")) for item, _ in content}
     before: list[_Item] = []
     after: list[_Item] = []
@@ -42,7 +42,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
         if key not in content_types or key not in ("reasoning", "refusal"):  # else the content has the same block
             items.append((item, f"{place}.additional_kwargs.{key}"))
-    content = [_take_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
+    content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
     return tuple(_read([*before, *content, *after, *calls, *waiting], provider)), unread
 
 
@@ -50,6 +50,15 @@ def _list_content(content: Any, place: str) -> list[_Item]:
     if isinstance(content, list):
         return [(item, f"{place}[{index}]") for index, item in enumerate(cast("list[Any]", content))]
     return [] if content is None or content == "" else [(content, place)]
+
+
+def _replace_call(item: Any, calls: list[tuple[_Object, str]]) -> _Item | None:
+    """Removes and returns the listed call that matches a call in the content, with the item id of the latter.
+
+    Returns None if no listed call matches.
+    """
+    match = take_call(item, calls)
+    return ({**match[0], "extras": {"item_id": _item_id(item)}}, match[1]) if match else None
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
@@ -119,57 +128,9 @@ def _item_id(item: Any) -> str:
     return "" if item_id.startswith(_GENERATED_PREFIX) else item_id
 
 
-# -- tool calls ---------------------------------------------------------------------------------------------------
-
-_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
-"""Key in `additional_kwargs` under which langchain-google-genai stores the signatures of tool calls by call id."""
-
-
-def _list_calls(message: _Object, place: str) -> list[_Item]:
-    """Returns the tool calls that a message lists outside its content."""
-    additional = as_object(message.get("additional_kwargs"))
-    signatures = as_object(additional.get(_SIGNATURES))
-    listed = [*as_list(message.get("tool_calls")), *as_list(message.get("invalid_tool_calls"))]
-    listed = listed or as_list(message.get("tool_call_chunks"))
-    if not listed:
-        legacy = [{"function": additional["function_call"]}] if additional.get("function_call") else []
-        listed = [*as_list(additional.get("tool_calls")), *legacy]
-    calls: list[_Item] = []
-    for index, call in enumerate(listed):
-        call_place = f"{place}.tool_calls[{index}]"
-        if not isinstance(call, dict):
-            reason = f"expected an object, got {type(call).__name__}"
-            raise MessageError(call_place, reason, "Pass LangChain's tool calls.")
-        fields = cast("_Object", call)
-        signature = signatures.get(as_text(fields.get("id")))
-        calls.append(({**fields, "type": "tool_call", SIGNATURE: signature}, call_place))
-    return calls
-
-
-def _take_call(item: Any, calls: list[_Item]) -> _Item | None:
-    """Removes the listed call that matches a call in the content, and returns the listed call.
-
-    Most calls are both in the list and in the content. Calls match if they have a common id, or if they have no
-    ids and the same name. Returns None if there is no match.
-    """
-    if not is_call(item):
-        return None
-    ids, name = _call_ids(item), get_call_name(item)
-    for index, (call, place) in enumerate(calls):
-        call_ids = _call_ids(call)
-        if ids & call_ids or (not ids | call_ids and get_call_name(call) == name):
-            del calls[index]
-            return {**call, "extras": {"item_id": _item_id(item)}}, place
-    return None
-
-
-def _call_ids(call: _Object) -> set[str]:
-    return {id for key in ("call_id", "id") if (id := as_text(call.get(key)))}
-
-
 # -- additional_kwargs --------------------------------------------------------------------------------------------
 
-_USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", _SIGNATURES})
+_USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _WAITING_TYPES: Final = ("apply_patch_call", "computer_call", "mcp_approval_request")
 """Item types of OpenAI's Responses API that the application must answer. A reply ends with these items."""
 

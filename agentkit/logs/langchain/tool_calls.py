@@ -1,0 +1,64 @@
+"""Tool calls that a LangChain message lists outside its content, and their match with calls in the content."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import as_list, as_object, as_text
+from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call
+
+__all__ = ["SIGNATURES", "list_calls", "take_call"]
+
+_Object: TypeAlias = dict[str, Any]
+_Call: TypeAlias = tuple[_Object, str]
+"""Tool call with its place in the log."""
+
+SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Key in `additional_kwargs` under which langchain-google-genai stores the signatures of tool calls by call id."""
+
+
+def list_calls(message: _Object, place: str) -> list[_Call]:
+    """Returns the tool calls that a message lists outside its content, each with its place.
+
+    Raises:
+        MessageError: An entry of the list is not an object.
+    """
+    additional = as_object(message.get("additional_kwargs"))
+    signatures = as_object(additional.get(SIGNATURES))
+    listed = [*as_list(message.get("tool_calls")), *as_list(message.get("invalid_tool_calls"))]
+    listed = listed or as_list(message.get("tool_call_chunks"))
+    if not listed:
+        legacy = [{"function": additional["function_call"]}] if additional.get("function_call") else []
+        listed = [*as_list(additional.get("tool_calls")), *legacy]
+    calls: list[_Call] = []
+    for index, call in enumerate(listed):
+        call_place = f"{place}.tool_calls[{index}]"
+        if not isinstance(call, dict):
+            reason = f"expected an object, got {type(call).__name__}"
+            raise MessageError(call_place, reason, "Pass LangChain's tool calls.")
+        fields = cast("_Object", call)
+        signature = signatures.get(as_text(fields.get("id")))
+        calls.append(({**fields, "type": "tool_call", SIGNATURE: signature}, call_place))
+    return calls
+
+
+def take_call(item: Any, calls: list[_Call]) -> _Call | None:
+    """Removes the listed call that matches a call in the content, and returns the listed call.
+
+    Most calls are both in the list and in the content. Calls match if they have a common id, or if they have no
+    ids and the same name. Returns None if there is no match.
+    """
+    if not is_call(item):
+        return None
+    ids, name = _call_ids(item), get_call_name(item)
+    for index, (call, place) in enumerate(calls):
+        call_ids = _call_ids(call)
+        if ids & call_ids or (not ids | call_ids and get_call_name(call) == name):
+            del calls[index]
+            return call, place
+    return None
+
+
+def _call_ids(call: _Object) -> set[str]:
+    return {id for key in ("call_id", "id") if (id := as_text(call.get(key)))}
