@@ -23,8 +23,6 @@ from agentkit.repair.unmatched_results import UNMATCHED_MARK
 
 __all__ = ["OmittedDetails", "OmittedNames", "format_name_reason"]
 
-_NO_KEYS: Final[frozenset[str]] = frozenset()
-
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
@@ -62,17 +60,16 @@ class OmittedDetails:
             return []
         state = block.state
         fields: dict[str, object] = dict((state.fields or {}) if state else {})
-        passthrough = self.target.opaque.passthrough_keys.get(block.type, _NO_KEYS)
         is_own = state is not None and state.issuer == self.target.issuer
         is_state_omitted = any(note.reason.endswith(OMITTED_SUFFIX) for note in notes)
         is_line = FRAME_LINE in notes and isinstance(block, TextBlock)
         is_state_sent = is_own and not is_state_omitted and not is_line
-        sent = {key for key in fields if is_state_sent and _includes(passthrough, key)}
+        sent = {key for key in fields if is_state_sent and self.target.opaque.accepts_key(block.type, key)}
         omitted = [key for key in fields if key not in sent]
         if isinstance(block, DocumentBlock) and block.title:
             is_text = any(note.disposition is Disposition.DESCRIBED for note in notes)
             title_key = "title of a URL" if isinstance(block.source, URLSource) else "title"
-            has_field = title_key in passthrough and not is_text
+            has_field = title_key in self.target.opaque.passthrough_keys.get(block.type, ()) and not is_text
             if not has_field and block.title not in [fields[key] for key in sent]:
                 omitted.append("title")
         if (block.metadata or {}).get("citations") and "citations" not in {*sent, *omitted}:
@@ -83,12 +80,6 @@ class OmittedDetails:
 def _is_omitted(note: Note) -> bool:
     is_dropped = note.disposition is Disposition.DROPPED
     return is_dropped or (note.lost and note.disposition is Disposition.DESCRIBED)
-
-
-def _includes(passthrough: frozenset[str], key: str) -> bool:
-    """Returns True if the passthrough keys include a key by its name, by `group.*` or by `*`."""
-    names = {key, f"{key.partition('.')[0]}.*"} if "." in key else {key}
-    return bool(names & passthrough) or ("*" in passthrough and not {f"-{name}" for name in names} & passthrough)
 
 
 def format_name_reason(name: str) -> str:

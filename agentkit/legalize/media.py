@@ -95,7 +95,8 @@ class MediaLegalizer:
         """Returns the block without opaque state that the target does not accept here.
 
         Opaque state is sent only to the provider that issued the state. Outside of assistant turns, state with a
-        signature is left out.
+        signature is left out. Of the fields, only passthrough keys remain, and the ledger lists the other fields
+        (see `OmittedDetails`).
         """
         state = block.state
         if state is None:
@@ -106,7 +107,9 @@ class MediaLegalizer:
         is_in_reply = self.role == "assistant" and len(path) == 1
         is_allowed = is_in_reply or (state.fields and not state.is_proof)
         if state.issuer == self.capabilities.issuer and is_allowed:
-            return block
+            fields, opaque = state.fields or {}, self.capabilities.opaque
+            accepted = {key: value for key, value in fields.items() if opaque.accepts_key(block.type, key)}
+            return block if len(accepted) == len(fields) else replace(block, state=replace(state, fields=accepted))
         reason = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
         self._note(path, Disposition.CARRIED, reason)
         return replace(block, state=None)

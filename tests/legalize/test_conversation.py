@@ -280,6 +280,22 @@ def test_state_of_another_issuer_is_omitted_from_its_block(issuer: str, is_sent:
     assert plan.ledger.losses == []
 
 
+@pytest.mark.parametrize(
+    ("accepted", "remaining"),
+    [({"a"}, {"a": 1}), ({"*", "-a"}, {"b.c": 2, "b.d": 3}), ({"b.*"}, {"b.c": 2, "b.d": 3}), ({"d"}, {})],
+)
+def test_only_passthrough_keys_of_a_state_are_sent(accepted: set[str], remaining: dict[str, int]) -> None:
+    state = OpaqueState("echo", fields={"a": 1, "b.c": 2, "b.d": 3})
+    keys = {"text": frozenset(accepted)}
+    plan = lower([bob(TextBlock("x", state=state))], opaque__passthrough_keys=keys)
+    (block,) = sent(plan)[0]["content"]
+    assert block["state"].get("fields", {}) == remaining
+    (entry,) = plan.ledger.entries
+    assert [detail.split()[0] for detail in entry.details] == [
+        key for key in state.fields or () if key not in remaining
+    ]
+
+
 # -- media ---------------------------------------------------------------------------------------------
 
 PNG_ONLY = MediaRule(types=media_types("image", "png"), schemes=WEB)

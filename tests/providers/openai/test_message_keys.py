@@ -1,0 +1,99 @@
+"""Keys of logged messages are in the request, or the ledger reports that they are omitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import pytest
+
+from agentkit import Plan, available_providers, load_native, load_provider
+from agentkit_openai import OpenAIChatFormatter
+
+PROVIDERS: Final = available_providers()
+CHAT_PROVIDERS: Final = [
+    name for name in PROVIDERS if issubclass(load_provider(name).chat_formatter, OpenAIChatFormatter)
+]
+CLOSED: Final = ("compatible", "mistral")  # these APIs refuse requests with unknown keys
+
+_CALL: Final = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+_IMAGE: Final = {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}}
+
+MESSAGES: Final[list[dict[str, Any]]] = [
+    {"role": "system", "content": "Be kind.", "system_key": 1},
+    {"role": "user", "content": "Hi.", "user_key": ["a"]},
+    {"role": "assistant", "content": None, "tool_calls": [_CALL], "call_key": {"b": 2}},
+    {"role": "tool", "tool_call_id": "c1", "content": "A cat.", "result_key": 3},
+    {"role": "user", "content": [_IMAGE], "image_key": {}},
+    {"role": "assistant", "content": "It is", "text_key": False},
+]
+"""Log with an unknown key in each message."""
+
+UNKNOWN_KEYS: Final = ("system_key", "user_key", "call_key", "result_key", "image_key", "text_key")
+
+CONTINUATION_KEYS: Final = {"dashscope-compatible": "partial", "deepseek": "prefix", "mistral": "prefix"}
+"""Keys that ask a vendor to continue the last message, by provider."""
+
+
+def lower(source: str, target: str, log: list[dict[str, Any]], *, multi: bool = False) -> Plan:
+    provider = load_provider(target)
+    formatter = provider.multi_agent_formatter if multi else provider.chat_formatter
+    return formatter(on_loss="describe").lower(load_native(source, log))
+
+
+def reported_keys(plan: Plan, keys: tuple[str, ...]) -> set[str]:
+    """Returns the keys that the ledger reports as omitted, alone or together with their blocks."""
+    reported: set[str] = set()
+    for entry in plan.ledger.entries:
+        key = keys[int(entry.place.removeprefix("msgs[").partition("]")[0])]
+        if entry.lost or f"message.{key} omitted: the API has no field for it" in entry.details:
+            reported.add(key)
+    return reported
+
+
+def list_keys(value: object) -> Iterator[str]:
+    """Yields the keys of all dicts in a JSON value."""
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            yield key
+            yield from list_keys(item)
+    elif isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from list_keys(item)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize("source", CHAT_PROVIDERS)
+def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str, multi: bool) -> None:
+    plan = lower(source, target, MESSAGES, multi=multi)
+    sent = {*list_keys(plan.request)} & {*UNKNOWN_KEYS}
+    assert sent == {*UNKNOWN_KEYS} - reported_keys(plan, UNKNOWN_KEYS)
+
+
+@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
+def test_only_apis_with_closed_keys_get_no_unknown_key(provider: str) -> None:
+    plan = lower(provider, provider, MESSAGES)
+    assert bool({*list_keys(plan.request)} & {*UNKNOWN_KEYS}) is (provider not in CLOSED)
+
+
+@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
+@pytest.mark.parametrize("key", ["partial", "prefix"])
+def test_a_key_of_the_last_message_is_in_the_request_or_reported(provider: str, key: str) -> None:
+    plan = lower(provider, provider, [MESSAGES[1], {"role": "assistant", "content": "It is", key: True}])
+    is_reported = any(f"{key} omitted" in detail for detail in plan.ledger.entries[-1].details)
+    assert (key in list_keys(plan.request)) is not is_reported
+
+
+@pytest.mark.parametrize(("provider", "key"), CONTINUATION_KEYS.items())
+def test_a_key_that_asks_for_more_text_is_in_the_last_message_alone(provider: str, key: str) -> None:
+    log = [MESSAGES[1], {"role": "assistant", "content": "It is", key: True}]
+    assert lower(provider, provider, log).request["messages"][-1].items() >= log[-1].items()
+    assert key not in list_keys(lower(provider, provider, [*log, MESSAGES[1]]).request)
+
+
+@pytest.mark.parametrize("provider", CHAT_PROVIDERS)
+def test_a_developer_message_has_its_role_or_the_role_is_reported(provider: str) -> None:
+    plan = lower(provider, provider, [{"role": "developer", "content": "Be brief."}, MESSAGES[1]])
+    is_reported = any("role omitted" in detail for detail in plan.ledger.entries[0].details)
+    assert (plan.request["messages"][0]["role"] == "developer") is not is_reported
