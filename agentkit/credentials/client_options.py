@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
 
-    Errors name `place`. Other options remain unchanged.
+    Other options remain unchanged. `place` is the first part of the place in errors.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
@@ -80,12 +80,12 @@ def _fault(value: str) -> str:
 
 
 def check_client(client: object) -> None:
-    """Checks that HTTP headers may contain the keys and the header values of an SDK client.
+    """Checks that HTTP allows the API keys and header values of an SDK client in headers.
 
     Raises:
         OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The
-            error names the environment variable that has the value. If there is none, the error names the
-            attribute or header of the client. The error never shows the value.
+            error names the environment variable that contains the value. If there is no such variable, the error
+            names the attribute or header of the client. The error never shows the value.
     """
     for name, value, is_header in iterate_texts(client):
         if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):
@@ -96,7 +96,7 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the name of the environment variable that has a header's value or the credential in the value."""
+    """Returns the name of an environment variable that equals a header value, or the credential in that value."""
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}
     return next((name for name, item in os.environ.items() if item.strip() in values), None)

@@ -23,7 +23,7 @@ _PLAIN_HEADERS = re.compile(
     r"|idempotency-key|x-stainless-.*)$",
     re.IGNORECASE,
 )
-"""Headers without credentials. Others may contain a credential, because gateways choose their own header names."""
+"""Headers that contain no credential. Any other header may, because gateways choose their own header names."""
 _MAX_VALUES = 3_000  # maximum number of values that are read from a client
 _MAX_DEPTH = 9  # maximum nesting; deep enough for the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(

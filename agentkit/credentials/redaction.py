@@ -31,8 +31,8 @@ def create_redactor(*roots: object) -> Redactor:
     The function also replaces user names and passwords in URLs.
 
     Args:
-        roots: Clients, options and errors that contain the credentials. They are read when the returned function
-            is called for the first time.
+        roots: Clients, options and errors that contain the credentials. The first call of the returned function
+            reads these objects.
     """
     secrets: list[str] | None = None
 
@@ -51,7 +51,7 @@ def create_redactor(*roots: object) -> Redactor:
 def redact_error(error: BaseException, redact: Redactor) -> bool:
     """Removes credentials from the arguments, attributes and notes of an error and of its causes.
 
-    If a cause still shows a credential, the cause is removed from the error.
+    If the text of a cause still shows a credential, the link from the error to this cause is removed.
 
     Returns:
         True if the error itself shows no credential.

@@ -32,7 +32,7 @@ class BlockBase(Validated):
     """Base class of all blocks.
 
     Attributes:
-        metadata: JSON object for the application. It is never sent to a provider.
+        metadata: JSON object with data of the application. Requests never contain the object.
     """
 
     metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
@@ -53,7 +53,7 @@ class TextBlock(BlockBase):
 
 
 def build_trusted_text(text: str) -> TextBlock:
-    """Creates a text block without validation, from text that UTF-8 can encode."""
+    """Creates a text block without validation. The caller guarantees that UTF-8 can encode the text."""
     block = _new(TextBlock)
     _set_text(block, text)
     _set_type(block, "text")
@@ -92,12 +92,13 @@ class ThinkingBlock(BlockBase):
 class OpaqueBlock(BlockBase):
     """Block for content that only one provider's API understands, such as a file id or the result of a web search.
 
-    Requests to that API contain `data` unchanged. Requests to any other API omit the block. The ledger records the
-    omission as a loss in user turns, system turns and tool results. In assistant turns, it is not a loss.
+    Requests to that API contain `data` unchanged. Requests to any other API omit the block. The ledger records an
+    omission from a user turn, a system turn or a tool result as a loss. An omission from an assistant turn is not
+    a loss.
 
     Attributes:
-        wire: Name of the provider whose requests may contain `data`, such as `openai-responses`.
-        data: Content in the provider's format.
+        wire: Name of the wire format whose requests may contain `data`, such as `openai-responses`.
+        data: Content in that wire format.
     """
 
     wire: Text

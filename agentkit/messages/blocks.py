@@ -1,7 +1,7 @@
 """Blocks: the typed parts of a message.
 
-Blocks are immutable and validated on creation. If AgentScope has the same block, the names of the class and its
-fields are the same.
+Blocks are immutable and validated on creation. A block that AgentScope also has uses the names that AgentScope
+gives to the class and to the fields.
 """
 
 from __future__ import annotations

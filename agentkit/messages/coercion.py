@@ -46,7 +46,7 @@ def adopt_block(value: object) -> object:
 
 
 def adopt_state(block: dict[str, Any]) -> None:
-    """Moves a signature, which AgentScope stores under its own key of a block dict, to the key `state`.
+    """Moves the signature in a block dict from the key that AgentScope uses to the key `state`.
 
     The `signature` of a thinking block comes from Anthropic. A `thought_signature` comes from Gemini.
     """
@@ -60,9 +60,9 @@ def adopt_state(block: dict[str, Any]) -> None:
 
 
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Adds unknown keys to the metadata of a message or block.
+    """Adds the keys in `extra` to the metadata of a message dict or block dict.
 
-    Metadata of an invalid type is not changed, because a later validation refuses it.
+    Existing keys keep their values. Metadata of an invalid type remains unchanged, so that validation refuses it.
     """
     metadata = holder.get("metadata")
     if extra and (metadata is None or isinstance(metadata, dict)):
@@ -92,6 +92,6 @@ def _adopt_result(block: dict[str, Any]) -> None:
 
 
 def _adopt_item(item: object) -> object:
-    """Converts an item of a tool result. A nested tool result is returned unchanged, because it is invalid."""
+    """Converts an item of a tool result. Returns a nested tool result unchanged, so that validation refuses it."""
     block_type: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
     return cast("object", item) if block_type == "tool_result" else adopt_block(cast("object", item))

@@ -1,4 +1,4 @@
-"""Features of a message, which are the properties that the pipeline tests, as bits of an integer.
+"""Features of a message: properties that the pipeline tests, stored as bits of an integer.
 
 The features of a message are computed once. Each pipeline stage tests `msg.features & mask`, so that it can skip
 messages that it does not change.
@@ -36,7 +36,7 @@ class Feature:
     RESULT_PARTS = 1 << 11  # the output of a result is a list
     RESULT_MEDIA = 1 << 12  # the output of a result has a media block, an opaque block or an invalid block
     RESULT_ERROR = 1 << 13
-    RESULT_BLANK = 1 << 14  # a result has no text, or a blank text block
+    RESULT_BLANK = 1 << 14  # the output of a result is blank text, or has a blank text block
     RESULT_NAMELESS = 1 << 15
     ODD_ID = 1 << 16  # a call id does not match [A-Za-z0-9_-]{1,40}
     ODD_NAME = 1 << 17  # a tool name does not match [A-Za-z_][A-Za-z0-9_-]{0,62}
@@ -72,7 +72,7 @@ _BLANK = Feature.BLANK | Feature.OTHER
 
 
 def scan_text(text: str) -> int:
-    """Returns the `Feature` bits of a message whose content is a string."""
+    """Returns the `Feature` bits of content that is a string, without the bits that depend on the role."""
     return _TEXT if text and not text.isspace() else _BLANK
 
 
@@ -81,7 +81,7 @@ def _has_text(text: str) -> bool:
 
 
 def scan_features(blocks: tuple[Block, ...]) -> int:
-    """Returns the `Feature` bits of a message whose content is a sequence of blocks."""
+    """Returns the `Feature` bits of a sequence of blocks, without the bits that depend on the role."""
     features = 0 if blocks else Feature.EMPTY
     call_ids: list[str] = []
     for block in blocks:

@@ -1,7 +1,7 @@
-"""Checks that a loader gets messages in the format that it reads, and all their content.
+"""Checks that a log has the format that a loader reads, and that the loader would lose no content.
 
-Without these checks, a log in another format could load as an empty conversation. Each loader tells the checks
-which keys it reads. If a message is in another format, the error names that format and its loader.
+Without these checks, a log in another format could load as an empty conversation. Each loader passes the names of
+the keys that it reads. If a message is in another format, the error names that format and its loader.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def check_log_message(
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
-    A loader would lose content if the message is in another format, or has no key in `content_keys`. It would also
-    lose content under keys that it does not read. A model's message that has only a role is an empty reply, which
-    is allowed.
+    The error occurs if the message is in another format, has no key in `content_keys`, or has content under a key
+    that the loader does not read. A model's message that has only an id, a name or a role is an empty reply, and
+    is accepted.
 
     Args:
         message: Message from a log.
@@ -91,7 +91,7 @@ def _list_typed_keys(
     opaque_keys: tuple[str, ...] | frozenset[str],
     loaders: str,
 ) -> list[str] | None:
-    """Returns the keys whose values need a check of their type, in a message whose content is text or null.
+    """Returns the content keys whose types must be checked, for a message whose `content` is text or null.
 
     Returns None if the message needs all checks, because its keys also occur in other formats.
 
@@ -117,9 +117,9 @@ _TYPES: dict[str, type] = {
     "thinking": str,
     "tool_calls": list,
 }
-"""Type that the value of each content key must have."""
+"""Required type of the value under each content key."""
 _KNOWN_KEYS = FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
-"""Message keys that the checks of a message whose content is text or null depend on."""
+"""Message keys that decide which checks a message needs if its `content` is text or null."""
 
 
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
@@ -157,10 +157,10 @@ def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> No
 def check_log_request(
     request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
 ) -> None:
-    """Raises MessageError if a loader cannot get all messages from a request.
+    """Raises MessageError if a loader cannot load all messages of a request.
 
-    A loader would lose messages under keys that it does not read. It also cannot load messages that are stored on
-    the server, because the request only has their id.
+    The loader would lose messages under keys that the loader does not read. Messages that are stored on the server
+    cannot be loaded, because the request contains only an id for them.
 
     Args:
         request: Request in a provider's format.
@@ -171,11 +171,11 @@ def check_log_request(
     for key in stored_keys:
         if request.get(key):
             reason = f"the request refers to messages on the server by the value {shorten_repr(request[key], 60)}"
-            advice = "Pass only the list of messages, or insert the server's messages at its start."
+            advice = "Pass only the list of messages, with the stored messages inserted at its start."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
-            reason = "a request in this format does not have this key, so the value would be lost"
+            reason = "requests in this format do not have this key, so its value would be lost"
             raise MessageError(key, reason, _advice(find_log_format(request)))
 
 

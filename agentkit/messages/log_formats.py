@@ -1,7 +1,7 @@
 """Table of known log formats, and recognition of the format of a message.
 
-The core has the table, because each loader refuses messages in any other format, and must not import the packages
-of all providers for this check.
+The table is part of the core, because each loader refuses messages in any other format. For this check, a loader
+must not import the packages of other providers.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ def find_log_format(message: Mapping[str, Any], *, certain: bool = False) -> Log
 
     Args:
         message: Message or request from a log.
-        certain: True to use only patterns that identify a format with certainty.
+        certain: True to use only the `signatures` of a format, and not the `hints`.
 
     """
     keys = FIRST_KEYS.intersection(message)
     nested = frozenset(key for key in keys if isinstance(message[key], dict | list))
-    if not may_match(keys, nested, certain):  # most messages have no key that needs a closer look
+    if not may_match(keys, nested, certain):  # the keys of most messages match no pattern
         return None
     return _match_format(_FEATURES.intersection(_list_features(message)), certain)
 
@@ -149,7 +149,7 @@ def may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bo
     Args:
         keys: Keys of the message.
         nested: Those keys whose values are objects or lists.
-        certain: True to use only patterns that identify a format with certainty.
+        certain: True to use only the `signatures` of a format, and not the `hints`.
 
     """
     return any(

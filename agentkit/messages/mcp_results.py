@@ -58,8 +58,8 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
     """Converts an MCP `CallToolResult` to fields of a `ToolResultBlock`. Returns None for any other value.
 
     The fields are `output` (text, or a list of block dicts), `is_error`, and `metadata` if the server sent
-    `_meta`. MCP recommends that the text content repeats `structuredContent`. If it does not, `structuredContent`
-    is added to `output` as JSON text.
+    `_meta`. MCP recommends that the text content repeats `structuredContent`. If the text does not,
+    `structuredContent` is added to `output` as JSON text.
     """
     data = _as_result(value)
     if data is None:
@@ -185,7 +185,7 @@ def _rename_keys(data: Mapping[Any, Any]) -> dict[str, Any]:
 def _block(item: Any, index: int) -> dict[str, Any]:
     """Converts an MCP content item to a block dict. An item that cannot be read becomes an invalid block."""
     if not isinstance(item, dict) or not _is_content(cast("dict[str, Any]", item)):
-        reason = "not a content item of MCP: text, image, audio, resource or resource_link"
+        reason = "expected an MCP content item (text, image, audio, resource or resource_link)"
         return {"type": "invalid", "data": item, "reason": reason, "place": f"content[{index}]"}
     data = cast("dict[str, Any]", item)
     match data["type"]:
@@ -272,7 +272,7 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
 
 
 def _is_any_text(value: object, texts: Sequence[str]) -> bool:
-    """Returns True if one of the texts equals the value, or is its JSON text with any spacing and key order."""
+    """Returns True if a text equals the value, or is the JSON text of the value with any spacing and key order."""
     canonical = _canonical(value)
     return any(text == value or _canonical_text(text) == canonical for text in texts)
 

@@ -29,7 +29,7 @@ class _MediaBase(BlockBase):
     """Base class of media blocks.
 
     Attributes:
-        source: Data of the media, or a URL of the data.
+        source: Source of the media, which is either base64 data or a URL.
         state: Opaque state, such as a signature (Gemini signs images that a model produced) or further keys of the
             provider's block (see `OpaqueState.fields`).
     """
@@ -56,11 +56,11 @@ class _MediaBase(BlockBase):
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
         """Reads a file and creates a block that contains its data. Blocks the thread while the file is read.
 
-        The option `media_roots` does not apply, because it only limits the files that a formatter reads.
+        The option `media_roots` does not apply, because that option limits only the files that a formatter reads.
 
         Args:
             path: Path of a regular file of at most 100 million bytes.
-            media_type: Media type of the file. None derives the type from the file suffix, or from the first
+            media_type: Media type of the file. If None, the file suffix determines the type, or else the first
                 bytes of the file.
 
         Raises:
@@ -106,7 +106,7 @@ class ImageBlock(_MediaBase):
 
 @validated_dataclass
 class AudioBlock(_MediaBase):
-    """Block for an audio recording."""
+    """Block for an audio clip."""
 
     type: Literal["audio"] = "audio"
 
@@ -131,4 +131,4 @@ class DocumentBlock(_MediaBase):
 
 
 MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
-"""Any block for media: an image, audio, a video or a document."""
+"""Any media block, which contains an image, an audio clip, a video or a document."""

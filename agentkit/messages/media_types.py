@@ -12,7 +12,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters, bec
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
-    # Media types by file suffix. The standard library's table depends on files of the machine.
+    # Media types by file suffix. The module `mimetypes` is not used, because its table depends on files of the
+    # machine.
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
     "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
     "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",

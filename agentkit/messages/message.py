@@ -75,7 +75,7 @@ class Msg(_Computed):
         role: `user`, `assistant` or `system`.
         id: Id that the application chooses. None if there is no id.
         timestamp: Time that the application chooses, as text. None if there is no time.
-        metadata: JSON object for the application. It is never sent to a provider.
+        metadata: JSON object with data of the application. Requests never contain the object.
         pinned: True if a budget must not drop the message.
 
     Raises:
@@ -218,7 +218,8 @@ def build_trusted(
 ) -> Msg:
     """Builds a message from parts that are already valid, without validation.
 
-    `features` are the `Feature` bits of the message; 0 computes them. `metadata` is not copied.
+    `features` are the `Feature` bits of the message. If `features` is 0, the bits are computed. `metadata` is not
+    copied.
     """
     msg = _new(Msg)
     _set_name(msg, name)
@@ -244,7 +245,8 @@ def _build_ordinary(
 ) -> Msg | None:
     """Builds a message without pydantic if all arguments have ordinary types and are valid.
 
-    Returns None otherwise. pydantic would build an equal message, but takes several times as long.
+    Returns None if an argument is of another type or invalid. pydantic takes several times as long for the same
+    message.
     """
     if type(content) in SEQUENCE_TYPES:
         content = tuple(content)
@@ -279,7 +281,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
     """Returns a copy of a message with another role and other blocks.
 
-    `mark` is a metadata key that the new message sets to True. Empty sets no key.
+    The metadata of the copy contain the key `mark` with the value True, unless `mark` is empty.
     """
     metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
     return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)

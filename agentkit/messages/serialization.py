@@ -31,7 +31,7 @@ FORMAT_VERSION = 1
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
 _LOG_FORMATS = "agentkit agentscope anthropic langchain openai openai-responses"
-"""Names of the log formats whose messages can be loaded. A block that cannot be read becomes an InvalidBlock."""
+"""Log formats whose messages `load_message` accepts. Blocks that it cannot read become InvalidBlocks."""
 
 # The schema of a union does not inherit the settings of its members, so the settings are passed again.
 _FINITE = ConfigDict(allow_inf_nan=False)
@@ -164,7 +164,7 @@ def _load_block(stored: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """Loads an item of a tool result. Tries again to read items that an earlier version of agentkit refused."""
+    """Loads an item of a tool result. Reads the data of an InvalidBlock again, as they may be valid now."""
     block = _read(_item_reader, item, place)
     data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -174,14 +174,17 @@ def _load_item(item: object, place: str) -> object:
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
-    """Tries again to read a block that an earlier version of agentkit refused. May return the InvalidBlock."""
+    """Reads the data of an InvalidBlock again. Returns the InvalidBlock if the data are still invalid."""
     block = _read(_block_reader, stored, place)
     reloaded = _load_block(block.data, place) if isinstance(block, InvalidBlock) else block
     return block if isinstance(reloaded, InvalidBlock) else reloaded
 
 
 def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = None) -> object:
-    """Validates a block. If the block is invalid, returns an InvalidBlock with `stored` or the block itself."""
+    """Validates a block. Returns an InvalidBlock if the block is invalid.
+
+    The data of the InvalidBlock are `stored`, or the block if `stored` is None.
+    """
     try:
         return reader.validate_python(block)
     except (ValidationError, MessageError) as error:
@@ -189,7 +192,7 @@ def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = 
 
 
 def _build_invalid(stored: object, reason: str, place: str) -> InvalidBlock:
-    """Returns an InvalidBlock with the stored value, or with its repr if the value cannot be written as JSON."""
+    """Returns an InvalidBlock with the stored value, or with the repr of a value that JSON cannot represent."""
     reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
         data = json.loads(json.dumps(stored, allow_nan=False, ensure_ascii=False).encode())
@@ -206,7 +209,7 @@ def _ascii_repr(value: object) -> str:
 
 
 def _describe_error(error: ValidationError | MessageError) -> str:
-    """Returns the reason for an error. The text begins with the path of the invalid value inside the block."""
+    """Returns the reason in an error, after the path of the invalid value inside the block."""
     error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     place = _BLOCK_TYPE.sub("", error.place)
     return f"{place}: {error.reason}" if place else error.reason

@@ -53,19 +53,19 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 _SIGNED = frozenset(media_type for _, types in _SIGNS for media_type in types if not is_text_type(media_type))
-_HEAD = 128  # number of base64 characters that are inspected
+_HEAD = 128  # number of base64 characters at the start of the data that are inspected
 
 
 def has_signature(media_type: str) -> bool:
-    """Returns True if data of a media type can be recognized by its first bytes."""
+    """Returns True if files of a media type begin with bytes that identify the type."""
     return media_type in _SIGNED
 
 
 def sniff_media_type(data: str, declared: str) -> str | None:
     """Returns the media type that the first bytes of base64 data indicate. Returns None if they indicate no type.
 
-    The declared type is returned if data of that type may start with these bytes. It is also returned if it is a
-    text type and the data looks like text.
+    If the declared type is a text type and the bytes look like text, returns the declared type. If the bytes fit
+    several types of one container format, returns the declared type if it is one of them, else the usual one.
 
     Args:
         data: Base64 text.
@@ -92,7 +92,7 @@ def image_size(source: Base64Source) -> tuple[int, int] | None:
 
 
 def sniff_image_size(data: str) -> tuple[int, int] | None:
-    """Returns the width and height in pixels of an image in base64 text. Returns None if the size is unknown.
+    """Returns the width and height in pixels of an image as base64 text. Returns None if the size is unknown.
 
     The first bytes of the data determine the image format.
     """
@@ -114,11 +114,11 @@ def _measure(media_type: str, data: str) -> tuple[int, int] | None:
 
 
 def _bytes_at(data: str, start: int, count: int) -> bytes:
-    """Decodes `count` bytes from position `start` of base64 data, without decoding the bytes before them."""
+    """Decodes `count` bytes of base64 data from byte `start`, without decoding all the data before that byte."""
     first = start // 3
     header = base64.b64decode(data[first * 4 : -(-(start + count) // 3) * 4])[start - first * 3 :][:count]
     if len(header) < count:
-        raise ValueError("the data is too short")
+        raise ValueError("the data ends inside the image header")
     return header
 
 
@@ -165,7 +165,7 @@ def _webp(data: str) -> tuple[int, int]:
 
 
 def _jpeg(data: str) -> tuple[int, int]:
-    """Reads the size of a JPEG image from the frame header, a marker segment (ITU T.81, B.1.1 and B.2.2)."""
+    """Reads the size of a JPEG image from the segment with the frame header (ITU T.81, B.1.1 and B.2.2)."""
     position = 2
     for _ in range(_MARKERS):
         header = _bytes_at(data, position, 9)

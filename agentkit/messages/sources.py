@@ -87,7 +87,7 @@ class URLSource(_CachedContent):
 
 
 cache_file_content = slot_setter(_CachedContent, "cached_content")
-"""Function that caches the content of a `URLSource` on its attribute `cached_content`."""
+"""Function that sets the attribute `cached_content` of a `URLSource`."""
 
 
 class _CachedResults(Validated):
@@ -161,7 +161,7 @@ def _check_is_source(value: object) -> object:
 Source: TypeAlias = Annotated[
     Annotated[URLSource | Base64Source, Discriminator("type")], BeforeValidator(_check_is_source)
 ]
-"""Source of media, which is base64 data or a URL."""
+"""Source of media: either base64 data or a URL."""
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
@@ -173,7 +173,7 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
 
     Args:
         url: URL from a provider's message. The function returns None for a value that is not a string.
-        media_type: Media type of the data. Data URLs ignore this argument, because they declare their own type.
+        media_type: Media type of the data. Not used for a data URL, which declares its own type.
 
     Example:
         >>> source_from_url("data:image/png;base64,AAAA")
@@ -199,7 +199,7 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
 _PIECE = 3 << 18  # bytes per piece; a multiple of three, so that the base64 text of a full piece has no padding
 
 MAX_FILE_BYTES = 100_000_000
-"""Maximum size of a file in bytes. No provider accepts more, and a loaded file needs twice its size in memory."""
+"""Maximum size of a file in bytes. No provider accepts more bytes. A file needs twice its size in memory."""
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 

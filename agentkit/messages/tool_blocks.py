@@ -63,7 +63,7 @@ class ToolUseBlock(_ComputedArguments):
         try:
             encoded = to_json(self.input)
         except ValueError as error:
-            raise MessageError("input", f"cannot be written as JSON: {error}", _ENCODABLE) from None
+            raise MessageError("input", f"the value cannot be written as JSON: {error}", _ENCODABLE) from None
         raw, arguments = self.raw_input, encoded.decode()
         if raw is not None and (raw == arguments or _is_json_for(raw, self.input, encoded)):
             arguments = raw
@@ -117,8 +117,8 @@ class ToolResultBlock(BlockBase):
 
     Attributes:
         id: Id of the tool call.
-        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. A text about
-            media that were moved out of the result then calls the tool `tool`.
+        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. If media
+            move out of a result without a name, the text about them calls the tool `tool`.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
             from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.
@@ -147,9 +147,9 @@ class ToolResultBlock(BlockBase):
 
     @classmethod
     def _convert_refused(cls, values: dict[str, Any]) -> dict[str, Any] | None:
-        """Converts arguments with an MCP result to arguments that pydantic accepts.
+        """Converts constructor arguments that contain an MCP result to arguments that pydantic accepts.
 
-        Returns None if the arguments contain no MCP result.
+        Returns None if the constructor arguments contain no MCP result.
         """
         converted = _convert_output(values.get("output", ""))
         if converted is None:
@@ -186,7 +186,7 @@ def _convert_output(output: object) -> dict[str, Any] | None:
             return None if isinstance(output, str) else read_mcp_result(output)
         items = cast("Sequence[object]", output)
         blocks = [_convert_item(item, index) for index, item in enumerate(items)]
-    except Exception:  # a foreign object may raise any error on attribute access, and is then no valid output
+    except Exception:  # an object of another library may raise any error when its attributes are read
         return None
     if not any(blocks):
         return None
@@ -233,7 +233,7 @@ def _build_ordinary_call(
     try:
         block.__post_init__()
     except MessageError:
-        return None  # pydantic reports the error with the name of the class
+        return None  # pydantic then reports the error with the name of the class
     return block
 
 

@@ -51,7 +51,7 @@ def _check_encodable(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"has a lone surrogate at character {error.start}") from None
+            raise ValueError(f"the text has a lone surrogate at character {error.start}") from None
     return text
 
 
@@ -69,7 +69,7 @@ def _check_writable(value: Any) -> Any:
     try:
         to_json(value)
     except ValueError as error:
-        raise ValueError(f"cannot be written as JSON: {error}") from None
+        raise ValueError(f"the value cannot be written as JSON: {error}") from None
     return value
 
 
@@ -97,7 +97,7 @@ validates the arguments.
 """
 
 SEQUENCE_TYPES: Final = frozenset({list, tuple})
-"""Types that an ordinary sequence of blocks may have."""
+"""Types of block sequences that the functions in `ORDINARY_BUILDERS` accept."""
 
 if TYPE_CHECKING:
     ValidatedType = type

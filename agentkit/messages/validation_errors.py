@@ -20,7 +20,8 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
     `name` is the first part of the path in the error, such as `Msg` in `Msg.content[1].text`. `positional` names
     the positional parameters, which pydantic reports by index.
     """
-    # pydantic reports errors for each type in a union. The deepest error belongs to the type the caller meant.
+    # pydantic reports errors for each type in a union. The error with the longest path belongs to the type that
+    # the caller meant.
     details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
     place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
     cause = details.get("ctx", {}).get("error")
@@ -30,7 +31,7 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
 
 
 _ADVICE: Final = "Pass a valid value."
-_MAX_PLACE: Final = 200  # characters; the limit exists because keys in the caller's data may be long
+_MAX_PLACE: Final = 200  # in characters; a path can be long, because it contains keys of the caller's data
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60
 

@@ -238,6 +238,13 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)a frame is no URL that DashScope opens",
         r"\1expected frames that are URLs (http, https, oss, data)",
     ),
+    # invalid blocks with strings that UTF-8 cannot encode, and of MCP results
+    (r"(.*)has a lone surrogate at (.*)", r"\1the text has a lone surrogate at \2"),
+    (r"(.*)cannot be written as JSON: (.*)", r"\1the value cannot be written as JSON: \2"),
+    (
+        r"(invalid block: |)not a content item of MCP: text, image, audio, resource or resource_link",
+        r"\1expected an MCP content item (text, image, audio, resource or resource_link)",
+    ),
     # invalid blocks of OpenAI's logs
     (
         r"(invalid block: |)text: there is no text in it\. Mend the part\.",
