@@ -1,8 +1,8 @@
 """Budgets: which parts of a conversation to remove so that its request stays within a token limit.
 
 Input: a conversation in which every tool call has one result, a `Budget`, and a local token estimate for each
-message. Output: a `CutPlan` and an `EditedConversation`. The plan lists all edits that the strategies allow and
-the tokens that each edit saves. The edited conversation is the conversation after the first edits of the plan.
+message. Output: a `CutPlan` and an `EditedConversation`. The plan lists edits and the tokens that each edit saves.
+An edit drops or shortens one part of the conversation. The edited conversation is the result of the first edits.
 
 The package never builds a request. The budget fitter in `agentkit.formatting` decides how many edits are needed.
 

@@ -27,10 +27,10 @@ class Budget:
         max_tokens: Maximum number of tokens for the prompt and the reserve together.
         counter: Token counter. The default estimates the number of tokens from the number of characters.
         reserve: Number of tokens kept free for the reply. The prompt may use `max_tokens` minus `reserve`.
-        strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous one has
-            nothing left to cut.
-        never_cut: Names of tools. No strategy changes their calls and results.
-        cut_first: Names of tools. Each strategy cuts their calls and results before all other messages.
+        strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous
+            strategy has nothing left to cut.
+        never_cut: Names of the tools whose calls and results no strategy changes.
+        cut_first: Names of the tools whose calls and results each strategy cuts before all other messages.
 
     Raises:
         OptionError: If a value is invalid, or if `reserve` is not smaller than `max_tokens`.
@@ -96,7 +96,7 @@ def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
 def _tool_names(place: str, value: object) -> frozenset[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise OptionError(
-            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of names."
+            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of str."
         )
     names = list(cast("Iterable[object]", value))
     invalid = [name for name in names if not isinstance(name, str)]

@@ -1,4 +1,7 @@
-"""Checks of the values that cut strategies return, such as the order of units and the edited messages."""
+"""Checks of the values that cut strategies return, such as the list of units to edit and the edited messages.
+
+A unit is one message, or one assistant turn with tool calls and all their results.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,16 @@ __all__ = [
     "split_order",
 ]
 
-# Four, because with five steps per budget a cut moves so often that even prompts of constant length miss the
-# prompt cache.
+# By default, a cut moves by a quarter of the budget. With smaller steps, the cut moves so often that even prompts
+# of constant length miss the prompt cache.
 _STEPS_PER_BUDGET = 4
 
 
 def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
-    """Returns the distance in tokens between allowed positions of a cut, or 0 if every position is allowed."""
+    """Returns the distance in tokens between points of the history at which a cut may end.
+
+    0 means that a cut may end anywhere.
+    """
     check_number("step", strategy.step)
     if strategy.step is not None:
         return strategy.step
@@ -41,23 +47,24 @@ def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
     """Returns the index of the first unit that is too new for a strategy to change.
 
     Raises:
-        OptionError: If the strategy returns a value that is not a unit number.
+        OptionError: If `strategy.recent` does not return the index of a unit or the number of units.
     """
     recent: object = strategy.recent(units)
     if not isinstance(recent, int) or not 0 <= recent <= len(units):
         reason = f"recent() must return an integer from 0 to {len(units)}, got {shorten_repr(recent, 60)}"
-        _refuse(strategy, reason, "Return the number of the first unit to keep.")
+        _refuse(strategy, reason, "Return the index of the first unit that must not change.")
     return UnitNumber(recent)
 
 
 def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
-    """Returns the indexes of the units that a strategy wants to edit, in the order of the edits.
+    """Returns the indexes of the units that a strategy edits, in the order of the edits.
 
-    A `range` of neighboring units is returned as a `range`, because later steps handle ranges faster.
+    If `strategy.order` returns a `range` with step 1, the result is the same `range`. Such a range is processed
+    faster than a list.
 
     Raises:
-        OptionError: If the order contains an unknown or protected unit, or repeats a unit although `repeats` is
-            False.
+        OptionError: If `strategy.order` returns an unknown or protected unit, or repeats a unit although
+            `strategy.repeats` is False.
     """
     returned: object = strategy.order(units)
     if isinstance(returned, range) and returned.step == 1:
@@ -67,11 +74,11 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     else:
         if not isinstance(returned, list | tuple | range):
             reason = f"order() must return a list, got {type(returned).__name__}"
-            _refuse(strategy, reason, "Return a list of unit numbers.")
+            _refuse(strategy, reason, "Return a list of unit indexes.")
         order = list(cast("Sequence[int]", returned))
         if not all(type(number) is int for number in order):
             reason = f"order() must return integers, got {shorten_repr(order[:5], 60)}"
-            _refuse(strategy, reason, "Return a list of unit numbers.")
+            _refuse(strategy, reason, "Return a list of unit indexes.")
         numbers = {*order}
         in_range = not numbers or (min(numbers) >= 0 and max(numbers) < len(units))
     protected = [number for number in _untouchable(strategy, units) if number in numbers]
@@ -82,27 +89,33 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
         _refuse(
             strategy,
             reason,
-            "Omit the units that self.protected(units) returns, and list each of the other units once.",
+            "Omit the units in self.protected(units), and list no unit twice unless `repeats` is True.",
         )
     return cast("Sequence[UnitNumber]", order)
 
 
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:
-    """Raises OptionError if unit numbers are not in ascending order, which a strategy with a step requires."""
+    """Raises OptionError if the indexes of the units to edit are not ascending.
+
+    Any strategy whose `step` is not 0 requires ascending indexes.
+    """
     if not isinstance(order, range) and any(starmap(gt, pairwise(order))):
-        reason = "order() must be ascending unless `step` is 0, but a unit number is smaller than the previous one"
-        _refuse(strategy, reason, "Sort the unit numbers, or use step=0.")
+        reason = "order() must be ascending unless `step` is 0, but an index is smaller than the previous index"
+        _refuse(strategy, reason, "Sort the unit indexes, or use step=0.")
 
 
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
-    """Returns the units that a strategy must not change. Strategies that drop whole units may drop summaries."""
+    """Returns the indexes of the units that a strategy must not change.
+
+    A strategy that drops whole units may drop summaries, although summaries are pinned.
+    """
     if is_dropping(strategy):
         return units.protected() - {*units.summaries}
     return {*units.numbers[: units.system], *units.pinned}
 
 
 def is_dropping(strategy: CutStrategy) -> bool:
-    """Returns True if a strategy drops whole units."""
+    """Returns True if a strategy drops whole units. Other strategies keep a part of each unit."""
     return type(strategy).edit is CutStrategy.edit
 
 
@@ -110,7 +123,7 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     """Returns the messages of a unit that are left after a strategy edits the unit.
 
     Raises:
-        OptionError: If the strategy returns an invalid value.
+        OptionError: If `strategy.edit` returns neither an empty list nor one Msg for each message of the unit.
     """
     returned: object = strategy.edit(unit, is_newest)
     if not isinstance(returned, list | tuple):
@@ -129,10 +142,10 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
 def split_order(
     order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
 ) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits an order so that the units with calls of the tools in `cut_first` are edited first.
+    """Splits a list of units so that the units with calls of the tools in `cut_first` are edited first.
 
-    `line` is a position in the history, in tokens from its start. Units that end after this position keep their
-    places in the order. None allows all units to move.
+    `line` is a point in the history, in tokens from the start of the history. Units that end after this point stay
+    in the second list. None allows all units with such calls to move to the first list.
     """
     if not cut_first:
         return (order,)

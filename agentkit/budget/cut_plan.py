@@ -5,8 +5,8 @@ Idea
     one unit. A cut applies the first n edits of the plan, so that n alone identifies the cut. The plan lists the
     edits of the first strategy, followed by the edits of the next strategies.
 
-    The plan knows how many tokens the first n edits save. The search for a cut therefore compares sums and builds
-    no request. The sums are local estimates. The budget fitter measures the request after it has chosen a cut.
+    The plan has a local estimate of the tokens that the first n edits save. With these estimates, the budget
+    fitter finds the smallest sufficient n although it builds and measures only a few requests.
 
     A strategy with a step allows few positions for the end of a cut. The positions are multiples of the step, in
     tokens from the start of the history. The cut stays at one position while the conversation grows, until the
@@ -17,7 +17,8 @@ Invariants
     - More edits never increase the weight, because no edit adds tokens.
     - The order of edits depends on the conversation alone. The limit only sets the default step. With equal
       steps, a larger limit therefore keeps everything that a smaller limit keeps.
-    - No edit changes the system prompt or a pinned unit. Only `Summarize` may drop its own pinned summaries.
+    - No edit changes the system prompt or a pinned unit, with one exception: summaries are pinned but may be
+      dropped.
     - No unit is dropped twice, and no strategy edits a unit that an earlier strategy dropped.
     - The plan asks a strategy for edits only if the edits of the earlier strategies are not enough.
 
@@ -40,7 +41,7 @@ Example:
     >>> sorted({plan.position_from(count) for count in range(plan.end + 1)})
     [0, 1, 3, 5, 6]
 
-    At least three edits are needed to leave at most 50 tokens. They drop units 1 to 3, and unit 4 remains:
+    Three edits are necessary so that at most 50 tokens remain. These edits drop units 1 to 3:
 
     >>> plan.position_from(plan.count_for(50))
     3
@@ -79,8 +80,8 @@ NO_EDITS = EditCount(0)
 class UnitChange(NamedTuple):
     """Change that a cut makes to the units from `first` up to, but not including, `stop`.
 
-    `remainder` has the messages that remain. A change with an empty remainder drops all these units. A change with
-    messages in its remainder affects one unit only.
+    `remainder` has the messages that remain. If `remainder` is empty, the change drops all units of the range. Any
+    other change affects only the unit `first`.
     """
 
     first: UnitNumber
@@ -92,7 +93,8 @@ class CutPlan:
     """List of all edits that the strategies allow in one conversation, with the tokens that the edits save.
 
     Attributes:
-        steps: Distance in tokens between allowed positions of a cut, for each strategy. 0 allows every position.
+        steps: For each strategy, the distance in tokens between points of the history at which a cut may end. 0
+            allows a cut to end after any edit.
         is_exact: True if a cut may end after any edit, because all steps are 0.
         order_is_stable: True if new messages only add edits at the end of the list.
     """
@@ -112,7 +114,7 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        # messages of a unit that are left after all edits planned so far
+        # Maps the index of each edited unit to the messages that remain after all edits planned so far.
         self._remainders: dict[UnitNumber, Remainder] = {}
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
@@ -163,7 +165,7 @@ class CutPlan:
         return EditCount(count)
 
     def position_from(self, count: EditCount) -> EditCount:
-        """Returns the first allowed position of a cut at or after `count` edits."""
+        """Returns the smallest number of edits, at least `count`, after which a cut may end."""
         start = 0
         for stage in self.stages if count else ():
             if count <= start + len(stage.order):
@@ -172,14 +174,17 @@ class CutPlan:
         return EditCount(start)
 
     def position_after(self, count: EditCount) -> EditCount:
-        """Returns the first allowed position of a cut after `count` edits.
+        """Returns the smallest number of edits, greater than `count`, after which a cut may end.
 
-        If no such position remains, the number of all edits is returned.
+        If there is no such number, the number of all edits is returned.
         """
         return self.position_from(EditCount(count + 1))
 
     def position_before(self, count: EditCount) -> EditCount:
-        """Returns the last allowed position of a cut before `count` edits, or -1 if `count` is 0."""
+        """Returns the largest number of edits, less than `count`, after which a cut may end.
+
+        If `count` is 0, -1 is returned.
+        """
         start = 0
         for stage in self.stages if count else ():
             if start < count <= start + len(stage.order):
@@ -211,13 +216,16 @@ class CutPlan:
         return changes
 
     def dropped_by(self, count: EditCount, strategy: CutStrategy) -> list[UnitNumber]:
-        """Returns the units that one strategy drops within `count` edits, in the order of the conversation."""
+        """Returns the ascending indexes of the units that one strategy drops in the first `count` edits."""
         return sorted(
             number for stage, edited in self._edited(count) if stage.strategy is strategy for number in edited
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields the stages that contain the first `count` edits, each with the units that these edits change."""
+        """Yields the stages of the first `count` edits, each with the units that these edits change.
+
+        A stage contains edits of one strategy. The units are identified by their indexes.
+        """
         remaining = int(count)
         for stage in self.stages:
             edited = stage.order[:remaining]
@@ -268,8 +276,8 @@ class CutPlan:
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
     """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The caller passes the same `low` and `high` for every token limit, so that a larger limit never drops more than
-    a smaller limit. The request is too large after `low` edits, and fits after `high` edits.
+    The request must be too large after `low` edits, and must fit after `high` edits. If the caller passes the same
+    `low` and `high` for every token limit, a larger limit never drops more than a smaller limit.
     """
     while high - low > 1:
         middle = (low + high) // 2

@@ -25,7 +25,8 @@ class CutStage:
 
     Attributes:
         order: Indexes of the units that the edits change, in the order of the edits.
-        step: Distance in tokens between allowed positions of a cut. 0 allows a cut to end after any edit.
+        step: Distance in tokens between points of the history at which a cut may end. 0 allows a cut to end after
+            any edit.
         saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
             units, because the savings can then be computed from `units.sums`.
         remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
@@ -39,7 +40,7 @@ class CutStage:
     remainders: list[Remainder] = field(default_factory=list[Remainder])
 
     def saving(self, count: int) -> TokenWeight:
-        """Returns the estimated tokens that the first `count` edits save."""
+        """Returns the estimated number of tokens that the first `count` edits save."""
         if self.saved is not None:
             return self.saved[count]
         sums = self.units.sums
@@ -57,9 +58,9 @@ class CutStage:
         return EditCount(min(bisect_left(sums, sums[first] + saving, first, last) - first, len(self.order)))
 
     def position_from(self, count: int) -> EditCount:
-        """Returns the first allowed position of a cut at or after `count` edits.
+        """Returns the smallest number of edits, at least `count`, after which a cut may end.
 
-        With a step, a cut edits all units that end at or before a multiple of `step` tokens. The tokens are
+        If `step` is not 0, a cut edits all units that end at or before a multiple of `step` tokens. The tokens are
         counted from the start of the history.
         """
         if not self.step or not count:
@@ -68,7 +69,10 @@ class CutStage:
         return EditCount(bisect_right(self.order, line, count, key=self.units.end))
 
     def position_before(self, count: int) -> EditCount:
-        """Returns the last allowed position of a cut before `count` edits. `count` must be at least 1."""
+        """Returns the largest number of edits, less than `count`, after which a cut may end.
+
+        `count` must be at least 1.
+        """
         if not self.step:
             return EditCount(count - 1)
         line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step

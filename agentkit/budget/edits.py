@@ -41,11 +41,11 @@ class EditedConversation:
     changed_places: list[str] = field(default_factory=list[str])
 
     def apply(self, summaries: Iterable[Msg] = (), replaced: UnitNumber | None = None) -> TracedConversation:
-        """Returns the conversation after the cut. Remaining blocks keep the record of their origins in the input.
+        """Returns the conversation after the cut, with the input block that each remaining block comes from.
 
         Args:
             summaries: Summary messages to insert in place of dropped units.
-            replaced: Number of the dropped unit in whose place the summaries are inserted. None inserts no
+            replaced: Index of the dropped unit in whose place the summaries are inserted. None inserts no
                 summaries.
         """
         before = self.conversation

@@ -28,7 +28,7 @@ class DropMedia(CutStrategy):
     results.
 
     Attributes:
-        keep: Number of the newest units with media that keep their media.
+        keep: Number of units that keep their media, counted from the newest unit with media.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
     """
 
@@ -47,7 +47,7 @@ class DropMedia(CutStrategy):
         return [number for number in _find_media(units) if number not in protected and number < recent]
 
     def recent(self, units: Units) -> int:
-        """Returns the number of the first unit that keeps its media because it is new."""
+        """Returns the index of the oldest unit that is new enough to keep its media."""
         return find_newest(_find_media(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:

@@ -17,22 +17,22 @@ from agentkit.reprs import bounded_repr
 
 __all__ = ["ClearResults", "ShrinkResults"]
 
-_MEDIA_LENGTH = 1_000  # length in characters that a media item counts as
+_MEDIA_LENGTH = 1_000  # assumed length of a media item, in characters
 _MAX_PORTIONS = 16  # maximum number of edits that shrink the results of one assistant turn
-# A text is shrunk only if it exceeds the limit by more characters than this. The inserted note has about half as
-# many, so that each shrunk text becomes clearly shorter.
+# A text is shrunk only if it exceeds the limit by more than this number of characters. The inserted note has about
+# 100 characters, so that each shrunk text becomes clearly shorter.
 _MARK_LENGTH = 200
 
 
 @dataclass(frozen=True)
 class ClearResults(CutStrategy):
-    """Cut strategy that replaces each old tool result with a note about its size. The tool calls remain.
+    """Cut strategy that replaces each long, old tool result with a note about its size. The tool calls remain.
 
     Pinned messages keep their results.
 
     Attributes:
-        keep: Number of the newest assistant turns with tool calls that keep their results.
-        characters: Maximum length of a result that always remains, in characters.
+        keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.
+        characters: Length in characters. A tool result that is not longer always remains.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
     """
 
@@ -53,7 +53,7 @@ class ClearResults(CutStrategy):
         return [number for number in _find_exchanges(units) if number not in protected and number < recent]
 
     def recent(self, units: Units) -> int:
-        """Returns the number of the first unit that keeps its tool results because it is new."""
+        """Returns the index of the oldest unit that is new enough to keep its tool results."""
         return find_newest(_find_exchanges(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
@@ -105,7 +105,10 @@ class ShrinkResults(CutStrategy):
         check_number("characters", self.characters)
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the units of the system prompt and the pinned units. The newest unit may be shrunk."""
+        """Returns the indexes of the units that must not change: the system prompt and the pinned units.
+
+        The newest unit is not protected.
+        """
         return {*units.numbers[: units.system], *units.pinned}
 
     def order(self, units: Units) -> Sequence[int]:
@@ -125,7 +128,10 @@ class ShrinkResults(CutStrategy):
         return -(-len(_find_long_results(unit, newest, self.characters)) // _portion_size(unit))
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the messages of a unit, with the middle removed from its next few long results."""
+        """Returns the messages of a unit after the middle of the next few long tool results is removed.
+
+        Each call shrinks only some of the unit's long results, the oldest first.
+        """
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
         for msg_index, block_index in portion:
@@ -137,7 +143,7 @@ class ShrinkResults(CutStrategy):
 
 
 def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> list[tuple[int, int]]:
-    """Returns the long results of a unit as (message index, block index), the oldest first."""
+    """Returns a pair (message index, block index) for each long tool result of a unit, the oldest first."""
     results = [
         (msg_index, block_index, block)
         for msg_index, msg in enumerate(unit)
@@ -145,14 +151,18 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result of a tool stays complete. Error results that the repair added do not count as newest.
+        # The newest result stays complete. Error results that the repair added are skipped, because no tool
+        # returned them.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]
 
 
 def _portion_size(unit: Sequence[Msg]) -> int:
-    """Returns how many results of a unit one edit shrinks, so that `_MAX_PORTIONS` edits shrink all of them."""
+    """Returns the number of a unit's tool results that one edit shrinks.
+
+    The number is so large that `_MAX_PORTIONS` edits shrink all tool results of the unit.
+    """
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))
 

@@ -36,18 +36,18 @@ class CutStrategy:
     """Base class of cut strategies.
 
     The base class drops all units that are not protected, the oldest first. A unit is one message, or one
-    assistant turn with tool calls and all their results. A cut applies the edits one by one until the request
-    fits.
+    assistant turn with tool calls and all their results. An edit drops or shortens one unit. A cut applies edits
+    one by one until the request fits.
 
     A subclass overrides `order`. A subclass that keeps a part of each unit also overrides `edit`.
 
     Attributes:
-        step: Distance in tokens between allowed positions of a cut, measured from the start of the history.
-            Between two positions, the prefix of the prompt stays unchanged. 0 lets a cut end after any edit. None
-            stands for a quarter of the tokens that the budget leaves after the system prompt. Unless `step` is 0,
-            `order` must be ascending.
-        order_is_stable: True if new messages only append units to `order`. If a number of edits is not
-            enough for a conversation, it is then not enough after the conversation has grown, either.
+        step: Distance in tokens between allowed positions of a cut, measured from the start of the history. The
+            prefix of the prompt is unchanged until the cut moves to the next position. 0 lets a cut end after any
+            edit. None stands for a quarter of the tokens that the budget leaves after the system prompt. Unless
+            `step` is 0, `order` must return ascending indexes.
+        order_is_stable: True if new messages only add units at the end of `order`. A number of edits that was too
+            small for a conversation is then also too small for the conversation with more messages.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
     """
 
@@ -65,7 +65,10 @@ class CutStrategy:
         return units.protected()
 
     def recent(self, units: Units) -> int:
-        """Returns the index of the first unit that is too new to change. All later units stay unchanged, too."""
+        """Returns the index of the first unit that is too new to change.
+
+        All later units stay unchanged, too. The result is the number of units if no unit is too new.
+        """
         return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
@@ -137,7 +140,7 @@ class OldestFirstInSteps(OldestFirst):
 
 
 def check_number(option: str, value: int | None) -> None:
-    """Raises OptionError unless a strategy's option is an integer that is at least 0. `step` may also be None."""
+    """Raises OptionError unless a strategy's option is an integer of at least 0. Only `step` may also be None."""
     if (value is None and option == "step") or (type(value) is int and value >= 0):
         return
     reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
@@ -145,10 +148,10 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the first of the `count` newest units in `numbers`, which lists unit numbers in ascending order.
+    """Returns the index of the oldest of the `count` newest units in `numbers`.
 
-    If `count` is 0 or `numbers` is empty, the newest unit of the conversation is returned. If `numbers` has fewer
-    than `count` entries, 0 is returned.
+    `numbers` has indexes of units in ascending order. If `count` is 0 or `numbers` is empty, the index of the
+    newest unit of the conversation is returned. If `numbers` has fewer than `count` entries, 0 is returned.
     """
     newest = len(units) - 1
     if not count or not numbers:
@@ -157,10 +160,10 @@ def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
 
 
 def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
-    """Returns a message whose blocks a strategy edited.
+    """Applies `edit` to each block of a message, and returns the edited message.
 
-    The edited message is cached on the original message. Later calls return the same object, so that results
-    cached on the edited message are not computed again.
+    The edited message is cached on the original message. Later calls return the same object, so that values cached
+    on the edited message, such as its token estimate, are not computed again.
     """
     key = (edit, strategy)
     cached = get_cached(msg, key)
@@ -178,8 +181,8 @@ _UNCHANGED = "unchanged"
 def shorten_middle(text: str, characters: int, mark: str) -> str:
     r"""Returns a text with a note in place of its middle.
 
-    The text has more than `characters` characters. Half of the remaining characters come from its start, and half
-    from its end. The note becomes a line of its own.
+    The text must have more than `characters` characters. The result has `characters` characters of the text, half
+    from the start and half from the end. `mark` is the note, which becomes a separate line.
 
     Example:
         >>> shorten_middle("abcdefgh", 4, "…")

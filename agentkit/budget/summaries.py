@@ -24,7 +24,7 @@ from agentkit.tokens.estimate import estimate_text
 
 __all__ = ["Summarize"]
 
-_MAX_SUMMARIES = 4  # a conversation with this many summaries gets one summary of all of them
+_MAX_SUMMARIES = 4  # if a conversation has this many summaries, one new summary replaces them
 _MAX_CACHED = 4_096  # maximum number of cached results; the least recently used results are removed
 _MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its text
 
@@ -41,7 +41,7 @@ class Summarize(CutStrategy):
     If `summarizer` raises an error, the caller of the formatter gets the error.
 
     Attributes:
-        summarizer: Async function that returns the text of a summary of the given messages. The messages may
+        summarizer: Async function that takes messages and returns the text of their summary. The messages may
             include earlier summaries, which are summarized again if there are too many.
         max_tokens: Maximum number of tokens for all summaries together, at least 200. The middle of a summary that
             is too long is removed.
@@ -70,7 +70,7 @@ class Summarize(CutStrategy):
         check_text("strategy.name", self.name)
         if not callable(self.summarizer):
             reason = f"expected a function, got {self.summarizer!r}"
-            raise OptionError("strategy.summarizer", reason, "Pass an async function of messages.")
+            raise OptionError("strategy.summarizer", reason, "Pass an async function that takes messages.")
         if type(self.max_tokens) is not int or self.max_tokens < 200:
             reason = f"must be an integer of at least 200, got {self.max_tokens!r}"
             raise OptionError("strategy.max_tokens", reason, "Pass 200 or more.")
@@ -78,13 +78,16 @@ class Summarize(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first.
 
-        If there are too many summaries, they come first, because they are summarized again.
+        If there are too many summaries, the summaries come first, because one new summary replaces them.
         """
         dropped = OldestFirstInSteps(self.keep_task, self.step).order(units)
         return [*_surplus(units), *dropped] if _surplus(units) else dropped
 
     def protected(self, units: Units) -> AbstractSet[int]:
-        """Returns the indexes of the units that must remain. Summaries may be dropped if there are too many."""
+        """Returns the indexes of the units that must remain.
+
+        Summaries are pinned, but they may be dropped if there are too many.
+        """
         return super().protected(units) - {*_surplus(units)}
 
     async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:
@@ -97,11 +100,11 @@ class Summarize(CutStrategy):
             dropped: Dropped messages, in order. At least one message is required.
 
         Raises:
-            OptionError: If `summarizer` is not asynchronous, or returns a blank text or no text.
+            OptionError: If `summarizer` is not asynchronous, or returns a blank string or another type.
         """
         digests = _digest_prefixes(dropped)
         digest = digests[-1]
-        task_key = (digest, anyio.lowlevel.current_token())  # a task can only wait for tasks in its own event loop
+        task_key = (digest, anyio.lowlevel.current_token())  # a task can wait only for tasks in its event loop
         while digest not in self._cache:
             if task_key in self._pending:
                 await self._pending[task_key].wait()  # another task writes this summary

@@ -64,10 +64,10 @@ class Units:
         sums: Running totals of the weights. `sums[n]` is the weight of all units before unit `n`.
         pinned: Indexes of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
         system: Number of units in the system prompt, which comes first.
-        newest_visible: Number of the newest unit that the viewer (the agent that the request is for) sees. None if
-            the viewer sees the last unit.
-        known_too_large: For each token counter, by its name, a cut after which the request was still too large. A
-            value has the conditions of the measurement, the length of the conversation, and the number of edits.
+        newest_visible: Index of the newest unit that the viewer (the agent that the request is for) sees. None if
+            the viewer sees all units or none.
+        known_too_large: By name of a token counter, the largest number of edits after which a request was too
+            large. Each value also has the options of the request and the number of messages at that time.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -91,7 +91,10 @@ class Units:
         return cast("Sequence[UnitNumber]", range(len(self.starts)))
 
     def copy(self) -> Units:
-        """Returns a copy with separate lists. In the copy, `newest_visible` is None."""
+        """Returns a copy to which messages can be added without a change of the original.
+
+        In the copy, `newest_visible` is None.
+        """
         lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
         return Units(*lists, self.system, None, self.known_too_large)
 
@@ -106,22 +109,23 @@ class Units:
         return self.msgs[start:stop]
 
     def weight(self, number: int) -> TokenWeight:
-        """Returns the estimated tokens of a unit."""
+        """Returns the estimated number of tokens of a unit."""
         return TokenWeight(self.sums[number + 1] - self.sums[number])
 
     def start(self, number: int) -> TokenWeight:
-        """Returns the estimated tokens of the history before a unit, without the system prompt."""
+        """Returns the estimated number of tokens between the end of the system prompt and the start of a unit."""
         return TokenWeight(self.sums[number] - self.sums[self.system])
 
     def end(self, number: int) -> TokenWeight:
-        """Returns the estimated tokens of the history up to the end of a unit, without the system prompt."""
+        """Returns the estimated number of tokens between the end of the system prompt and the end of a unit."""
         return TokenWeight(self.sums[number + 1] - self.sums[self.system])
 
     def protected(self, keep_task: bool = False) -> set[UnitNumber]:
         """Returns the indexes of the units that a cut must keep.
 
         These are the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
-        viewer sees. `keep_task` adds the unit of the first user message.
+        viewer sees. The viewer is the agent that the request is for. `keep_task` adds the unit of the first user
+        message.
         """
         numbers = self.numbers
         protected = {*numbers[: self.system], *self.pinned, *numbers[-1:]}
@@ -142,7 +146,7 @@ class Units:
 
     @property
     def task(self) -> UnitNumber | None:
-        """Number of the unit with the first user message. None if there is no user message."""
+        """Index of the unit with the first user message. None if there is no user message."""
         return next(
             (
                 number
@@ -157,8 +161,8 @@ class Units:
     def extend(self, msgs: Sequence[Msg], weigh: Callable[[Msg], int], never_cut: frozenset[str]) -> None:
         """Appends messages to the conversation.
 
-        In the whole conversation, each tool call must have one result. Calls and results of the tools in
-        `never_cut` become pinned units.
+        In the extended conversation, each tool call must have one result. Calls and results of the tools in
+        `never_cut` become pinned units. `weigh` estimates the number of tokens of a message.
         """
         starts, sums = cast("list[int]", self.starts), cast("list[int]", self.sums)
         total = sums[-1]
@@ -187,10 +191,10 @@ def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
 
 
 class Weigher:
-    """Estimator of a conversation's tokens that processes only new messages.
+    """Estimator of the tokens of a growing conversation, which processes only new messages.
 
     The weigher stores the units of the last conversation. If the next conversation starts with the same messages,
-    only its new messages are estimated. A returned `Units` object never changes.
+    only the new messages are estimated.
     """
 
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
@@ -199,7 +203,7 @@ class Weigher:
         self._last: dict[bool, Units] = {}  # key: True if thinking blocks count
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
-        """Returns a conversation divided into units, with the estimated tokens of each unit.
+        """Divides a conversation into units, and estimates the number of tokens of each unit.
 
         If `msgs` starts with the message objects of the last conversation, only the new messages are estimated.
         The caller must not change the list later. `thinking` is True if requests include thinking blocks.
@@ -223,7 +227,10 @@ class Weigher:
         return self.units(msgs, thinking)
 
     async def _weigh_ahead(self, new: list[Msg], weigh: Callable[[Msg], int]) -> None:
-        """Estimates the tokens of messages. Each message caches its estimate. A slow counter runs in a thread."""
+        """Estimates the tokens of messages, so that each message caches its estimate.
+
+        A slow counter runs in a worker thread.
+        """
         if self._counter.slow:
             await anyio.to_thread.run_sync(lambda: [*map(weigh, new)])
             return
@@ -233,7 +240,10 @@ class Weigher:
             await anyio.lowlevel.checkpoint()
 
     def get_weigh(self, thinking: bool) -> Callable[[Msg], int]:
-        """Returns the function that estimates the tokens of a message, with or without its thinking blocks."""
+        """Returns the function that estimates the number of tokens of a message.
+
+        `thinking` is True if the function must count thinking blocks.
+        """
         return self._weigh_with_thinking if thinking else self._counter.weight
 
     def _weigh_with_thinking(self, msg: Msg) -> int:
