@@ -44,7 +44,10 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece, the only one with the time of expiry (openai-python: ChoiceDeltaAudio)."""
+        """True after the last piece of the object. Only this piece has the time of expiry.
+
+        openai-python: ChoiceDeltaAudio.
+        """
         return "expires_at" in self._fields
 
     @property
@@ -69,7 +72,9 @@ class AudioBuffer:
     def create_block(self, format: object) -> AudioBlock | None:
         """Creates the audio block. Returns None if no audio data arrived.
 
-        Without the `format` that the request asks for, the format is recognized from the data.
+        Args:
+            format: Audio format that the request asks for. If it is None or unknown, the first bytes of the data
+                determine the media type. If they are unknown too, the media type is `audio/pcm`.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(
@@ -82,7 +87,7 @@ class AudioBuffer:
 
 
 def get_audio_id(block: AudioBlock) -> str:
-    """Returns the id that OpenAI accepts in place of the audio data, or an empty string if there is none."""
+    """Returns the id that OpenAI accepts in place of the audio data, or an empty string if the block has no id."""
     return as_text(as_object(get_state_fields(block.state).get("audio")).get("id"))
 
 

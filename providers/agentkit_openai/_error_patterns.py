@@ -1,6 +1,6 @@
 """Regular expressions that classify errors of servers with OpenAI's APIs.
 
-All compatible servers share these patterns, because the `base_url` of a client may lead to any server. Gateways
+All compatible servers share these patterns, because the `base_url` of a client can lead to any server. Gateways
 such as LiteLLM and OpenRouter also pass on the errors of other vendors. The patterns match texts from documents,
 source code and recorded errors. No server guarantees its error texts.
 """

@@ -70,7 +70,8 @@ def read_entries(
         other_names: Other request keys from which the loader reads messages.
 
     Raises:
-        MessageError: `log` is not a log, or a request has messages under a key that the loader does not read.
+        MessageError: `log` has no such list and is no entry, or no entry has one of `entry_keys`, or a request has
+            messages under a key that the loader does not read.
     """
     value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
     request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -82,7 +83,7 @@ def read_entries(
     if not isinstance(value, list | tuple):
         raise MessageError(
             "log",
-            f"expected a list `{name}` or a request with it",
+            f"expected the list `{name}`, or a request that contains this list",
             describe_log_format(make_json_safe(cast("object", value))),
         )
     entries: list[Any] = ensure_json_safe(cast("object", value), name)
@@ -91,7 +92,7 @@ def read_entries(
     ):
         keys = " or ".join(map(repr, entry_keys))
         raise MessageError(
-            "log", f"expected a list `{name}`, but no entry has the key {keys}", describe_log_format(entries)
+            "log", f"expected the list `{name}`, but no entry has the key {keys}", describe_log_format(entries)
         )
     return entries
 
@@ -110,10 +111,10 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
 
 
 def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
-    """Adds the annotations of a message to the metadata of its last text, under the key `citations`.
+    """Returns the blocks of a message, with its annotations in the metadata of the last text block.
 
-    Without annotations or text, the blocks are returned unchanged. Reply parsers store citations under the same
-    key.
+    The metadata key is `citations`, as in parsed replies. Without annotations or without a text block, the blocks
+    are returned unchanged.
     """
     citations = as_list(annotations)
     if not citations:
@@ -173,7 +174,7 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part that no field of a media block represents.
+    """Returns the keys of a media part, with their values, that no field of a media block represents.
 
     Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio), which change what the model sees.
     """
@@ -246,7 +247,10 @@ def _create_text(part: dict[str, Any]) -> TextBlock:
 
 
 def _parse_url(value: object) -> Source | None:
-    """Reads a media URL. Chat Completions puts the URL into an object, and Responses sends a string."""
+    """Returns the media source for a URL, or None if `value` has no URL.
+
+    In Chat Completions, `value` is an object with the key `url`. In Responses, `value` is a string.
+    """
     return source_from_url(as_object(value).get("url") or value)
 
 
@@ -254,7 +258,7 @@ _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
 def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
-    """Creates an audio block from base64 text, a URL or a data URL. Returns None if there is no audio.
+    """Creates an audio block from base64 text, a URL or a data URL. Returns None if `audio` has no data.
 
     DashScope's logs contain ordinary URLs, and data URLs without a media type.
     """

@@ -35,7 +35,7 @@ def source_url(source: Source) -> str:
 
 
 def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """Returns copies of fields from the opaque state of a block, except names that the state does not contain."""
+    """Returns copies of the named fields of a block's opaque state. Fields that the state lacks are omitted."""
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 
@@ -46,7 +46,7 @@ def get_detail(block: MediaBlock) -> dict[str, Any]:
 
 
 def get_part_keys(block: MediaBlock) -> dict[str, Any]:
-    """Returns additional keys of the logged content part that a media block was read from.
+    """Returns the additional keys of the content part from which a media block was loaded, with their values.
 
     `detail`, `filename` and the keys of the message are excluded, because other functions write these keys.
     """

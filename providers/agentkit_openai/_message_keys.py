@@ -95,7 +95,7 @@ def get_attached_keys(blocks: Iterable[object]) -> dict[str, Any]:
 
 
 def get_last_keys(blocks: Iterable[object], names: Collection[str]) -> dict[str, Any]:
-    """Returns the stored keys that ask the model to continue the last message.
+    """Returns the keys of a logged message that ask the model to continue its text, from the blocks' opaque state.
 
     Args:
         blocks: Blocks of the last message.

@@ -37,7 +37,7 @@ class MessageReader:
     """Reader for the message of one reply, which arrives complete or in deltas.
 
     Content, reasoning, refusal and audio become one block each. Images in the content separate its text into
-    several blocks. Annotations become `citations` in the metadata of the text. `settle` writes the values that are
+    several blocks. Annotations become `citations` in the metadata of the text. `settle` adds the values that are
     final only at the end of the reply.
     """
 
@@ -138,9 +138,10 @@ class MessageReader:
                 self._read_entry(entry, used, is_complete)
 
     def _continue_call(self, entry: dict[str, Any]) -> bool:
-        """Reads an entry of `tool_calls` that continues the arguments of a tool call and has no id and no name.
+        """Reads an entry of `tool_calls` that has only a piece of the arguments of an earlier tool call.
 
-        Returns False for any other entry. Such continuations are the most common entries of a stream.
+        Returns True if the entry was read. An entry with an id, a name or an unknown tool call is not read. Most
+        entries of a stream have only a piece of arguments, and this method reads them quickly.
         """
         function: dict[str, Any] = as_object(entry.get("function"))
         if entry.get("id") or function.get("name"):
@@ -187,7 +188,10 @@ class MessageReader:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Writes the values that are final only at the end of a reply."""
+        """Adds the values that are final only at the end of a reply.
+
+        These values are the input of custom tools, citations, audio and reasoning details.
+        """
         for key in (*self._calls, *([_LEGACY_CALL] if self.reply.has_block(_LEGACY_CALL) else [])):
             text = self.reply.get_arguments(key)
             if key in self._custom_calls:
@@ -219,7 +223,7 @@ class MessageReader:
             self.reply.add_text(_AUDIO, self._audio.transcript)
 
     def add_late_audio(self) -> None:
-        """Updates the audio block with pieces of audio that arrived after the block was created."""
+        """Updates the metadata and opaque state of the audio block if pieces arrived after its creation."""
         if self._has_late_audio:
             self._describe_audio()
 

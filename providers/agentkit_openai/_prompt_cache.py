@@ -15,7 +15,7 @@ __all__ = ["BREAKPOINTS", "mark_cache_control", "mark_chat", "mark_latest"]
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
     {"cache_breakpoints": True},
-    "SDK `prompt_cache_options`: gpt-5.6 and later; Kilo-Org/kilocode#13052: a 400 of the terra models",
+    "gpt-5.6 and later (SDK: `prompt_cache_options`); terra models refuse markers (Kilo-Org/kilocode#13052)",
     "2026-11-21",
 )
 
@@ -65,9 +65,9 @@ def _open_parts(
 
 
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
-    """Yields one tuple of flags for each message, with one flag for each text or media item.
+    """Yields one tuple of flags for each chat message of the request, with one flag for each text or media item.
 
-    A flag is True if the item has the same content in later requests.
+    A flag is True if the text or media item has the same content in later requests.
     """
     for conversation in (legal.system, legal.turns):
         for msg, flags in stable_blocks(conversation):

@@ -39,7 +39,10 @@ _JOINED = ("text", "summary", "data")
 def write_reasoning(
     item: dict[str, Any], thoughts: Sequence[ThinkingBlock], vendor: OpenAICompatible, *, always: bool
 ) -> None:
-    """Adds reasoning to an assistant message, in place. With `always`, the key is added even without reasoning."""
+    """Adds reasoning to an assistant message, in place.
+
+    With `always`, the message gets the vendor's `reasoning_field` even if there is no reasoning.
+    """
     details = [as_list(get_state_fields(block.state).get(DETAILS)) for block in thoughts]
     if vendor.reasoning_details and any(details):
         item[DETAILS] = [detail for block_details in details for detail in copy_json(block_details)]

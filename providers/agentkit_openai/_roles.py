@@ -28,7 +28,7 @@ def mark_as_developer(blocks: list[Block], issuer: str) -> list[Block]:
 def get_role(msg: Msg) -> str:
     """Returns the role of a message in a request to OpenAI.
 
-    A system message has the role `developer` if its opaque state records that role (openai-python:
+    A system message has the role `developer` if the opaque state of a text in it records that role (openai-python:
     ChatCompletionDeveloperMessageParam, EasyInputMessageParam).
     """
     if msg.role != "system" or not msg.features & Feature.STATE:

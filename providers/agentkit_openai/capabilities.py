@@ -45,7 +45,7 @@ _WEB = frozenset({"http", "https"})
 IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
 """Limits for images in a request to OpenAI.
 
-A request may have 1,500 images and 512 MB (guides/images-vision). The newest models refuse images of more than
+A request can have 1,500 images and 512 MB (guides/images-vision). The newest models refuse images of more than
 30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an `image_url` to 20,971,520 characters.
 """
 FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
@@ -54,7 +54,7 @@ FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
 OpenAI accepts 50 MB for each file and for all files together (guides/file-inputs).
 """
 MEDIA_TOTAL = 500_000_000
-"""Maximum characters of base64 text in a request, below OpenAI's limit of 512 MB (guides/images-vision)."""
+"""Maximum number of base64 characters in a request, below OpenAI's limit of 512 MB (guides/images-vision)."""
 
 STRICT = StrictRules(
     keywords=frozenset(
@@ -74,14 +74,14 @@ The API refused schemas with other keywords, such as `maxLength`.
 """
 
 ALLOWED_TOOLS = frozenset({"auto", "required"})
-"""Modes that a tool choice with a list of allowed tools may have.
+"""Modes that a tool choice with a list of allowed tools can have.
 
 openai-python: ToolChoiceAllowed, ChatCompletionAllowedTools.
 """
 
 _PLACES = {
-    # Turns that may contain a content part, by type of the part. "Image URLs are only allowed for messages with
-    # role 'user'" (error text). Other media have the same rule. openai-python:
+    # Kinds of turns that can contain a content part, by type of the part. "Image URLs are only allowed for
+    # messages with role 'user'" (error text). Other media have the same rule. openai-python:
     # ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
     **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
     "refusal": frozenset({"assistant"}),
@@ -89,7 +89,10 @@ _PLACES = {
 
 
 def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the turns that may contain an opaque part. A part of an unknown type may be in any turn."""
+    """Returns the kinds of turns that can contain an opaque part, such as `user` and `assistant`.
+
+    A tool result has the kind `result`. A part of an unknown type can be in turns of any kind.
+    """
     return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
 
 
@@ -149,7 +152,7 @@ CHAT = Capabilities(
     ),
     thinking=ThinkingCapabilities(mode="never"),  # no field for reasoning in requests and replies (API reference)
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # opaque data without a type are keys of a message
+        is_reply_data=lambda data: "type" not in data,  # data without a type are keys of an assistant message
         places=_part_places,
         passthrough_keys={
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
@@ -208,7 +211,10 @@ TEMPLATE_CHAT = VENDOR_CHAT.override(
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
-"""Capabilities for servers with chat templates. Requests satisfy even the strictest common templates."""
+"""Capabilities of servers that write the prompt with a model's chat template.
+
+Requests satisfy even the strictest common templates.
+"""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """Values of `input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""

@@ -73,8 +73,8 @@ class OpenAICompatible:
         keyless: API key that is sent if no key is set. None if the vendor always requires a key.
         max_tokens: Name of the request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage through `stream_options`.
-        reasoning_field: Message key in which reasoning is sent back. None if no message key contains reasoning.
-        reasoning_fields: Keys of reply messages that may contain reasoning. The first key with text is read.
+        reasoning_field: Message key in which requests contain earlier reasoning. None if there is no such key.
+        reasoning_fields: Keys of reply messages that can contain reasoning. The first key with text is read.
         reasoning_always: True if each assistant message requires `reasoning_field`, even with an empty text.
         reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede the text.
         reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
@@ -205,4 +205,4 @@ OPENAI = OpenAICompatible(
     developer_role=True,
     custom_tools=True,
 )
-"""Description of OpenAI's own Chat Completions API."""
+"""Description of the Chat Completions API of OpenAI."""

@@ -41,10 +41,10 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""Features of messages whose blocks may store message keys from a log."""
+"""Features of messages whose blocks can store message keys from a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""Features of assistant messages that may need other keys than `content`."""
+"""Features of assistant messages that can need other keys than `content`."""
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -141,7 +141,8 @@ class OpenAIChatFormatter(FormatterBase):
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """Writes a turn without tool calls as a message.
 
-        `names` has the accepted form of each refused speaker name. None if the API has no field for speaker names.
+        `names` maps each speaker name that the API refuses to the name that is sent. `names` is None if the API
+        has no field for speaker names.
         """
         content = msg.content
         item: dict[str, Any] = {

@@ -46,7 +46,7 @@ class OpenAITokenCounter(RemoteTokenCounter):
             Exception: The SDK raised an error. The error is passed on unchanged.
         """
         if "input" not in request:
-            advice = "For Chat Completions, use TiktokenCounter."
+            advice = "Use TiktokenCounter for Chat Completions."
             raise InputError("request", "expected a Responses request with the key `input`", advice)
         parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         reply = await self.ask(model=self.model, **parameters)

@@ -106,7 +106,10 @@ class OpenAIChatEndpoint(SDKEndpoint):
         return {self.vendor.max_tokens: max_tokens}
 
     def failure_from_status_error(self, error: Any) -> Failure:
-        """Returns the failure for an error status, with advice if Chat Completions refuses the tools."""
+        """Returns the failure for a response with an error status.
+
+        The failure has advice if the model accepts tools only in the Responses API.
+        """
         failure = super().failure_from_status_error(error)
         advice = _TOOLS_ADVICE if _TOOLS_REFUSED.search(failure.message) else None
         return replace(failure, code=failure.code or error.code or error.type, advice=advice)

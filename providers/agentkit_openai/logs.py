@@ -45,12 +45,12 @@ __all__ = ["load_chat"]
 def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStreamParser) -> list[Msg]:
     """Loads the messages of a Chat Completions log.
 
-    An entry that cannot be read becomes an `InvalidBlock`. A content part of an unknown type becomes an
-    `OpaqueBlock`. Tool results get the names of their tool calls.
+    An entry that cannot be read becomes a message with an `InvalidBlock`. A content part of an unknown type
+    becomes an `OpaqueBlock`. Tool results get the names of their tool calls.
 
     Unknown keys of a message are stored in the opaque state of its last text and sent back later. A message
-    without text stores them in its last tool call or media block. If there is no such block, the metadata of the
-    message store the keys.
+    without text stores them in its last tool call or media block. If there is no such block, the keys are stored
+    in the metadata of the message.
 
     Args:
         log: List of messages, a complete request, or the JSON text of either. SDK objects are also accepted.
@@ -118,11 +118,15 @@ class _LogReader:
             if role == "developer":
                 blocks = mark_as_developer(blocks, self.issuer)
             return self._create_msg(name or msg_role, blocks, msg_role, message)
-        reason = "expected a role of the API, such as user or assistant"
+        reason = "expected a role such as 'user' or 'assistant'"
         return self._create_invalid(message, reason, place)
 
     def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
-        """Creates a message. Its additional keys are stored in a block or in the metadata."""
+        """Creates a message from blocks.
+
+        The additional keys of the native message are stored in a block, or in the metadata if no block can store
+        them.
+        """
         keys = get_extra_keys(message, self.reasoning_keys)
         attached = attach_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
         if attached is None:
@@ -130,7 +134,10 @@ class _LogReader:
         return Msg(name, as_content(attached), role)
 
     def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
-        """Reads a tool message. Its additional keys are stored in the tool result, or in the metadata."""
+        """Reads a tool message.
+
+        Its additional keys are stored in a block of the tool result, or in the metadata of the message.
+        """
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())
         if not keys:
@@ -186,8 +193,8 @@ class _LogReader:
     def _read_audio(self, audio: dict[str, Any]) -> Block:
         """Reads the audio of an earlier reply as a block.
 
-        The block is opaque if there is neither audio data nor a transcript, because requests may contain only the
-        id.
+        If the message has neither audio data nor a transcript, the block is opaque. Such a message comes from a
+        request, which can refer to earlier audio by its id.
         """
         buffer = AudioBuffer()
         buffer.add(audio)

@@ -50,7 +50,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         super().__init__(**options)
         audio_options = as_object((self.request or {}).get("audio"))
         self._message = MessageReader(self.reply, self.vendor, audio_options.get("format"))
-        self._choice: object = None  # index of the choice that is read
+        self._choice: object = None  # index of the choice that the parser reads; None until its first chunk
         self._other_choices: list[dict[str, Any]] = []  # chunks of other choices, until choice 0 arrives
         self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason; more chunks may follow
 
@@ -83,9 +83,9 @@ class OpenAIChatStreamParser(StreamParserBase):
                 self._end_with_last_choice()
 
     def _select_choice(self, index: object, choice: dict[str, Any]) -> bool:
-        """Returns True for choice 0 and for a choice without a number.
+        """Returns True if the chunk belongs to choice 0 or to a choice without an index.
 
-        Chunks of other choices are stored, because choice 0 may never arrive.
+        Until then, chunks of other choices are stored, because choice 0 may never arrive.
         """
         if self._choice is None and not index:
             self._choice, self._other_choices = 0, []
@@ -94,7 +94,10 @@ class OpenAIChatStreamParser(StreamParserBase):
         return self._choice is not None and not index
 
     def _end_with_last_choice(self) -> None:
-        """Ends the reply with the latest finish reason, because some servers send a reason in every chunk."""
+        """Ends the reply with the finish reason that arrived last.
+
+        Earlier reasons do not count, because some servers send a reason in every chunk.
+        """
         choice, self._last_choice = self._last_choice, {}
         if choice:
             self._end(choice, choice.get("finish_reason"))
@@ -161,9 +164,9 @@ class OpenAIChatStreamParser(StreamParserBase):
             self._end({}, None)
 
     def close(self) -> None:
-        """Adds citations and audio that no earlier event has completed.
+        """Ends a stream, and adds the citations and the audio that have arrived.
 
-        A reply without a finish reason ends here if its audio is complete.
+        If the stream had no finish reason, the reply is complete only if its audio is complete.
         """
         self._read_other_choices()
         self._end_with_last_choice()

@@ -63,7 +63,8 @@ OPENROUTER = OpenAICompatible(
             # Requests accept reasoning as text, or unchanged `reasoning_details` (docs: reasoning-tokens).
             "thinking.mode": "text",
             "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
-            "turns.speaker_refused": "^A-Za-z0-9_-",  # no rule for names is documented; most APIs accept these
+            # No rule for names is documented. Most APIs accept letters, digits, "_" and "-".
+            "turns.speaker_refused": "^A-Za-z0-9_-",
             "tools.call_ids": None,  # the docs have no rule for tool call ids
             # docs: multimodal (image-understanding, audio, videos, pdfs). No limits are set, because the limits of
             # models differ.
@@ -87,7 +88,8 @@ OPENROUTER = OpenAICompatible(
     max_tokens="max_completion_tokens",  # OpenRouter's SDK: `max_tokens` is deprecated
     reasoning_field="reasoning",
     reasoning_fields=("reasoning", "reasoning_content"),
-    # Details are sent back "unchanged and in the same sequence" (docs). Some models require details with tools.
+    # Requests must contain the details "unchanged and in the same sequence" (docs). Some models require the
+    # details if a request has tools.
     reasoning_details=True,
     mark_breakpoints=mark_cache_control,
     testing=_TESTING,
@@ -173,7 +175,7 @@ MISTRAL = OpenAICompatible(
         ModelFact(
             r"voxtral",
             {"media.audio": MediaRule(types=_AUDIO_TYPES, schemes=_WEB)},
-            "SDK: AudioChunk; only Voxtral models take audio",
+            "SDK: AudioChunk; only Voxtral models accept audio",
             "2026-11-22",
         ),
     ),
@@ -240,7 +242,7 @@ COMPATIBLE = OpenAICompatible(
     reasoning_parts=True,  # affects only replies, since these capabilities omit thinking from requests
     testing=_TESTING,
 )
-"""Description for OpenAI-compatible servers without a description of their own.
+"""Description of any OpenAI-compatible server for which this module has no other description.
 
 Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
 read from all keys and content parts in which servers send it, but is never sent back. Requests use only features

@@ -252,7 +252,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(invalid block: |)its role is none that the wire has",
-        r"\1expected a role of the API, such as user or assistant",
+        r"\1expected a role such as 'user' or 'assistant'",
     ),
     (r"(invalid block: |)it is no content part", r"\1expected a content part"),
     (r"(invalid block: |)it is no call", r"\1expected a tool call"),

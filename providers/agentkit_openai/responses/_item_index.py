@@ -57,12 +57,15 @@ class ItemIndex:
         return key
 
     def find(self, event: dict[str, Any]) -> ItemKey:
-        """Returns the key of the item that an event continues. Begins a new item if no event has announced it."""
+        """Returns the key of the item that an event continues.
+
+        If no earlier event has announced the item, the method adds it to the index.
+        """
         key = self._find(event, self._latest)
         return self.begin(event) if key is None else key
 
     def end(self, event: dict[str, Any]) -> ItemKey | None:
-        """Marks an item as complete and returns its key. Returns None if the item was complete before."""
+        """Marks the item of an event as complete and returns its key. Returns None if it was already complete."""
         key = self._find(event, None if self._latest in self.complete else self._latest)
         if key is None:
             key = self.begin(event)

@@ -1,4 +1,4 @@
-"""Rules of OpenAI Responses for pairs of items and for the turns that may contain an item.
+"""Rules of OpenAI Responses for pairs of items and for the kinds of turns that can contain an item.
 
 In a pair, the request is an item in which the model asks the application to act, such as `computer_call`. The
 response is the item with the outcome.
@@ -39,9 +39,9 @@ _RESPONSE_ID_KEYS = {
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns the role of an item in a pair and the id of the pair, or None for an item that needs no other item.
+    """Returns `("request", ID)` or `("response", ID)` for an item of a pair, and None for any other item.
 
-    OpenAI refuses an input that contains only one item of a pair.
+    ID is the id that both items of the pair share. OpenAI refuses an input that contains only one of the items.
     """
     item_type = str(data.get("type"))
     id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))
@@ -70,9 +70,10 @@ _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "s
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the turns that may contain an opaque content part or an opaque item.
+    """Returns the kinds of turns that can contain an opaque content part or item, such as `user`.
 
-    Content parts may be in messages and tool results. Items may be in assistant turns.
+    User turns, system messages and tool results (`result`) can contain content parts. Only assistant turns can
+    contain items.
 
     openai-python: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
     """
@@ -100,9 +101,10 @@ _STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
 
 
 def split_stored_item(item: Any) -> Iterator[Any]:
-    """Yields the content of an item without its id. Each text of an assistant message is yielded separately.
+    """Yields the content of an item without its id and status.
 
-    Digests of prefixes use this content, because an item is the same prompt with and without its id.
+    Each text of an assistant message is yielded separately. Digests of prompts use this content, because an item
+    is the same prompt with and without its id.
     """
     fields: dict[str, Any] = as_object(item)
     if fields.get("type") not in _STORED_TYPES:

@@ -60,7 +60,7 @@ class OutputItems:
         return bool(self._refusals)
 
     def begin(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Begins an item that an event announces before the content of the item arrives."""
+        """Begins an item that an event announces. The content of the item arrives in later events."""
         item_type = item.get("type")
         self._open[key] = item
         self.set_id(key, item)
@@ -160,7 +160,7 @@ class OutputItems:
         self._calls[_get_call_id(item)] = key, item
 
     def add_text(self, key: BlockKey, text: str, is_refusal: bool = False) -> None:
-        """Adds a piece of text to a message, as part of a refusal if `is_refusal` is True."""
+        """Adds a piece of text to the block with the key `key`. The block is a refusal if `is_refusal` is True."""
         if not text:
             return
         is_new = not self._reply.has_block(key)
@@ -190,7 +190,10 @@ class OutputItems:
                 self._reply.add_metadata(block_key, incomplete=True)
 
     def close(self) -> None:
-        """Adds citations and opaque state at the end of a reply. Records unfinished items that OpenAI ran."""
+        """Adds citations and opaque state to the blocks at the end of a reply.
+
+        Unfinished items of tools that OpenAI runs become metadata of the message.
+        """
         for key, citations in self._citations.items():
             self._reply.add_metadata(key, citations=citations)
         self._add_text_states()

@@ -54,7 +54,7 @@ _MAX_ID_LENGTH = 64
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""Features of turns whose items may be sent with ids, or may depend on adjacent items."""
+"""Features of turns whose items can have ids, or can depend on adjacent items."""
 
 
 class ItemWriter:
@@ -72,7 +72,8 @@ class ItemWriter:
     def __init__(self, rewritten: Collection[str]) -> None:
         self.custom_ids: set[str] = set()
         self._rewritten = rewritten
-        self._sent: set[str] = set()  # error text for repeated ids: "Duplicate item found with id"
+        # Ids that the request already contains. OpenAI refuses repeated ids: "Duplicate item found with id".
+        self._sent: set[str] = set()
 
     def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
         """Yields the items of an assistant turn, with messages before the first tool call (guides/reasoning)."""
@@ -122,7 +123,10 @@ class ItemWriter:
         return sent
 
     def _find_id(self, block: Block) -> str:
-        """Returns the id of the item that a block was read from, or an empty string if the id may not be sent."""
+        """Returns the id of the item from which a block was read.
+
+        The id is an empty string if it is unknown or must not be sent.
+        """
         match block:
             case TextBlock():
                 id = self._get_stored_id("message", block.state)

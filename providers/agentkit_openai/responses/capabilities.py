@@ -102,7 +102,7 @@ RESPONSES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # gpt-6.2 silently removes reasoning after a changed prefix (guides/reasoning)
+        binds_prefix=True,  # gpt-6.2 silently removes reasoning if content before it changed (guides/reasoning)
         # with store=false, reasoning with only an id is refused with status 404 (guides/reasoning)
         required_proof=frozenset({"encrypted_content"}),
     ),
@@ -126,7 +126,7 @@ RESPONSES_FACTS = (
     ModelFact(
         r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
         {"thinking.binds_prefix": False},
-        "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
+        "OpenAI checks the content before reasoning only from gpt-6.2 on (guides/latest-model)",
         "2026-11-20",
     ),
 )

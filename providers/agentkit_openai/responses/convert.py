@@ -168,10 +168,11 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 
 
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
-    """Yields the parts of one turn that stay the same in later requests, as the flags of its blocks say.
+    """Yields the content parts of one turn that stay the same in later requests.
 
-    Each string becomes a list of one part in place, because only parts can have cache markers. A tool result is
-    one item, and any other block is one part of an item.
+    `flags` has one flag for each block, which is True if the block stays the same. A tool result is one item, and
+    any other block is one part of an item. Each string becomes a list of one part in place, because only parts can
+    have cache markers.
     """
     remaining = iter(flags)
     for item in items:

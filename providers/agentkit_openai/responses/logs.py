@@ -153,7 +153,7 @@ class _LogReader:
                 blocks = mark_as_developer(blocks, _ISSUER)
             self.add(msg_role, as_content(blocks), msg_role)
         else:
-            reason = "expected a role of the API, such as user or assistant"
+            reason = "expected a role such as 'user' or 'assistant'"
             self.add("unknown", [as_invalid_block(item, reason, place)], "user")
 
     def _read_reply_item(self, item_type: str, item: dict[str, Any], place: str, next_id: object) -> Block:

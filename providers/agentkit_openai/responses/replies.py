@@ -114,7 +114,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             keys = [(index, 0) for index in range(len(output))]
         for key, item in zip(keys, map(as_object, output), strict=True):
             if key in self._index.complete:
-                self._items.set_id(key, item)  # the id in an event may differ
+                self._items.set_id(key, item)  # an earlier event may contain another id for this item
             elif item:
                 self._index.complete.add(key)
                 self._items.finish(key, item)
@@ -186,7 +186,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._items.add_citation(self._find_text(event), annotation)
 
     def _find_text(self, event: dict[str, Any]) -> BlockKey:
-        """Returns the key of the text block that an event continues."""
+        """Returns the key of the text block to which an event belongs."""
         number = event.get("content_index")
         return (*self._index.find(event), TEXT, number if type(number) is int else 0)
 

@@ -212,7 +212,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "result": None,
     "status": "in_progress",
 }
-"""Values of the keys of an item in the event that announces the item."""
+"""Values in the event that announces an item, by key of the item. Other keys have their final values."""
 
 
 def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
