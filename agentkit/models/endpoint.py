@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, cast
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
+from agentkit.json_values import parse_json
 from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
@@ -18,7 +19,7 @@ from agentkit.reprs import bounded_repr
 __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "dump_body", "merge_parameters"]
 
 _MAX_ERROR_TEXT = 500
-"""Maximum characters of the error message if an error response is not JSON."""
+"""Maximum characters of an error response that become the error message if the response names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +197,14 @@ class EndpointBase(ABC):
     def failure_from_response(self, response: Any) -> Failure:
         """Returns the failure for an HTTP response with an error status, whose body was read to its end."""
         status, headers = response.status_code, response.headers
+        text = response.text.removeprefix("\ufeff").strip()
         try:
-            failure = parse_failure(response.json(), status)
+            failure = parse_failure(parse_json(text), status) or Failure("")
         except (ValueError, RecursionError):
-            failure = None
-        failure = failure or Failure(response.text.strip()[:_MAX_ERROR_TEXT] or response.reason_phrase)
+            failure = Failure("")
         return replace(
             failure,
+            message=failure.message or text[:_MAX_ERROR_TEXT] or response.reason_phrase,
             status=status,
             request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
             retry_after=parse_retry_after(headers),

@@ -59,7 +59,7 @@ class ErrorPatterns:
 
     """
 
-    statuses: Mapping[int, int] = field(default_factory=dict[int, int])
+    statuses: Mapping[int, int] = field(default_factory=dict[int, int], hash=False)
     context_length_code: str = ""
     context_length_text: str = ""
     other_limit: str = ""

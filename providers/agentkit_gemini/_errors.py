@@ -39,6 +39,9 @@ ERROR_PATTERNS = ErrorPatterns(
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
 """Response headers that may contain the id of a request. Gateways send `x-request-id`."""
 
+_LONG_INTEGER = "integer string conversion"
+"""Text of Python's error for a number of more than 4,300 digits."""
+
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
     """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors.
@@ -54,8 +57,10 @@ def parse_sdk_error(error: BaseException) -> Failure | None:
         return as_network_failure(error)
     if isinstance(error, exceptions.GoogleAuthError):
         return Failure(str(error), code="UNAUTHENTICATED")
-    if isinstance(error, UnicodeDecodeError | JSONDecodeError | RecursionError):
+    if isinstance(error, UnicodeDecodeError | JSONDecodeError):
         return _parse_decoding_error(error)
+    if isinstance(error, RecursionError) or (isinstance(error, ValueError) and _LONG_INTEGER in str(error)):
+        return Failure(f"unreadable error reply: {error}")
     return None
 
 
@@ -75,13 +80,8 @@ def _parse_api_error(error: Any) -> Failure:
     )
 
 
-def _parse_decoding_error(error: UnicodeDecodeError | JSONDecodeError | RecursionError) -> Failure:
-    """Returns the failure for an error reply that the SDK cannot decode. The HTTP status of the reply is unknown.
-
-    The SDK cannot decode a reply that is not UTF-8, is not valid JSON, or is nested too deeply.
-    """
-    if isinstance(error, RecursionError):
-        return Failure(f"unreadable error reply: {error}")
+def _parse_decoding_error(error: UnicodeDecodeError | JSONDecodeError) -> Failure:
+    """Returns the failure for an error reply that is not UTF-8 or not JSON. The reply's HTTP status is unknown."""
     text = error.doc if isinstance(error, JSONDecodeError) else error.object.decode("utf-8", "replace")
     try:
         failure = parse_failure(native_to_json(text))

@@ -162,13 +162,14 @@ class OllamaEndpoint(EndpointBase):
 def _refusal(text: str, status: int) -> Exception:
     """Returns the SDK's exception for an error reply.
 
-    The constructor of the exception fails on JSON text that is not an object. Such text is put into an object.
+    The constructor of the exception fails on JSON text that is not an object, or has a number of more than 4,300
+    digits. Such text is put into an object.
     """
     from ollama import ResponseError
 
     try:
         return ResponseError(text, status)
-    except (AttributeError, RecursionError):
+    except (AttributeError, RecursionError, ValueError):
         return ResponseError(json.dumps({"error": text}), status)
 
 

@@ -60,7 +60,7 @@ class OpenAIChatEndpoint(SDKEndpoint):
     sdk: ClassVar[str] = "openai"
     client_class: ClassVar[str] = "AsyncOpenAI"
     error_class: ClassVar[str] = "OpenAIError"
-    no_key: ClassVar[re.Pattern[str]] = re.compile("Missing credentials")
+    no_key: ClassVar[re.Pattern[str]] = re.compile("(Missing|not find) credentials")
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
     request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
 

@@ -19,6 +19,11 @@ def test_two_pattern_tables_can_be_merged() -> None:
     assert both.parse_sizes("up to 9") == (9, None)
 
 
+def test_providers_and_their_patterns_are_hashable() -> None:
+    assert hash(ErrorPatterns(statuses={498: 401})) == hash(ErrorPatterns(statuses={498: 401}))
+    assert hash(load_provider("openai")) == hash(load_provider("openai"))
+
+
 def test_an_excess_is_added_to_the_limit() -> None:
     pattern = r"exceeded by (?P<excess>\d+) tokens.* limit for this model is (?P<limit>\d+)"
     text = "too many tokens: size limit exceeded by 712 tokens. The limit for this model is 288000 tokens."

@@ -142,6 +142,31 @@ async def test_an_error_body_that_is_not_utf_8_is_read(provider: str, stream: bo
                 await (read_stream(model, HELLO) if stream else model.generate(HELLO))
 
 
+@pytest.mark.parametrize(
+    "body", ['{"error": {"detail": "closed"}}', '{"error": {"message": ""}, "detail": "closed"}']
+)
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_the_body_is_the_text_of_an_error_without_a_message(provider: str, body: str) -> None:
+    with RawServer(write_answer(400, body.encode(), "content-type: application/json")) as server:
+        async with make_raw_model(provider, server) as model:
+            with pytest.raises(BadRequestError) as caught:
+                await model.generate(HELLO)
+    assert caught.value.provider_message == body
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_an_error_body_with_invalid_utf_8_or_a_byte_order_mark_is_parsed(provider: str) -> None:
+    for body in (
+        b'\xef\xbb\xbf{"error": {"message": "Too early."}}',
+        b'{"error": {"message": "Too early."}, "x": "\xff"}',
+    ):
+        with RawServer(write_answer(400, body, "content-type: application/json")) as server:
+            async with make_raw_model(provider, server) as model:
+                with pytest.raises(BadRequestError) as caught:
+                    await model.generate(HELLO)
+        assert caught.value.provider_message == "Too early."
+
+
 ODD_ERRORS: Final = [
     '{"code": 400, "message": "x"}',
     '{"code": ["a"], "message": "x"}',
@@ -152,11 +177,12 @@ ODD_ERRORS: Final = [
     "null",
     "[1]",
     "[" * 5_000,
+    '{"error": {"message": "x", "code": ' + "9" * 5_000 + "}}",
 ]
 
 
 @pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.sdk)])
-@pytest.mark.parametrize("body", ODD_ERRORS, ids=lambda body: body[:20])
+@pytest.mark.parametrize("body", ODD_ERRORS, ids=lambda body: body[:40])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_body_of_any_shape_is_a_model_error(provider: str, body: str, stream: bool) -> None:
     with RawServer(write_answer(400, body.encode(), "content-type: application/json")) as server:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import openai
 import pytest
 
 from agentkit import (
@@ -9,6 +10,7 @@ from agentkit import (
     NetworkError,
 )
 from agentkit.testing import LoopbackError, LoopbackServer
+from agentkit_openai import OpenAIChatEndpoint
 from tests.providers import LOOK
 from tests.providers.calling import HELLO, RawServer, make_raw_model, model_of, open_stream, read_stream
 
@@ -34,3 +36,10 @@ async def test_a_stream_with_only_its_end_is_retryable() -> None:
             with pytest.raises(NetworkError) as error:
                 await read_stream(model, HELLO)
     assert error.value.retryable
+
+
+async def test_missing_credentials_of_every_client_are_an_auth_error() -> None:
+    error = openai.OpenAIError("Could not find credentials for Bedrock. Pass a bearer credential.")
+    failure = OpenAIChatEndpoint(None).failure_from_exception(error)
+    assert failure is not None
+    assert failure.code == "authentication_error"
