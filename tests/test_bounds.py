@@ -36,7 +36,7 @@ from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.replies.sse import EventBytes
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
-from tests.providers.calling import model_of
+from tests.providers.calling import create_model
 
 # -- events that do not end -----------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ def test_many_events_that_end_are_no_long_event(small: int) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_it_is_an_error_of_the_call_and_what_came_is_kept(provider: str, small: int) -> None:
     with LoopbackServer("Word. " * small) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             assert (await model.generate([user("Speak.")])).text == "Word. " * small
 
 

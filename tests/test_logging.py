@@ -29,7 +29,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer
 from tests.conftest import EchoFormatter, call, lower, result, says
-from tests.providers.calling import model_of
+from tests.providers.calling import create_model
 
 pytestmark = pytest.mark.anyio
 
@@ -139,7 +139,7 @@ async def test_a_second_plan_is_logged_with_the_model(caplog: pytest.LogCaptureF
     msgs = [says("Bob", f"{number} " + "word " * 40) for number in range(40)]
     too_long = LoopbackError(400, "prompt is too long: 2000 tokens > 1000 maximum")
     with LoopbackServer([too_long, "Yes."]) as server:
-        async with model_of("openai", server, budget=Budget(100_000)) as model:
+        async with create_model("openai", server, budget=Budget(100_000)) as model:
             assert (await model.generate(msgs)).text == "Yes."
     ((level, text),) = told(caplog, "models")
     assert level == logging.INFO

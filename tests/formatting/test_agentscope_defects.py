@@ -63,13 +63,13 @@ from tests.providers import (
     assistant,
     call,
     chat,
+    get_text,
+    get_texts,
     multi_agent,
     picture,
     problems,
     result,
     system,
-    text_of,
-    texts_of,
     turns,
     user,
 )
@@ -127,7 +127,7 @@ def _broken_rules(provider: str, model: str | None, request: Mapping[str, Any]) 
 
 def _spoken(request: Mapping[str, Any]) -> str:
     """All texts of all turns as the model reads them."""
-    return "\n".join(text_of(turn) for turn in turns(request))
+    return "\n".join(get_text(turn) for turn in turns(request))
 
 
 def _talk(number: int, size: int = 100) -> list[Msg]:
@@ -610,7 +610,7 @@ def test_no_text_or_name_closes_the_frame_or_starts_a_line_of_another_speaker(
     request = multi_agent(provider).lower(msgs).request
     assert problems(provider, request) == []
     (turn,) = turns(request)
-    request_text = text_of(turn)
+    request_text = get_text(turn)
     assert request_text.count("</history>") - PREAMBLE.count("</history>") == 1
     assert "<|" not in request_text
     assert read_history(request_text) == [("Mara", "Hi."), (name or "user", text), ("Mara", "Bye.")]
@@ -896,13 +896,13 @@ def test_plain_histories_are_equal_to_those_of_agentscope(
     formatter = multi_agent(provider, history=MultiAgentHistory(frame=frame))
     request = formatter.lower([user(text, name=name) for name, text in lines]).request
     (turn,) = turns(request)
-    assert text_of(turn) == _agentscope([f"{name}: {text}" for name, text in lines])
+    assert get_text(turn) == _agentscope([f"{name}: {text}" for name, text in lines])
 
 
 @every_provider
 def test_each_text_block_has_its_own_line_as_in_agentscope(provider: str) -> None:
     request = multi_agent(provider).lower([user("One.", "Two."), assistant("Three.")]).request
-    assert text_of(turns(request)[0]) == _agentscope(["Bob: One.", "Bob: Two.", "Friday: Three."])
+    assert get_text(turns(request)[0]) == _agentscope(["Bob: One.", "Bob: Two.", "Friday: Three."])
 
 
 @every_provider
@@ -926,6 +926,6 @@ def test_only_the_first_frame_has_a_preamble_as_in_agentscope(provider: str) -> 
 
 def _framed(turn: Mapping[str, Any]) -> list[str]:
     """The texts of a turn from where its frame begins."""
-    texts = texts_of(turn)
+    texts = get_texts(turn)
     starts = [position for position, text in enumerate(texts) if "<history>" in text]
     return texts[starts[0] :] if starts else []

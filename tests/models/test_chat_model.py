@@ -38,7 +38,7 @@ from agentkit import (
 from agentkit.provider_kit import Provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
 from tests.providers import LOOK, user
-from tests.providers.calling import model_of
+from tests.providers.calling import create_model
 
 pytestmark = pytest.mark.anyio
 
@@ -185,7 +185,7 @@ async def test_options_of_the_formatter_are_passed_to_the_formatter() -> None:
 
 async def test_a_plan_can_be_sent_unchanged() -> None:
     with LoopbackServer("Yes.") as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             plan = await model.plan(HELLO, tools=[LOOK], tool_choice="auto")
             assert server.requests == []
             assert (await model.generate(plan)).text == "Yes."
@@ -209,7 +209,7 @@ async def test_a_request_can_be_counted() -> None:
 
 async def test_parameters_cannot_replace_the_conversation() -> None:
     with LoopbackServer() as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             with pytest.raises(OptionError, match="messages"):
                 await model.generate(HELLO, parameters={"messages": []})
     assert server.requests == []
@@ -226,7 +226,7 @@ async def test_invalid_messages_are_errors_before_a_client_opens() -> None:
 
 async def test_a_model_opens_one_client_and_closes_it() -> None:
     with LoopbackServer("Yes.") as server:
-        model = model_of("openai", server)
+        model = create_model("openai", server)
         await model.aclose()  # nothing was opened
         async with anyio.create_task_group() as group:
             for _ in range(5):
@@ -335,7 +335,7 @@ async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) 
         return Reply("Hello there. " * 40, delay=0.3)
 
     with LoopbackServer(late) as server:
-        model = model_of("openai", server)
+        model = create_model("openai", server)
         async with anyio.create_task_group() as group:
             group.start_soon(_ends, call, model)
             await anyio.to_thread.run_sync(arrived.wait)
@@ -406,7 +406,7 @@ async def test_a_speaker_prefix_is_kept_without_a_viewer() -> None:
 async def test_tool_names_in_a_reply_have_the_spelling_of_the_caller() -> None:
     tool = Tool("look up/now", "Look.", {"type": "object", "properties": {}})
     with LoopbackServer([_calls_first_tool]) as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             reply = await model.generate(HELLO, tools=[tool])
     assert server.requests[0].body["tools"][0]["function"]["name"] != tool.name
     assert reply.tool_uses[0].name == tool.name
@@ -422,7 +422,7 @@ def _calls_first_tool(body: Any) -> Msg:
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_prompt_that_is_too_long_is_cut_and_sent_once_more(streamed: bool) -> None:
     with LoopbackServer([LoopbackError(400, TOO_LONG), "Shorter."]) as server:
-        async with model_of("openai", server, budget=Budget(100_000)) as model:
+        async with create_model("openai", server, budget=Budget(100_000)) as model:
             if streamed:
                 async with model.stream(_long()) as stream:
                     reply = await stream.finish()
@@ -505,7 +505,7 @@ async def test_the_reserve_of_a_budget_is_the_same_in_the_second_plan() -> None:
 async def test_a_stream_with_an_early_overflow_is_planned_again() -> None:
     overflow = Reply("x", error=LoopbackError(400, TOO_LONG, code="context_length_exceeded"), error_after=0)
     with LoopbackServer([overflow, "Shorter."]) as server:
-        model = model_of("openai-responses", server, budget=Budget(100_000))
+        model = create_model("openai-responses", server, budget=Budget(100_000))
         async with model, model.stream(_long()) as stream:
             kinds = [event.type async for event in stream]
     assert stream.message.text == "Shorter."
@@ -516,7 +516,7 @@ async def test_a_stream_with_an_early_overflow_is_planned_again() -> None:
 async def test_an_overflow_after_a_text_is_an_error() -> None:
     overflow = Reply("Some words. " * 20, error=LoopbackError(400, TOO_LONG), error_after=9)
     with LoopbackServer([overflow]) as server:
-        model = model_of("openai", server, budget=Budget(100_000))
+        model = create_model("openai", server, budget=Budget(100_000))
         async with model, model.stream(_long()) as stream:
             with pytest.raises(ContextLengthError):
                 await stream.finish()
@@ -557,7 +557,7 @@ async def test_an_unread_stream_is_interrupted() -> None:
 
 async def test_a_stream_ends_after_its_error() -> None:
     with LoopbackServer([Reply("Hello " * 30, cut_after=4)]) as server:
-        async with model_of("openai", server) as model, model.stream(HELLO) as stream:
+        async with create_model("openai", server) as model, model.stream(HELLO) as stream:
             with pytest.raises(ModelError):
                 await stream.finish()
             assert [event async for event in stream] == []
@@ -565,7 +565,7 @@ async def test_a_stream_ends_after_its_error() -> None:
 
 async def test_opening_a_stream_raises_the_error_of_a_refused_call() -> None:
     with LoopbackServer([LoopbackError(429, "Slow down.")]) as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             with pytest.raises(RateLimitError):
                 async with model.stream(HELLO):
                     raise AssertionError("it was not opened")
@@ -578,7 +578,7 @@ async def test_an_error_in_the_body_of_the_loop_is_raised_unchanged() -> None:
                 raise ZeroDivisionError
 
     with LoopbackServer([Reply("Hello " * 30, delay=0.01)]) as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             with pytest.raises(ZeroDivisionError):
                 await stop_early()
         assert server.requests[0].wait().disconnected

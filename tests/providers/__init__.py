@@ -1,4 +1,4 @@
-"""Tests of each provider's wire, and the words in which they say a conversation."""
+"""Tests of the provider packages, and builders of their conversations."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -51,41 +51,41 @@ TEXT: Final = _encoded(b"Milk, bread.")
 PNG_URL: Final = f"data:image/png;base64,{PNG}"
 
 
-def _content(said: Sequence[str | Block]) -> str | tuple[Block, ...]:
-    if len(said) == 1 and isinstance(said[0], str):
-        return said[0]
-    return tuple(TextBlock(one) if isinstance(one, str) else one for one in said)
+def _content(content: Sequence[str | Block]) -> str | tuple[Block, ...]:
+    if len(content) == 1 and isinstance(content[0], str):
+        return content[0]
+    return tuple(TextBlock(item) if isinstance(item, str) else item for item in content)
 
 
-def user(*said: str | Block, name: str = "Bob") -> Msg:
-    """What a person says."""
-    return Msg(name, _content(said), "user")
+def user(*content: str | Block, name: str = "Bob") -> Msg:
+    """Returns a message of a user."""
+    return Msg(name, _content(content), "user")
 
 
-def assistant(*said: str | Block, name: str = "Friday") -> Msg:
-    """What an agent says."""
-    return Msg(name, _content(said), "assistant")
+def assistant(*content: str | Block, name: str = "Friday") -> Msg:
+    """Returns a message of an agent."""
+    return Msg(name, _content(content), "assistant")
 
 
-def system(*said: str | Block) -> Msg:
-    """A system prompt, or AgentScope's way to store a tool result."""
-    return Msg("system", _content(said), "system")
+def system(*content: str | Block) -> Msg:
+    """Returns a system prompt, or a tool result as AgentScope stores it."""
+    return Msg("system", _content(content), "system")
 
 
 def call(call_id: str, name: str = "look", **arguments: Any) -> ToolUseBlock:
-    """A call of a tool."""
+    """Returns a tool call."""
     return ToolUseBlock(call_id, name, arguments)
 
 
 def result(
     call_id: str, *output: str | TextBlock | ImageBlock, name: str = "look", is_error: bool = False
 ) -> ToolResultBlock:
-    """A tool's answer: one text, or texts and pictures."""
+    """Returns a tool result: one text, or texts and images."""
     return ToolResultBlock(call_id, name, cast("Any", _content(output)), is_error)
 
 
 def picture(data: str = PNG, media_type: str = "image/png") -> ImageBlock:
-    """A picture held in the message."""
+    """Returns an image with its data in the message."""
     return ImageBlock(Base64Source(media_type, data))
 
 
@@ -97,24 +97,24 @@ LOOK: Final = Tool(
 
 
 def chat(provider: str, model: str | None = None, **options: Any) -> FormatterBase:
-    """The provider's formatter for a chat."""
+    """Returns the chat formatter of a provider."""
     return load_provider(provider).chat_formatter(model, **options)
 
 
 def multi_agent(provider: str, model: str | None = None, **options: Any) -> FormatterBase:
-    """The provider's formatter for many speakers."""
+    """Returns the multi-agent formatter of a provider."""
     return load_provider(provider).multi_agent_formatter(model, **options)
 
 
 def turns(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The list of turns, whatever the wire calls it."""
+    """Returns the turns of a request of any API."""
     return cast(
         "list[dict[str, Any]]", next(request[key] for key in ("messages", "contents", "input") if key in request)
     )
 
 
-def texts_of(turn: Mapping[str, Any]) -> list[str]:
-    """The texts of one turn, on any wire."""
+def get_texts(turn: Mapping[str, Any]) -> list[str]:
+    """Returns the texts of a turn of any API."""
     content = next((turn[key] for key in ("content", "parts", "output") if key in turn), None)
     if isinstance(content, str):
         return [content]
@@ -122,11 +122,11 @@ def texts_of(turn: Mapping[str, Any]) -> list[str]:
     return [part["text"] for part in parts if isinstance(part.get("text"), str)]
 
 
-def text_of(turn: Mapping[str, Any]) -> str:
-    """The texts of one turn as the model reads them."""
-    return "".join(texts_of(turn))
+def get_text(turn: Mapping[str, Any]) -> str:
+    """Returns the joined texts of a turn."""
+    return "".join(get_texts(turn))
 
 
 def problems(provider: str, request: Mapping[str, Any]) -> list[str]:
-    """Everything that the independent checkers have against a request."""
+    """Returns the problems that the independent checkers report for a request."""
     return check_request(provider, request) + check_order(provider, request)

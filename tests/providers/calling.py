@@ -19,7 +19,7 @@ __all__ = [
     "RawServer",
     "StallingServer",
     "make_raw_model",
-    "model_of",
+    "create_model",
     "open_stream",
     "options",
     "read_stream",
@@ -49,13 +49,13 @@ SDKS: Final = {
     "openai-responses": {"openai"},
     "vllm": {"openai"},
 }
-"""Packages of the SDKs, whose errors are the causes of ours."""
-_NO_RETRIES: Final = frozenset({"gemini", "ollama"})  # their clients try nothing again unless told to
+"""Packages of the SDKs, whose errors are the causes of the errors of agentkit."""
+_NO_RETRIES: Final = frozenset({"gemini", "ollama"})  # their clients retry only on request
 _KEY: Final = "sk-loopback"
 
 
 class Server(Protocol):
-    """What has an address."""
+    """Server with an address."""
 
     def url(self, provider: str | None = None) -> str: ...
 
@@ -115,7 +115,7 @@ class RawServer:
 
 
 class StallingServer(RawServer):
-    """A server that begins its answer, if there is one, and then says nothing more and never closes."""
+    """A server that begins its answer, if any, and then sends nothing more and never closes."""
 
     def __init__(self, answer: bytes = b"") -> None:
         super().__init__(answer)
@@ -131,15 +131,15 @@ class StallingServer(RawServer):
 
 
 def options(provider: str, server: Server, retries: int = 0) -> dict[str, Any]:
-    """The options of an SDK's client for a server: its address, a key, and how often to try again."""
-    found: dict[str, Any] = {"base_url": server.url(provider), "api_key": _KEY}
-    return found if provider in _NO_RETRIES else {**found, "max_retries": retries}
+    """Returns the options of an SDK client for a server: its address, a key, and the number of retries."""
+    client_options: dict[str, Any] = {"base_url": server.url(provider), "api_key": _KEY}
+    return client_options if provider in _NO_RETRIES else {**client_options, "max_retries": retries}
 
 
-def model_of(provider: str, server: LoopbackServer, *, retries: int = 0, **given: Any) -> ChatModel:
-    """A model of a provider, at a server."""
-    given.setdefault("client_options", options(provider, server, retries))
-    return ChatModel(provider, given.pop("model", MODELS.get(provider, "some-model")), **given)
+def create_model(provider: str, server: LoopbackServer, *, retries: int = 0, **arguments: Any) -> ChatModel:
+    """Returns a model of a provider that calls a server."""
+    arguments.setdefault("client_options", options(provider, server, retries))
+    return ChatModel(provider, arguments.pop("model", MODELS.get(provider, "some-model")), **arguments)
 
 
 def make_raw_model(provider: str, server: RawServer, **more: Any) -> ChatModel:

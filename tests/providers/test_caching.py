@@ -1,4 +1,4 @@
-"""Prompt-cache markers, replayed against models of the caches: what a request writes, the next one reads."""
+"""Prompt-cache markers, tested with models of the caches: each request reads the entries of the previous one."""
 
 import asyncio
 import json
@@ -26,43 +26,43 @@ from tests.profiles import examples
 from tests.providers import LOOK, assistant, call, problems, result, system, user
 from tests.wire.loopback import expected_body, send
 
-Wire: TypeAlias = tuple[str, str | None]
+Target: TypeAlias = tuple[str, str | None]
 
-LOOKING_BACK: Final[tuple[Wire, ...]] = (
+LOOKING_BACK: Final[tuple[Target, ...]] = (
     ("anthropic", None),
     ("anthropic", "claude-opus-4-1"),
     ("dashscope", "qwen3.5-plus"),
     ("dashscope-compatible", "qwen3-max"),
 )
-"""Wires whose cache is read from at most 20 positions behind a marker, of which there are four."""
+"""Targets with at most four markers, whose cache is searched at most 20 positions back from each marker."""
 
-EXACT: Final[tuple[Wire, ...]] = (("openai", "gpt-5.6-sol"), ("openai-responses", "gpt-6-astra"))
-"""Wires whose cache is read at a marker alone, of which any number may be there."""
+EXACT: Final[tuple[Target, ...]] = (("openai", "gpt-5.6-sol"), ("openai-responses", "gpt-6-astra"))
+"""Targets with any number of markers, whose cache is read only at a marker."""
 
-WIRES: Final = (*LOOKING_BACK, *EXACT)
+TARGETS: Final = (*LOOKING_BACK, *EXACT)
 BOUND: Final = 39
-"""How many positions anybody may add between two requests and still be found, with one marker on the prompt."""
+"""Positions that a request may add so that the cache still matches, with one marker on the prompt."""
 
 _MARKERS: Final = ("cache_control", "prompt_cache_breakpoint")
 
-# -- requests as their caches see them -------------------------------------------------------------------------
+# -- models of the caches --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One position: what it is, in whose turn, whether it is marked, and whether every reading counts it."""
+    """Position of a request: text, value and its marker. Caches count it unless `counted` is False."""
 
-    said: str
+    text: str
     value: Any
     marked: bool = False
     counted: bool = True
 
 
 def _stripped(value: Any) -> Any:
-    """JSON without any marker."""
+    """Returns JSON without any marker."""
     if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        return {key: _stripped(item) for key, item in found.items() if key not in _MARKERS}
+        data = cast("dict[str, Any]", value)
+        return {key: _stripped(item) for key, item in data.items() if key not in _MARKERS}
     return [_stripped(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
@@ -75,8 +75,8 @@ def _block(place: str, value: Any, counted: bool = True) -> Block:
     return Block(f"{place} {json.dumps(_stripped(value), ensure_ascii=False)}", value, marked, counted)
 
 
-def blocks_of(provider: str, request: dict[str, Any]) -> list[Block]:
-    """A request's positions in the order of its prefix."""
+def list_blocks(provider: str, request: dict[str, Any]) -> list[Block]:
+    """Returns the positions of a request in the order of its prefix."""
     blocks = [_block("tool", tool, counted=False) for tool in request.get("tools", [])]
     if provider == "anthropic":
         prompt = request.get("system", [])
@@ -87,12 +87,12 @@ def blocks_of(provider: str, request: dict[str, Any]) -> list[Block]:
         place = f"{number} {json.dumps(head, ensure_ascii=False)}"
         content = turn.get("content", turn.get("output"))
         blocks += [_block(place, part, counted=bool(content)) for part in _parts(content)]
-        blocks += [_block(place, made, counted=False) for made in turn.get("tool_calls", [])]
+        blocks += [_block(place, call, counted=False) for call in turn.get("tool_calls", [])]
     return blocks
 
 
 def _last_marker(blocks: Sequence[Block]) -> int:
-    return max((at for at, block in enumerate(blocks) if block.marked), default=-1)
+    return max((index for index, block in enumerate(blocks) if block.marked), default=-1)
 
 
 def _count(request: dict[str, Any]) -> int:
@@ -101,62 +101,62 @@ def _count(request: dict[str, Any]) -> int:
 
 @dataclass(slots=True)
 class Cache:
-    """A provider's cache: entries are whole prefixes, less the markers."""
+    """Prompt cache of a provider. Its entries are complete prefixes without the markers."""
 
     reading: Literal["generous", "sparing", "exact"]
     entries: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
 
     def send(self, blocks: Sequence[Block]) -> int:
-        """Send a request: how many of its blocks were read, then its prefixes are written."""
-        said = [block.said for block in blocks]
-        marked = [at for at, block in enumerate(blocks) if block.marked]
+        """Returns how many blocks of a request are in the cache, and adds the prefixes of the request."""
+        texts = [block.text for block in blocks]
+        marked = [index for index, block in enumerate(blocks) if block.marked]
         if self.reading == "exact":
-            found = [at + 1 for at in marked[-50:] if tuple(said[: at + 1]) in self.entries]
+            hits = [index + 1 for index in marked[-50:] if tuple(texts[: index + 1]) in self.entries]
             marked = marked[-3:]
         else:
-            found = [self._look_back(blocks, said, at) for at in marked]
-        self.entries |= {tuple(said[: at + 1]) for at in marked}
-        return max(found, default=0)
+            hits = [self._look_back(blocks, texts, index) for index in marked]
+        self.entries |= {tuple(texts[: index + 1]) for index in marked}
+        return max(hits, default=0)
 
-    def _look_back(self, blocks: Sequence[Block], said: list[str], at: int) -> int:
-        left = 20
-        for place in range(at, -1, -1):
-            if left and tuple(said[: place + 1]) in self.entries:
+    def _look_back(self, blocks: Sequence[Block], texts: list[str], index: int) -> int:
+        remaining = 20
+        for place in range(index, -1, -1):
+            if remaining and tuple(texts[: place + 1]) in self.entries:
                 return place + 1
-            left -= blocks[place].counted or self.reading == "generous"
-            if left <= 0:
+            remaining -= blocks[place].counted or self.reading == "generous"
+            if remaining <= 0:
                 break
         return 0
 
 
-def _caches(wire: Wire) -> list[Cache]:
-    return [Cache("exact")] if wire in EXACT else [Cache("generous"), Cache("sparing")]
+def _caches(target: Target) -> list[Cache]:
+    return [Cache("exact")] if target in EXACT else [Cache("generous"), Cache("sparing")]
 
 
-def _formatter(wire: Wire, history: HistoryPolicy, mode: str = "auto") -> FormatterBase:
-    make: Any = load_provider(wire[0]).chat_formatter
-    made = make(wire[1], history=history, cache_breakpoints=mode)
-    assert isinstance(made, FormatterBase)
-    return made
+def _formatter(target: Target, history: HistoryPolicy, mode: str = "auto") -> FormatterBase:
+    make: Any = load_provider(target[0]).chat_formatter
+    formatter = make(target[1], history=history, cache_breakpoints=mode)
+    assert isinstance(formatter, FormatterBase)
+    return formatter
 
 
-def _replay(wire: Wire, history: HistoryPolicy, steps: Sequence[list[Msg]], **asked: Any) -> None:
-    """Each request reads what the last one marked last, unless more was added than can be.
+def _replay(target: Target, history: HistoryPolicy, steps: Sequence[list[Msg]], **asked: Any) -> None:
+    """Asserts that each request reads the last entry of the previous request, unless it adds too many blocks.
 
-    Tools are given: those that a request declares since its history calls them change from one to the next.
+    The tools are explicit: tools that a request declares for the calls of its history change between requests.
     """
     asked = {"tools": [LOOK], **asked}
-    formatter = _formatter(wire, history)
-    for cache in _caches(wire):
+    formatter = _formatter(target, history)
+    for cache in _caches(target):
         msgs: list[Msg] = []
         before: list[Block] = []
         for step in steps:
             msgs += step
-            blocks = blocks_of(wire[0], formatter.lower(msgs, **asked).request)
+            blocks = list_blocks(target[0], formatter.lower(msgs, **asked).request)
             read, wanted = cache.send(blocks), _last_marker(before) + 1
-            assert [block.said for block in blocks[:wanted]] == [block.said for block in before[:wanted]]
+            assert [block.text for block in blocks[:wanted]] == [block.text for block in before[:wanted]]
             if _last_marker(blocks) + 1 - wanted <= BOUND:
-                assert read >= wanted, (cache.reading, read, wanted, [block.said for block in blocks])
+                assert read >= wanted, (cache.reading, read, wanted, [block.text for block in blocks])
             before = blocks
 
 
@@ -168,144 +168,151 @@ _policies: st.SearchStrategy[HistoryPolicy] = st.sampled_from(POLICIES)
 
 @st.composite
 def _lines(draw: st.DrawFn) -> list[Msg]:
-    """Many messages at once, of few speakers."""
+    """Strategy for many messages of few speakers."""
     speakers = draw(st.lists(st.sampled_from(("Bob", "Alice", "Friday")), min_size=1, max_size=30))
-    return [user(f"Line {at}.", name=name) for at, name in enumerate(speakers)]
+    return [user(f"Line {index}.", name=name) for index, name in enumerate(speakers)]
 
 
 @st.composite
 def _loop_steps(draw: st.DrawFn) -> list[Msg]:
-    """A step of a loop of tools, with any number of parallel calls."""
+    """Strategy for a step of a tool loop, with any number of parallel calls."""
     count = draw(st.integers(1, 45))
-    calls = [call(f"c{at}") for at in range(count)]
-    results = [result(f"c{at}", f"Result {at}.") for at in range(count)]
+    calls = [call(f"c{index}") for index in range(count)]
+    results = [result(f"c{index}", f"Result {index}.") for index in range(count)]
     if draw(st.booleans()):
         return [assistant(*calls), system(*results)]
-    return [assistant("Looking.", *calls), *(system(one) for one in results)]
+    return [assistant("Looking.", *calls), *(system(block) for block in results)]
 
 
 _steps = st.lists(st.one_of(valid_histories(3), _lines(), _loop_steps()), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("target", TARGETS)
 @examples(60)
 @given(_started, _steps, _policies)
-def test_a_request_reads_what_the_last_one_wrote(
-    wire: Wire, start: list[Msg], steps: list[list[Msg]], policy: HistoryPolicy
+def test_a_request_reads_the_cache_entries_of_the_previous_request(
+    target: Target, start: list[Msg], steps: list[list[Msg]], policy: HistoryPolicy
 ) -> None:
-    _replay(wire, policy, [start, *steps])
+    _replay(target, policy, [start, *steps])
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("target", TARGETS)
 @examples(30)
 @given(st.lists(valid_histories(3), min_size=2, max_size=4), _policies)
-def test_a_request_reads_what_the_last_one_wrote_from_the_first_message_on(
-    wire: Wire, steps: list[list[Msg]], policy: HistoryPolicy
+def test_a_request_reads_the_cache_entries_of_the_previous_request_from_the_first_message_on(
+    target: Target, steps: list[list[Msg]], policy: HistoryPolicy
 ) -> None:
-    _replay(wire, policy, steps)
+    _replay(target, policy, steps)
 
 
 @pytest.mark.parametrize("choice", ["required", "look", "none"])
-@pytest.mark.parametrize("wire", WIRES)
-def test_a_choice_of_tool_moves_no_marker_off_what_stays(wire: Wire, choice: str) -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_tool_choice_moves_no_marker_away_from_the_stable_prefix(target: Target, choice: str) -> None:
     steps = [[system("You are Friday."), user("Look.")], [assistant(call("a")), system(result("a", "A cat."))]]
     _replay(
-        wire, ChatHistory(), [*steps, [assistant("A cat."), user("And now?")]], tools=[LOOK], tool_choice=choice
+        target, ChatHistory(), [*steps, [assistant("A cat."), user("And now?")]], tools=[LOOK], tool_choice=choice
     )
 
 
 @pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
-def test_a_schema_in_words_is_behind_the_marker_of_the_prompt(provider: str) -> None:
+def test_a_schema_as_text_follows_the_marker_of_the_prompt(provider: str) -> None:
     formatter = _formatter((provider, None), ChatHistory())
     cache = Cache("generous")
-    cache.send(blocks_of(provider, formatter.lower([system("S."), user("Q.")]).request))
+    cache.send(list_blocks(provider, formatter.lower([system("S."), user("Q.")]).request))
     asked = formatter.lower([system("S."), user("Q.")], response_format={"type": "object"}).request
-    assert [block.marked for block in blocks_of(provider, asked)] == [True, False, True]
-    assert cache.send(blocks_of(provider, asked)) == 1
+    assert [block.marked for block in list_blocks(provider, asked)] == [True, False, True]
+    assert cache.send(list_blocks(provider, asked)) == 1
 
 
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 19, 20, 21, 60, 150])
-@pytest.mark.parametrize("wire", LOOKING_BACK)
-def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(wire: Wire, calls: int) -> None:
+@pytest.mark.parametrize("target", LOOKING_BACK)
+def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(target: Target, calls: int) -> None:
     step = [
-        assistant(*(call(f"c{at}") for at in range(calls))),
-        *(system(result(f"c{at}", "A.")) for at in range(calls)),
+        assistant(*(call(f"c{index}") for index in range(calls))),
+        *(system(result(f"c{index}", "A.")) for index in range(calls)),
     ]
-    formatter = _formatter(wire, ChatHistory())
+    formatter = _formatter(target, ChatHistory())
     msgs = [system("S."), user("Go.")]
-    for cache in _caches(wire):
+    for cache in _caches(target):
         before: list[Block] = []
         for stop in (2, 4, 6, 8):
-            told = [*msgs, *step * ((stop - 2) // 2)]
-            blocks = blocks_of(wire[0], formatter.lower(told, tools=[LOOK]).request)
+            conversation = [*msgs, *step * ((stop - 2) // 2)]
+            blocks = list_blocks(target[0], formatter.lower(conversation, tools=[LOOK]).request)
             assert cache.send(blocks) >= _last_marker(before) + 1
             before = blocks
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("added", [1, 19, 20, 21, 38, 39])
-def test_a_frame_may_grow_by_lines_up_to_the_bound(wire: Wire, added: int) -> None:
-    lines = [user(f"Line {at}.", name=("Alice", "Bob")[at % 2]) for at in range(5 + 4 * added)]
+def test_a_frame_may_grow_by_lines_up_to_the_bound(target: Target, added: int) -> None:
+    lines = [user(f"Line {index}.", name=("Alice", "Bob")[index % 2]) for index in range(5 + 4 * added)]
     grown = [lines[: 5 + added * count] for count in range(5)]
     steps = [[system("S."), *grown[0]], *(now[len(then) :] for then, now in pairwise(grown))]
-    _replay(wire, MultiAgentHistory(), steps)
-    formatter = _formatter(wire, MultiAgentHistory())
-    assert _last_marker(blocks_of(wire[0], formatter.lower([system("S."), *lines]).request)) > 4 * added
+    _replay(target, MultiAgentHistory(), steps)
+    formatter = _formatter(target, MultiAgentHistory())
+    assert _last_marker(list_blocks(target[0], formatter.lower([system("S."), *lines]).request)) > 4 * added
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_what_a_cut_leaves_still_hits_the_prompt(wire: Wire) -> None:
-    formatter = _formatter(wire, ChatHistory())
-    talk = [one for at in range(30) for one in (user(f"Q{at}."), assistant(f"A{at}."))]
-    for cache in _caches(wire):
-        cache.send(blocks_of(wire[0], formatter.lower([system("S."), user("Q.")], tools=[LOOK]).request))
-        cut = blocks_of(wire[0], formatter.lower([system("S."), *talk[40:], user("Q.")], tools=[LOOK]).request)
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_request_after_a_cut_reads_the_prompt_from_the_cache(target: Target) -> None:
+    formatter = _formatter(target, ChatHistory())
+    talk = [msg for index in range(30) for msg in (user(f"Q{index}."), assistant(f"A{index}."))]
+    for cache in _caches(target):
+        cache.send(list_blocks(target[0], formatter.lower([system("S."), user("Q.")], tools=[LOOK]).request))
+        cut = list_blocks(target[0], formatter.lower([system("S."), *talk[40:], user("Q.")], tools=[LOOK]).request)
         assert cache.send(cut) == 2, "the tool and the system prompt"
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("target", TARGETS)
 @examples(60)
 @given(valid_histories(6), _policies)
-def test_markers_lie_on_what_stays_alone_and_change_nothing_else(
-    wire: Wire, msgs: list[Msg], policy: HistoryPolicy
+def test_markers_are_only_on_stable_blocks_and_change_nothing_else(
+    target: Target, msgs: list[Msg], policy: HistoryPolicy
 ) -> None:
     stored = dump_messages(msgs)
-    plan = _formatter(wire, policy).lower(msgs)
+    plan = _formatter(target, policy).lower(msgs)
     request = plan.request
-    plain = _formatter(wire, policy, "off").lower(msgs).request
-    assert problems(wire[0], request) == problems(wire[0], plain)
-    blocks = blocks_of(wire[0], request)
+    plain = _formatter(target, policy, "off").lower(msgs).request
+    assert problems(target[0], request) == problems(target[0], plain)
+    blocks = list_blocks(target[0], request)
     marked = [block for block in blocks if block.marked]
     assert json.dumps(request).count('"cache_control"') <= 4
     assert _count(request) == len(marked)
     assert not [block for block in marked if "thinking" in block.value.get("type", "")]
     if any(
-        made.reason == "the API requires a user turn at the end, so one was added"
-        for made in plan.ledger.syntheses
+        synthesis.reason == "the API requires a user turn at the end, so one was added"
+        for synthesis in plan.ledger.syntheses
     ):
-        assert CONTINUE_TURN in blocks[-1].said
+        assert CONTINUE_TURN in blocks[-1].text
         assert not blocks[-1].marked
-    if isinstance(policy, MultiAgentHistory) and '"role": "user"' in blocks[-1].said:
+    if isinstance(policy, MultiAgentHistory) and '"role": "user"' in blocks[-1].text:
         assert not (blocks[-1].marked and blocks[-1].value.get("text") == f"\n</{policy.tag}>")
-    assert _shown(wire, _stripped(request)) == _shown(wire, plain)
+    assert _normalize(target, _stripped(request)) == _normalize(target, plain)
     assert dump_messages(msgs) == stored
-    assert _formatter(wire, policy).lower(msgs).request == request
+    assert _formatter(target, policy).lower(msgs).request == request
 
 
-def _shown(wire: Wire, request: dict[str, Any]) -> list[object]:
-    """A request without the form of its texts: a list of one is a string; in the compatible mode, its letters."""
-    rest = {key: value for key, value in request.items() if key not in ("system", "messages", "input")}
+def _normalize(target: Target, request: dict[str, Any]) -> list[object]:
+    """Returns a request where a list with a single text equals a string."""
+    fields = {key: value for key, value in request.items() if key not in ("system", "messages", "input")}
     turns = cast("list[dict[str, Any]]", request.get("messages", request.get("input")))
-    return [rest, _said(wire, request.get("system")), *(_said_in(wire, turn) for turn in turns)]
+    return [
+        fields,
+        _normalize_content(target, request.get("system")),
+        *(_normalize_turn(target, turn) for turn in turns),
+    ]
 
 
-def _said_in(wire: Wire, turn: dict[str, Any]) -> dict[str, object]:
-    return {key: _said(wire, item) if key in ("content", "output") else item for key, item in turn.items()}
+def _normalize_turn(target: Target, turn: dict[str, Any]) -> dict[str, object]:
+    return {
+        key: _normalize_content(target, item) if key in ("content", "output") else item
+        for key, item in turn.items()
+    }
 
 
-def _said(wire: Wire, content: Any) -> object:
+def _normalize_content(target: Target, content: Any) -> object:
     parts = [_text(part) for part in _parts(content)]
-    if wire[0] == "dashscope-compatible":
+    if target[0] == "dashscope-compatible":
         texts = "".join(part for part in parts if isinstance(part, str))
         return texts.replace("\n", ""), [part for part in parts if not isinstance(part, str)]
     return parts
@@ -315,7 +322,7 @@ def _text(part: Any) -> object:
     return cast("dict[str, Any]", part).get("text", part) if isinstance(part, dict) else part
 
 
-# -- where they are not ----------------------------------------------------------------------------------------
+# -- requests without markers ----------------------------------------------------------------------------------
 
 _TALK: Final = [
     system("You are Friday."),
@@ -349,7 +356,7 @@ _TALK: Final = [
         ("anthropic", None, 3),
     ],
 )
-def test_markers_go_to_models_that_are_known_to_take_them(provider: str, model: str | None, expected: int) -> None:
+def test_markers_are_sent_only_to_models_that_accept_them(provider: str, model: str | None, expected: int) -> None:
     request = _formatter((provider, model), ChatHistory()).lower(_TALK).request
     assert problems(provider, request) == []
     assert _count(request) == expected
@@ -360,7 +367,7 @@ def test_markers_go_to_models_that_are_known_to_take_them(provider: str, model: 
 @pytest.mark.parametrize(
     "provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible", "deepseek"]
 )
-def test_nothing_is_marked_unless_asked_for(provider: str) -> None:
+def test_no_marker_is_sent_by_default(provider: str) -> None:
     assert _count(load_provider(provider).chat_formatter("gpt-6-sol").lower(_TALK).request) == 0
 
 
@@ -370,13 +377,13 @@ def test_an_unknown_option_is_refused(provider: str) -> None:
         _formatter((provider, None), ChatHistory(), "always")
 
 
-@pytest.mark.parametrize("wire", EXACT)
-def test_no_more_markers_are_sent_than_are_looked_at(wire: Wire) -> None:
-    lines = [user(f"Line {at}.") for at in range(200)]
-    assert _count(_formatter(wire, MultiAgentHistory()).lower([system("S."), *lines]).request) == 51
+@pytest.mark.parametrize("target", EXACT)
+def test_no_more_markers_are_sent_than_the_cache_reads(target: Target) -> None:
+    lines = [user(f"Line {index}.") for index in range(200)]
+    assert _count(_formatter(target, MultiAgentHistory()).lower([system("S."), *lines]).request) == 51
 
 
-def test_a_marker_of_openai_says_that_it_is_explicit() -> None:
+def test_a_marker_of_openai_has_the_mode_explicit() -> None:
     request = _formatter(EXACT[0], ChatHistory()).lower([user("Hi.")]).request
     part = {"type": "text", "text": "Hi.", "prompt_cache_breakpoint": {"mode": "explicit"}}
     assert request == {"messages": [{"role": "user", "name": "Bob", "content": [part]}]}
@@ -389,10 +396,10 @@ def test_a_marker_of_openai_says_that_it_is_explicit() -> None:
 
 
 @pytest.mark.parametrize("history", [ChatHistory(), MultiAgentHistory(viewer="Friday")], ids=["chat", "viewer"])
-@pytest.mark.parametrize("wire", WIRES)
-def test_the_real_sdk_sends_the_markers(wire: Wire, history: HistoryPolicy) -> None:
-    request = _formatter(wire, history).lower(_TALK, tools=[LOOK]).request
-    captured = asyncio.run(send(wire[0], request))
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_real_sdk_sends_the_markers(target: Target, history: HistoryPolicy) -> None:
+    request = _formatter(target, history).lower(_TALK, tools=[LOOK]).request
+    captured = asyncio.run(send(target[0], request))
     assert captured.other_paths == []
-    assert captured.body == expected_body(wire[0], request)
+    assert captured.body == expected_body(target[0], request)
     assert _count(captured.body) == _count(request) > 0

@@ -1,6 +1,6 @@
 """Calls of each provider through its real SDK client, against a server on this machine.
 
-DashScope's SDK waits between two tries with asyncio, so on trio it tries once.
+DashScope's SDK waits between two attempts with asyncio, so on trio it tries once.
 """
 
 import gc
@@ -29,7 +29,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer
 from tests.providers import LOOK, PROVIDERS, user
-from tests.providers.calling import HELLO, MODELS, SDKS, model_of, read_stream
+from tests.providers.calling import HELLO, MODELS, SDKS, create_model, read_stream
 from tests.wire.loopback import expected_body
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_model_returns_a_reply(provider: str) -> None:
     with LoopbackServer(["Yes, here I am."]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             reply = await model.generate(HELLO)
     assert (reply.name, reply.role, reply.text) == ("assistant", "assistant", "Yes, here I am.")
     assert reply.finish_reason is FinishReason.STOP
@@ -48,17 +48,17 @@ async def test_a_model_returns_a_reply(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_streamed_reply_equals_the_whole_reply(provider: str) -> None:
-    said = Msg(
+async def test_a_streamed_reply_equals_the_complete_reply(provider: str) -> None:
+    expected = Msg(
         "Friday", [TextBlock("Let me look."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant"
     )
-    with LoopbackServer([said, said]) as server:
-        async with model_of(provider, server) as model:
-            whole = await model.generate(HELLO, tools=[LOOK])
+    with LoopbackServer([expected, expected]) as server:
+        async with create_model(provider, server) as model:
+            reply = await model.generate(HELLO, tools=[LOOK])
             kinds, streamed = await read_stream(model, HELLO, tools=[LOOK])
     assert server.requests[1].streamed
-    assert streamed.content == whole.content
-    assert streamed.finish_reason is whole.finish_reason is FinishReason.TOOL_USE
+    assert streamed.content == reply.content
+    assert streamed.finish_reason is reply.finish_reason is FinishReason.TOOL_USE
     assert kinds[0] == "message-start"
     assert {"text-delta", "tool-use-end", "message-end"} <= set(kinds)
 
@@ -73,7 +73,7 @@ async def test_the_server_receives_the_planned_request(provider: str, stream: bo
         Msg("system", [ToolResultBlock("call_1", "look", "It is calm.")], "system"),
     ]
     with LoopbackServer("Calm.") as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             plan = await model.plan(msgs, tools=[LOOK], tool_choice="auto")
             if stream:
                 await read_stream(model, cast("Any", plan))
@@ -84,49 +84,49 @@ async def test_the_server_receives_the_planned_request(provider: str, stream: bo
     assert body == _bare(_in_camel_case(expected) if provider == "gemini" else expected)
 
 
-def _in_camel_case(found: Any) -> Any:
-    """A body with every key in camelCase: the SDK of Gemini leaves those of declarations as they are."""
-    if isinstance(found, list):
-        return [_in_camel_case(item) for item in cast("list[Any]", found)]
-    if not isinstance(found, dict):
-        return found
-    pairs = cast("dict[str, Any]", found).items()
+def _in_camel_case(value: Any) -> Any:
+    """Returns a body with every key in camelCase. The SDK of Gemini does not convert keys of declarations."""
+    if isinstance(value, list):
+        return [_in_camel_case(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    pairs = cast("dict[str, Any]", value).items()
     return {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): _in_camel_case(item) for key, item in pairs}
 
 
 def _bare(body: dict[str, Any]) -> dict[str, Any]:
-    """A body without what the call adds to the request."""
-    found = {
+    """Returns a body without the fields that the call adds to the request."""
+    fields = {
         name: item
         for name, item in body.items()
         if name not in ("model", "stream", "stream_options", "max_tokens")
     }
-    if "parameters" in found:
-        found["parameters"] = _bare({**found["parameters"]})
-        found["parameters"].pop("incremental_output", None)
-    config = found.pop("generationConfig", None)
-    return {**found, "generationConfig": config} if config else found
+    if "parameters" in fields:
+        fields["parameters"] = _bare({**fields["parameters"]})
+        fields["parameters"].pop("incremental_output", None)
+    config = fields.pop("generationConfig", None)
+    return {**fields, "generationConfig": config} if config else fields
 
 
 def _connections(server: LoopbackServer) -> list[object]:
-    """The connections that a server accepts from now on."""
+    """Returns the list of connections that a server accepts from this moment on."""
     http = cast("Any", server)._server
-    accept, found = http.get_request, cast("list[object]", [])
+    accept, addresses = http.get_request, cast("list[object]", [])
 
     def counted() -> Any:
         request, address = accept()
-        found.append(address)
+        addresses.append(address)
         return request, address
 
     http.get_request = counted
-    return found
+    return addresses
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_successive_calls_share_a_connection(provider: str) -> None:
     with LoopbackServer("Again.") as server:
         connections = _connections(server)
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             await model.generate(HELLO)
             await read_stream(model, HELLO)
             await model.generate(HELLO)
@@ -142,11 +142,11 @@ async def test_each_of_many_concurrent_calls_gets_its_reply(provider: str) -> No
         replies[number] = (await model.generate([user(f"Say the number {number}.")])).text
 
     def echo(body: dict[str, Any]) -> str:
-        said = json.dumps(body)
-        return next(f"{number}" for number in range(11, 31) if f"number {number}." in said)
+        text = json.dumps(body)
+        return next(f"{number}" for number in range(11, 31) if f"number {number}." in text)
 
     with LoopbackServer(cast("Any", echo)) as server:
-        async with model_of(provider, server) as model, anyio.create_task_group() as group:
+        async with create_model(provider, server) as model, anyio.create_task_group() as group:
             for number in range(11, 31):
                 group.start_soon(ask, number)
     assert replies == {number: str(number) for number in range(11, 31)}
@@ -155,9 +155,9 @@ async def test_each_of_many_concurrent_calls_gets_its_reply(provider: str) -> No
 @pytest.mark.parametrize(
     "provider", ["dashscope-compatible", "deepseek", "ollama", "openai", "openai-responses", "vllm"]
 )
-async def test_a_call_for_a_whole_reply_says_so(provider: str) -> None:
+async def test_a_request_for_a_complete_reply_sets_stream_to_false(provider: str) -> None:
     with LoopbackServer("Hello.") as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             await model.generate(HELLO)
     assert server.requests[0].body["stream"] is False
 
@@ -179,12 +179,12 @@ async def test_a_key_comes_from_the_environment_or_is_missing(
     for name in ("GOOGLE_API_KEY", "ANTHROPIC_AUTH_TOKEN", "HOME", variable):
         monkeypatch.delenv(name, raising=False)
     with LoopbackServer("Hello.") as server:
-        given = {"base_url": server.url(provider)}
-        async with model_of(provider, server, client_options=given) as model:
+        client_options = {"base_url": server.url(provider)}
+        async with create_model(provider, server, client_options=client_options) as model:
             with pytest.raises(AuthError):
                 await model.generate(HELLO)
         monkeypatch.setenv(variable, "from-the-environment")
-        async with model_of(provider, server, client_options=given) as model:
+        async with create_model(provider, server, client_options=client_options) as model:
             await model.generate(HELLO)
     assert "from-the-environment" in str(server.requests[0].headers)
 
@@ -192,7 +192,7 @@ async def test_a_key_comes_from_the_environment_or_is_missing(
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_model_can_be_used_in_one_event_loop_after_another(provider: str, anyio_backend: str) -> None:
     with LoopbackServer("Hello.") as server:
-        model = model_of(provider, server)
+        model = create_model(provider, server)
 
         async def ask(*, last: bool) -> str:
             reply = await model.generate(HELLO)
@@ -201,7 +201,7 @@ def test_a_model_can_be_used_in_one_event_loop_after_another(provider: str, anyi
             return reply.text
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # what the first loop left open
+            warnings.simplefilter("ignore", ResourceWarning)  # sockets of the first loop
             assert [anyio.run(partial(ask, last=last), backend=anyio_backend) for last in (False, True)] == [
                 "Hello.",
                 "Hello.",
@@ -215,7 +215,7 @@ async def test_a_model_cannot_be_used_in_two_event_loops_at_once(provider: str, 
         anyio.run(model.generate, HELLO, backend=anyio_backend)
 
     with LoopbackServer("Hello.") as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             await model.open()
             with pytest.raises(InputError, match="another event loop"):
                 await anyio.to_thread.run_sync(elsewhere)
@@ -237,7 +237,7 @@ async def test_thinking_is_sent_back_while_its_prefix_is_unchanged(provider: str
     thought = Msg("Friday", [ThinkingBlock("Hm."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant")
     name = "claude-opus-5-1" if provider == "anthropic" else MODELS[provider]  # the first that binds its thinking
     with LoopbackServer([thought, "It is calm."]) as server:
-        async with model_of(provider, server, model=name) as model:
+        async with create_model(provider, server, model=name) as model:
             reply = await model.generate(HELLO, tools=[LOOK])
             results = Msg("system", [ToolResultBlock(reply.tool_uses[0].id, "look", "Calm.")], "system")
             history = [*HELLO, reply, results]
@@ -256,9 +256,9 @@ async def test_thinking_is_sent_back_while_its_prefix_is_unchanged(provider: str
 
 @pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible", "compatible", "openai-responses"])
 async def test_a_model_that_accepts_only_streamed_requests_is_streamed(provider: str) -> None:
-    said = "This model only support stream mode, please enable the stream parameter to access the model."
-    with LoopbackServer([LoopbackError(400, said), "Hello.", "Hello again."]) as server:
-        async with model_of(provider, server) as model:
+    message = "This model only support stream mode, please enable the stream parameter to access the model."
+    with LoopbackServer([LoopbackError(400, message), "Hello.", "Hello again."]) as server:
+        async with create_model(provider, server) as model:
             assert (await model.generate(HELLO)).text == "Hello."
             assert (await model.generate(HELLO)).text == "Hello again."
     assert [request.streamed for request in server.requests] == [False, True, True]

@@ -1,4 +1,4 @@
-"""Model facts: which row each real model id matches, on its maker's API, in clouds and behind gateways."""
+"""Capabilities: the row that each real model id matches, at the provider, in clouds and through gateways."""
 
 import datetime as dt
 from dataclasses import fields
@@ -24,8 +24,8 @@ def _capabilities(provider: str, model: str | None) -> Capabilities:
 
 
 def _facts(provider: str, model: str | None) -> dict[str, Any]:
-    form = _capabilities(provider, model)
-    return {field.name: getattr(form, field.name) for field in fields(form)}
+    capabilities = _capabilities(provider, model)
+    return {field.name: getattr(capabilities, field.name) for field in fields(capabilities)}
 
 
 # -- Anthropic ---------------------------------------------------------------------------------------
@@ -94,31 +94,39 @@ _GATEWAYS: Final = (
 
 @pytest.mark.parametrize("place", [*_GATEWAYS, *_BEDROCK])
 @pytest.mark.parametrize("model", _CLAUDE)
-def test_a_claude_model_is_known_in_every_cloud(model: str, place: str) -> None:
-    form = _capabilities("anthropic", place.format(model))
-    assert form.media.image is not None
-    assert form.media.image.limits is not None
-    found = (
-        form.tools.choices == _FORCED,
-        form.thinking.binds_prefix,
-        not form.turns.last_user,
-        form.media.image.limits.count,
+def test_a_claude_model_has_its_row_in_every_cloud(model: str, place: str) -> None:
+    capabilities = _capabilities("anthropic", place.format(model))
+    assert capabilities.media.image is not None
+    assert capabilities.media.image.limits is not None
+    facts = (
+        capabilities.tools.choices == _FORCED,
+        capabilities.thinking.binds_prefix,
+        not capabilities.turns.last_user,
+        capabilities.media.image.limits.count,
     )
-    assert found == _CLAUDE[model]
+    assert facts == _CLAUDE[model]
 
 
 @pytest.mark.parametrize("model", ["anthropic.claude-v2", "anthropic.claude-v2:1", "anthropic.claude-instant-v1"])
-def test_the_first_claude_models_of_bedrock_are_known(model: str) -> None:
-    form = _capabilities("anthropic", model)
-    assert (form.tools.choices, form.thinking.binds_prefix, form.turns.last_user) == (_FORCED, False, False)
+def test_the_first_claude_models_of_bedrock_have_a_row(model: str) -> None:
+    capabilities = _capabilities("anthropic", model)
+    assert (capabilities.tools.choices, capabilities.thinking.binds_prefix, capabilities.turns.last_user) == (
+        _FORCED,
+        False,
+        False,
+    )
 
 
-def test_an_unnamed_model_takes_what_all_current_ones_take() -> None:
-    form = _capabilities("anthropic", None)
-    assert (form.tools.choices, form.thinking.binds_prefix, form.turns.last_user) == (_FREE, True, True)
-    assert form.media.image is not None
-    assert form.media.image.limits is not None
-    assert form.media.image.limits.count == 100
+def test_a_target_without_a_model_has_the_capabilities_of_all_current_models() -> None:
+    capabilities = _capabilities("anthropic", None)
+    assert (capabilities.tools.choices, capabilities.thinking.binds_prefix, capabilities.turns.last_user) == (
+        _FREE,
+        True,
+        True,
+    )
+    assert capabilities.media.image is not None
+    assert capabilities.media.image.limits is not None
+    assert capabilities.media.image.limits.count == 100
 
 
 # -- OpenAI ------------------------------------------------------------------------------------------
@@ -168,9 +176,9 @@ _GPT: Final = {
     ],
 )
 @pytest.mark.parametrize("model", _GPT)
-def test_a_gpt_model_is_known_behind_every_gateway(model: str, place: str) -> None:
-    form = _capabilities("openai-responses", place.format(model))
-    assert (form.thinking.binds_prefix, form.cache_breakpoints) == _GPT[model]
+def test_a_gpt_model_has_its_row_through_every_gateway(model: str, place: str) -> None:
+    capabilities = _capabilities("openai-responses", place.format(model))
+    assert (capabilities.thinking.binds_prefix, capabilities.cache_breakpoints) == _GPT[model]
 
 
 @pytest.mark.parametrize(
@@ -204,10 +212,10 @@ def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
         ("gemini-10-pro", True),
     ],
 )
-def test_results_hold_media_from_gemini_3_on(model: str, media: bool, place: str) -> None:
-    form = _capabilities("gemini", place.format(model))
-    assert bool(form.media.result_kinds) is media
-    assert (form.opaque.placeholder_signature is not None) is media
+def test_results_can_contain_media_from_gemini_3_on(model: str, media: bool, place: str) -> None:
+    capabilities = _capabilities("gemini", place.format(model))
+    assert bool(capabilities.media.result_kinds) is media
+    assert (capabilities.opaque.placeholder_signature is not None) is media
 
 
 @pytest.mark.parametrize(
@@ -223,15 +231,15 @@ def test_results_hold_media_from_gemini_3_on(model: str, media: bool, place: str
         (None, _FREE, False),
     ],
 )
-def test_deepseek_takes_a_forced_tool_where_it_does_not_think(
+def test_deepseek_accepts_a_forced_tool_without_thinking(
     model: str | None, choices: frozenset[str], sees: bool
 ) -> None:
-    form = _capabilities("deepseek", model)
-    assert (form.tools.choices, form.media.image is not None) == (choices, sees)
-    assert (form.thinking.mode == "never") is (choices == _FORCED)
+    capabilities = _capabilities("deepseek", model)
+    assert (capabilities.tools.choices, capabilities.media.image is not None) == (choices, sees)
+    assert (capabilities.thinking.mode == "never") is (choices == _FORCED)
 
 
-# Per model: its path, and whether it takes a named tool.
+# Per model: its path, and if it accepts a named tool.
 _QWEN: Final = {
     "qwen-plus": ("text", True),
     "qwen-plus-2025-07-28": ("text", True),
@@ -286,19 +294,19 @@ _QWEN: Final = {
 @pytest.mark.parametrize("model", _QWEN)
 def test_a_model_of_dashscope_has_its_path(model: str, place: str) -> None:
     path, named = _QWEN[model]
-    form = _capabilities("dashscope", place.format(model))
-    assert ("text" if form.turns.text_joining == "string" else "multimodal") == path
-    assert ("tool" in form.tools.choices) is named
+    capabilities = _capabilities("dashscope", place.format(model))
+    assert ("text" if capabilities.turns.text_joining == "string" else "multimodal") == path
+    assert ("tool" in capabilities.tools.choices) is named
     assert ("tool" in _capabilities("dashscope-compatible", place.format(model)).tools.choices) is named
 
 
 @pytest.mark.parametrize("path", ["text", "multimodal"])
-def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str) -> None:
+def test_a_path_option_changes_no_other_capability_of_the_model(path: str) -> None:
     formatter = load_provider("dashscope").chat_formatter
     chosen: Any = formatter
-    form = chosen("qwen-plus", path=path).capabilities()
-    assert ("text" if form.turns.text_joining == "string" else "multimodal") == path
-    assert "tool" in form.tools.choices
+    capabilities = chosen("qwen-plus", path=path).capabilities()
+    assert ("text" if capabilities.turns.text_joining == "string" else "multimodal") == path
+    assert "tool" in capabilities.tools.choices
 
 
 @pytest.mark.parametrize(
@@ -311,13 +319,13 @@ def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str
         ("Qwen/Qwen3-8B", False),
     ],
 )
-def test_vllm_knows_by_name_which_ids_go_back_unchanged(model: str, opaque: bool) -> None:
+def test_vllm_sends_call_ids_back_unchanged_for_these_model_names(model: str, opaque: bool) -> None:
     assert (_capabilities("vllm", model).tools.call_ids is None) is opaque
 
 
 # -- names -------------------------------------------------------------------------------------------
 
-_KNOWN: Final = [
+_MODELS: Final = [
     *[("anthropic", model) for model in _CLAUDE],
     *[("openai-responses", model) for model in _GPT],
     *[("openai", model) for model in _GPT],
@@ -333,9 +341,9 @@ _KNOWN: Final = [
 _DATES: Final = ("-%Y-%m-%d", "-%Y%m%d", "@%Y%m%d", "-%m%d", "-%y%m", "-%y%m%d", "-%m-%Y")
 
 
-@given(st.sampled_from(_KNOWN), st.dates(dt.date(2023, 1, 1), dt.date(2099, 12, 31)), st.data())
-def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.DataObject) -> None:
-    provider, model = known
+@given(st.sampled_from(_MODELS), st.dates(dt.date(2023, 1, 1), dt.date(2099, 12, 31)), st.data())
+def test_a_date_is_no_version(row: tuple[str, str], date: dt.date, data: st.DataObject) -> None:
+    provider, model = row
     spelled = data.draw(st.sampled_from(_DATES))
     dated = f"{model}{date.strftime(spelled)}"
     assert _facts(provider, dated) == _facts(provider, model), dated
@@ -343,6 +351,6 @@ def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.Da
     assert find_encoding(dated) == find_encoding(model) or find_encoding(model).note
 
 
-@given(st.sampled_from(_KNOWN))
-def test_a_bare_name_stays_as_it_is(known: tuple[str, str]) -> None:
-    assert normalize_model_name(normalize_model_name(known[1])) == normalize_model_name(known[1])
+@given(st.sampled_from(_MODELS))
+def test_a_normalized_name_does_not_change(row: tuple[str, str]) -> None:
+    assert normalize_model_name(normalize_model_name(row[1])) == normalize_model_name(row[1])

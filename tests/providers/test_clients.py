@@ -110,7 +110,7 @@ async def _close(client: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_a_client_of_the_application_keeps_its_address_and_stays_open(name: str) -> None:
+async def test_a_client_of_the_application_is_used_unchanged_and_stays_open(name: str) -> None:
     provider, make, path = CLIENTS[name]
     with LoopbackServer("Hello.") as server:
         client = make(server)
@@ -159,7 +159,7 @@ async def test_leaving_the_stream_of_a_client_of_the_application_closes_the_conn
         await _close(client)
 
 
-@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # the SDK's own session
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # from the session class of the SDK
 @pytest.mark.parametrize("cancelled", [False, True])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_leaving_a_stream_of_gemini_on_aiohttp_closes_the_connection(cancelled: bool) -> None:
@@ -205,7 +205,7 @@ async def test_a_closed_client_of_the_application_is_an_error(name: str, stream:
         pytest.param(("trio", "asyncio"), marks=pytest.mark.sdk),
     ],
 )
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what the first loop left open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of the first loop
 def test_a_client_from_another_event_loop_is_an_error(name: str, streamed: bool, loops: tuple[str, str]) -> None:
     provider, make, _ = CLIENTS[name]
     models: list[ChatModel] = []

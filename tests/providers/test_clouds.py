@@ -1,4 +1,4 @@
-"""The clouds' own clients of Anthropic's and OpenAI's SDKs, as `client=`, against a server on this machine."""
+"""Cloud clients of the SDKs of Anthropic and OpenAI, passed as `client=`, against a server on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 HELLO: Final = [user("Is anybody there?")]
 BURST: Final = "So many words. " * 40
-SAID: Final = Msg(
+MSG: Final = Msg(
     "Friday",
     [
         ThinkingBlock("Where?"),
@@ -50,9 +50,9 @@ STATIC: Final = {"aws_access_key": "AKIAEXAMPLE", "aws_secret_key": "secret", "a
 Make = Callable[[LoopbackServer], Any]
 
 
-def _bedrock(server: LoopbackServer, **given: Any) -> Any:
-    found = {**STATIC, "base_url": server.url("bedrock"), "max_retries": 0, **given}
-    return SDKS.AsyncAnthropicBedrock(**found)
+def _bedrock(server: LoopbackServer, **options: Any) -> Any:
+    client_options = {**STATIC, "base_url": server.url("bedrock"), "max_retries": 0, **options}
+    return SDKS.AsyncAnthropicBedrock(**client_options)
 
 
 def _bearer(server: LoopbackServer) -> Any:
@@ -115,9 +115,9 @@ CLOUDS: Final[dict[str, tuple[str, Make, str]]] = {
 BEDROCKS: Final = ["bedrock", "bedrock-bearer"]
 
 
-def _model(name: str, server: LoopbackServer, **given: Any) -> ChatModel:
+def _model(name: str, server: LoopbackServer, **options: Any) -> ChatModel:
     provider, make, _ = CLOUDS[name]
-    return ChatModel(provider, "the-model", client=make(server), **given)
+    return ChatModel(provider, "the-model", client=make(server), **options)
 
 
 async def _close(model: ChatModel) -> None:
@@ -126,27 +126,27 @@ async def _close(model: ChatModel) -> None:
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-async def test_a_streamed_reply_is_the_whole_one(name: str) -> None:
-    blocks = SAID.blocks if CLOUDS[name][0] == "anthropic" else SAID.blocks[1:]
-    said = Msg("Friday", blocks, "assistant")
-    with LoopbackServer(said) as server:
+async def test_a_streamed_reply_of_a_cloud_equals_the_complete_reply(name: str) -> None:
+    blocks = MSG.blocks if CLOUDS[name][0] == "anthropic" else MSG.blocks[1:]
+    msg = Msg("Friday", blocks, "assistant")
+    with LoopbackServer(msg) as server:
         model = _model(name, server)
-        whole = await model.generate(HELLO, tools=[LOOK])
+        reply = await model.generate(HELLO, tools=[LOOK])
         async with model.stream(HELLO, tools=[LOOK]) as stream:
             kinds = [event.type async for event in stream]
         await _close(model)
     assert [request.streamed for request in server.requests] == [False, True]
     assert all(request.path.startswith(CLOUDS[name][2]) for request in server.requests)
-    assert whole.tool_uses[0].input == {"place": "sea"}
-    assert stream.message.content == whole.content
-    assert stream.message.usage == whole.usage
-    assert stream.message.finish_reason is whole.finish_reason is FinishReason.TOOL_USE
+    assert reply.tool_uses[0].input == {"place": "sea"}
+    assert stream.message.content == reply.content
+    assert stream.message.usage == reply.usage
+    assert stream.message.finish_reason is reply.finish_reason is FinishReason.TOOL_USE
     assert kinds.count("text-delta") > 1
     assert "message-end" in kinds
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-async def test_an_error_is_one_of_the_tree_with_the_clouds_text(name: str) -> None:
+async def test_an_error_of_a_cloud_has_its_class_and_the_text_of_the_cloud(name: str) -> None:
     errors: dict[int, type[ModelError]] = {
         400: BadRequestError,
         403: AuthError,
@@ -158,12 +158,12 @@ async def test_an_error_is_one_of_the_tree_with_the_clouds_text(name: str) -> No
         for status, kind in errors.items():
             error = LoopbackError(status, "This is what the cloud says.", retry_after=3)
             server.play(error, error)
-            with pytest.raises(ModelError) as whole:
+            with pytest.raises(ModelError) as complete:
                 await model.generate(HELLO)
             with pytest.raises(ModelError) as streamed:
                 async with model.stream(HELLO):
                     pass
-            for caught in (whole.value, streamed.value):
+            for caught in (complete.value, streamed.value):
                 assert type(caught) is kind
                 assert (caught.status, caught.provider_message) == (status, "This is what the cloud says.")
                 assert caught.retry_after == 3
@@ -172,7 +172,7 @@ async def test_an_error_is_one_of_the_tree_with_the_clouds_text(name: str) -> No
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-async def test_an_error_within_a_stream_comes_behind_what_was_said(name: str) -> None:
+async def test_an_error_within_a_stream_is_raised_after_the_text_before_it(name: str) -> None:
     error = LoopbackError(503, "The model is overloaded.")
     with LoopbackServer([Reply(BURST, error=error, error_after=8)]) as server:
         model = _model(name, server)
@@ -186,7 +186,7 @@ async def test_an_error_within_a_stream_comes_behind_what_was_said(name: str) ->
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-async def test_a_connection_that_breaks_keeps_what_came(name: str) -> None:
+async def test_a_broken_connection_does_not_remove_the_received_text(name: str) -> None:
     with LoopbackServer([Reply(BURST, cut_after=8), Reply(BURST, cut_after_bytes=3_333)]) as server:
         model = _model(name, server)
         for _ in range(2):
@@ -227,12 +227,12 @@ async def test_a_cancellation_passes_and_closes_the_connection(name: str) -> Non
         await _close(model)
 
 
-# -- Bedrock's own ----------------------------------------------------------------------------------------------
+# -- Bedrock ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", BEDROCKS)
 @pytest.mark.parametrize(
-    ("status", "code", "said", "kind"),
+    ("status", "code", "text", "kind"),
     [
         (400, "ValidationException", "messages: text content blocks must be non-empty", BadRequestError),
         (400, "ValidationException", "Input is too long for requested model.", ContextLengthError),
@@ -246,13 +246,13 @@ async def test_a_cancellation_passes_and_closes_the_connection(name: str) -> Non
         (503, "ServiceUnavailableException", "Too many connections, try again.", OverloadedError),
     ],
 )
-async def test_bedrocks_errors_are_known_whole_and_within_a_stream(
-    name: str, status: int, code: str, said: str, kind: type[ModelError]
+async def test_bedrock_errors_have_their_class_in_responses_and_in_streams(
+    name: str, status: int, code: str, text: str, kind: type[ModelError]
 ) -> None:
-    error = LoopbackError(status, said, code=code)
+    error = LoopbackError(status, text, code=code)
     with LoopbackServer([error, error, Reply("Hello there, friend.", error=error, error_after=4)]) as server:
         model = _model(name, server)
-        with pytest.raises(kind) as whole:
+        with pytest.raises(kind) as complete:
             await model.generate(HELLO)
         with pytest.raises(kind) as refused:
             async with model.stream(HELLO):
@@ -261,32 +261,32 @@ async def test_bedrocks_errors_are_known_whole_and_within_a_stream(
             with pytest.raises(kind) as within:
                 await stream.finish()
         await _close(model)
-    for caught in (whole.value, refused.value):
-        assert (type(caught), caught.provider_message, caught.code, caught.status) == (kind, said, code, status)
-    assert (type(within.value), within.value.provider_message) == (kind, said)
+    for caught in (complete.value, refused.value):
+        assert (type(caught), caught.provider_message, caught.code, caught.status) == (kind, text, code, status)
+    assert (type(within.value), within.value.provider_message) == (kind, text)
     assert within.value.code == code[:1].lower() + code[1:]
     assert stream.message.text
     assert stream.message.finish_reason is FinishReason.ERROR
 
 
-async def test_bedrock_is_asked_in_its_own_words_and_the_request_is_signed() -> None:
+async def test_a_bedrock_request_has_its_format_and_is_signed() -> None:
     with LoopbackServer("Hello.") as server:
         model = ChatModel("anthropic", "eu.anthropic.claude-opus-5-v1:0", client=_bedrock(server))
         await model.generate(HELLO, parameters={"betas": ["one", "two"]})
         async with model.stream(HELLO) as stream:
             await stream.finish()
         await _close(model)
-    whole, streamed = server.requests
-    assert whole.path == "/model/eu.anthropic.claude-opus-5-v1:0/invoke"
+    complete, streamed = server.requests
+    assert complete.path == "/model/eu.anthropic.claude-opus-5-v1:0/invoke"
     assert streamed.path == "/model/eu.anthropic.claude-opus-5-v1:0/invoke-with-response-stream"
-    assert whole.body["anthropic_beta"] == ["one", "two"]
+    assert complete.body["anthropic_beta"] == ["one", "two"]
     for request in server.requests:
         assert request.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/")
         assert not {"model", "stream"} & request.body.keys()
         assert request.body["anthropic_version"]
 
 
-async def test_a_long_reply_of_bedrocks_is_streamed_though_it_is_wanted_whole() -> None:
+async def test_a_long_reply_of_bedrock_is_streamed_although_the_caller_asks_for_a_complete_reply() -> None:
     with LoopbackServer("Long.") as server:
         model = _model("bedrock", server, max_tokens=64_000)
         assert (await model.generate(HELLO)).text == "Long."
@@ -294,11 +294,11 @@ async def test_a_long_reply_of_bedrocks_is_streamed_though_it_is_wanted_whole() 
     assert server.requests[0].streamed
 
 
-@pytest.mark.parametrize("at", [3, 9, 40, 150, -2])
-async def test_a_frame_that_was_damaged_on_the_way_is_an_error_of_the_network(at: int) -> None:
+@pytest.mark.parametrize("position", [3, 9, 40, 150, -2])
+async def test_a_damaged_event_frame_is_a_network_error(position: int) -> None:
     headers = {":event-type": "chunk", ":message-type": "event"}
     frame = bytearray(encode_binary_event(headers, b'{"bytes":"' + b"e30=" * 20 + b'"}'))
-    frame[at] ^= 0x55
+    frame[position] ^= 0x55
     with LoopbackServer(Reply(bytes(frame))) as server:
         model = _model("bedrock", server)
         async with model.stream(HELLO) as stream:
@@ -308,7 +308,7 @@ async def test_a_frame_that_was_damaged_on_the_way_is_an_error_of_the_network(at
     assert caught.value.retryable
 
 
-async def test_without_credentials_the_error_is_one_of_auth(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_credentials_of_aws_a_call_raises_an_auth_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -326,7 +326,7 @@ async def test_without_credentials_the_error_is_one_of_auth(monkeypatch: pytest.
     assert server.requests == []
 
 
-async def test_without_googles_credentials_the_error_is_one_of_auth(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_credentials_of_google_a_call_raises_an_auth_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent")
     with LoopbackServer("never") as server:
         url = server.url("anthropic-vertex")
@@ -338,19 +338,19 @@ async def test_without_googles_credentials_the_error_is_one_of_auth(monkeypatch:
     assert server.requests == []
 
 
-async def _whole(model: ChatModel) -> Msg:
+async def _generate(model: ChatModel) -> Msg:
     return await model.generate(HELLO)
 
 
-async def _streamed(model: ChatModel) -> Msg:
+async def _stream(model: ChatModel) -> Msg:
     async with model.stream(HELLO) as stream:
         return await stream.finish()
 
 
 @pytest.mark.parametrize(
-    ("name", "call"), [("bedrock", _whole), ("bedrock", _streamed), ("bedrock-bearer", _streamed)]
+    ("name", "call"), [("bedrock", _generate), ("bedrock", _stream), ("bedrock-bearer", _stream)]
 )
-async def test_without_aws_own_packages_the_extra_is_named(
+async def test_without_the_packages_of_aws_the_error_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, name: str, call: Callable[[ChatModel], Awaitable[Msg]]
 ) -> None:
     with LoopbackServer("Hello.") as server:
@@ -361,6 +361,6 @@ async def test_without_aws_own_packages_the_extra_is_named(
             monkeypatch.setitem(sys.modules, module, cast("Any", None))
         with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[bedrock\]"):
             await call(model)
-        if name == "bedrock-bearer":  # a key that is sent as it is needs nothing of AWS's
-            assert (await _whole(model)).text == "Hello."
+        if name == "bedrock-bearer":  # a bearer key needs no package of AWS
+            assert (await _generate(model)).text == "Hello."
         await _close(model)

@@ -38,18 +38,18 @@ async def test_a_synchronous_client_is_refused() -> None:
 ANSWERS: Any = [{}, None, "text", -1, True, "5", 1e308, float("nan"), float("inf"), [5], {"tokens": 5}]
 
 
-@pytest.mark.parametrize("found", ANSWERS, ids=repr)
+@pytest.mark.parametrize("value", ANSWERS, ids=repr)
 @pytest.mark.parametrize("kind", [AnthropicTokenCounter, GeminiTokenCounter, OpenAITokenCounter, VLLMTokenCounter])
-async def test_a_count_that_is_not_a_number_is_an_error(kind: Any, found: Any) -> None:
-    """The SDKs check no types: an answer has what the server sent."""
+async def test_a_count_that_is_not_a_number_is_an_error(kind: Any, value: Any) -> None:
+    """The SDKs check no types: an answer contains any value that the server sent."""
     names = ("input_tokens", "total_tokens", "count")
 
-    async def call(*_given: object, **_named: object) -> Any:
-        named: dict[str, Any] = dict.fromkeys(names, found)
-        return named if kind is VLLMTokenCounter else SimpleNamespace(**named) if found != {} else found
+    async def call(*_args: object, **_named: object) -> Any:
+        named: dict[str, Any] = dict.fromkeys(names, value)
+        return named if kind is VLLMTokenCounter else SimpleNamespace(**named) if value != {} else value
 
-    given: dict[str, Any] = {"url": "http://host/tokenize"} if kind is VLLMTokenCounter else {}
-    counter = kind(call, model=MODEL, **given)
+    options: dict[str, Any] = {"url": "http://host/tokenize"} if kind is VLLMTokenCounter else {}
+    counter = kind(call, model=MODEL, **options)
     with pytest.raises(ModelError, match=f"^{kind.__name__}: the endpoint returned .* expected a number"):
         await counter.count({"messages": [], "contents": [], "input": []})
 

@@ -1,4 +1,4 @@
-"""No key, header or URL credential is in an error, a record or a message, whatever went wrong.
+"""No key, header or URL credential is in an error, a record or a message after any failure.
 
 Every provider, through its real SDK, against servers on this machine.
 """
@@ -36,7 +36,7 @@ VARIABLES: Final = {
     "openai-responses": "OPENAI_API_KEY",
     "vllm": "VLLM_API_KEY",
 }
-"""The environment variable that each SDK, or each endpoint, reads the key from."""
+"""Environment variable from which each SDK or endpoint reads the key."""
 ILLEGAL: Final = {
     "not ASCII": f"{CANARY}é",
     "line break": f"{CANARY}\n{CANARY}",
@@ -57,31 +57,31 @@ def echo(answer: Callable[[dict[str, str]], tuple[int, dict[str, str], bytes]]) 
     return RawServer(write)
 
 
-def seen(headers: dict[str, str]) -> str:
-    """The credentials that a request came with, as a server may write them in an error."""
+def get_credentials(headers: dict[str, str]) -> str:
+    """Returns the credentials of a request, as a server may write them in an error."""
     return " ".join(item for item in headers.values() if "canary" in item) or f"nothing {CANARY}"
 
 
-def shown(error: BaseException) -> str:
-    """All that can be seen of an error, and of what it comes from."""
+def get_visible_text(error: BaseException) -> str:
+    """Returns all visible text of an error and of its causes."""
     chain: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and following not in chain:
         chain.append(following)
         following = following.__cause__ or following.__context__
-    parts = [f"{one} {one!r} {one.args!r} {getattr(one, '__notes__', '')}" for one in chain]
+    parts = [f"{link} {link!r} {link.args!r} {getattr(link, '__notes__', '')}" for link in chain]
     return " ".join([*parts, repr(vars(error)), *traceback.format_exception(error)])
 
 
 def assert_hidden(error: BaseException | None, secret: str = "canary") -> None:
     assert isinstance(error, AgentkitError)
-    assert secret not in shown(error)
+    assert secret not in get_visible_text(error)
     assert secret.encode() not in pickle.dumps(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 async def fails(model: ChatModel, *, stream: bool) -> AgentkitError | None:
-    """The error that a call ends in. The message of a stream, and its events, show no key either."""
+    """Returns the error of a call. Asserts that the events and the message of a stream show no key."""
     try:
         if not stream:
             await model.generate(HELLO)
@@ -99,13 +99,13 @@ async def fails(model: ChatModel, *, stream: bool) -> AgentkitError | None:
     return None
 
 
-def model_at(provider: str, server: Any, key: str | None = CANARY, **more: Any) -> ChatModel:
-    given = {**options(provider, server), **more}
+def create_model(provider: str, server: Any, key: str | None = CANARY, **more: Any) -> ChatModel:
+    client_options = {**options(provider, server), **more}
     if key is None:
-        del given["api_key"]
+        del client_options["api_key"]
     else:
-        given["api_key"] = key
-    return ChatModel(provider, MODELS.get(provider, "some-model"), client_options=given)
+        client_options["api_key"] = key
+    return ChatModel(provider, MODELS.get(provider, "some-model"), client_options=client_options)
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +124,7 @@ def no_keys_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_white_space_around_a_key_is_not_a_part_of_it(provider: str, space: str) -> None:
     with LoopbackServer("Here.") as server:
-        async with model_at(provider, server, f"{space}{CANARY}{space}") as model:
+        async with create_model(provider, server, f"{space}{CANARY}{space}") as model:
             assert (await model.generate(HELLO)).text == "Here."
         sent = [item.removeprefix("Bearer ") for item in server.requests[0].headers.values()]
     assert CANARY in sent
@@ -134,7 +134,7 @@ async def test_white_space_around_a_key_is_not_a_part_of_it(provider: str, space
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_key_that_no_header_carries_is_refused_by_the_name_of_its_option(provider: str, key: str) -> None:
     with LoopbackServer("Never.") as server:
-        async with model_at(provider, server, key) as model:
+        async with create_model(provider, server, key) as model:
             error = await fails(model, stream=False)
             again = await fails(model, stream=True)
         assert server.requests == []
@@ -156,7 +156,7 @@ async def test_headers_of_the_options_are_refused_by_their_name(name: str, key: 
 
 async def test_headers_of_a_call_are_checked_like_those_of_a_client() -> None:
     with LoopbackServer("Here.") as server:
-        async with model_at("openai", server) as model:
+        async with create_model("openai", server) as model:
             await model.generate(HELLO, parameters={"extra_headers": {"X-Gateway": f" {CANARY}\n"}})
             with pytest.raises(OptionError, match=r"parameters\['extra_headers'\]\['X-Gateway'\]") as caught:
                 await model.generate(HELLO, parameters={"extra_headers": {"X-Gateway": f"{CANARY}é"}})
@@ -177,7 +177,7 @@ async def test_a_key_of_the_environment_is_stripped_or_refused_by_the_name_of_it
 ) -> None:
     monkeypatch.setenv(VARIABLES[provider], key)
     with LoopbackServer("Here.") as server:
-        async with model_at(provider, server, None) as model:
+        async with create_model(provider, server, None) as model:
             error = await fails(model, stream=False)
     if error is None:
         assert key == f"{CANARY}\n"
@@ -189,7 +189,7 @@ async def test_a_key_of_the_environment_is_stripped_or_refused_by_the_name_of_it
 
 
 def clients(key: str) -> dict[str, Any]:
-    """The SDKs' own clients, as their users make them."""
+    """Returns clients of the SDKs, as applications create them."""
     import anthropic
     import dashscope
     import ollama
@@ -234,7 +234,7 @@ def test_a_callers_dashscope_client_with_such_a_key_is_refused() -> None:
 
 
 @pytest.mark.parametrize("key", [f"{CANARY}\n", f"{CANARY}é"])
-async def test_a_key_that_a_function_gives_at_the_call_is_hidden_too(key: str) -> None:
+async def test_a_key_that_a_function_returns_at_the_call_is_hidden_too(key: str) -> None:
     import openai
 
     async def get_key() -> str:
@@ -250,12 +250,12 @@ async def test_a_key_that_a_function_gives_at_the_call_is_hidden_too(key: str) -
         await client.close()
 
 
-# -- what a server, or the way to it, says --------------------------------------------------------------------
+# -- errors of servers and proxies ----------------------------------------------------------------------------
 
 
 def error_body(headers: dict[str, str]) -> dict[str, Any]:
-    """An error in the form of every provider at once, which shows the key."""
-    text = f"Bad credentials: {seen(headers)}"
+    """Returns an error body that is valid for every provider and shows the key."""
+    text = f"Bad credentials: {get_credentials(headers)}"
     inner = {"message": text, "type": "authentication_error", "status": "UNAUTHENTICATED", "param": text}
     return {"type": "error", "error": inner, "message": text, "code": text, "request_id": "req-1"}
 
@@ -269,18 +269,18 @@ def refusals() -> dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]
             json_type,
             json.dumps(error_body(sent)).replace("sk-", "\\u0073k-").encode(),
         ),
-        "text": lambda sent: (403, {"content-type": "text/plain"}, seen(sent).encode()),
-        "error text": lambda sent: (500, json_type, json.dumps({"error": seen(sent)}).encode()),
+        "text": lambda sent: (403, {"content-type": "text/plain"}, get_credentials(sent).encode()),
+        "error text": lambda sent: (500, json_type, json.dumps({"error": get_credentials(sent)}).encode()),
         "request id": lambda sent: (
             429,
-            {**json_type, "x-request-id": seen(sent), "request-id": seen(sent)},
+            {**json_type, "x-request-id": get_credentials(sent), "request-id": get_credentials(sent)},
             b"{}",
         ),
         "200": lambda sent: (200, json_type, json.dumps(error_body(sent)).encode()),
-        "200 of text": lambda sent: (200, {"content-type": "text/html"}, seen(sent).encode()),
+        "200 of text": lambda sent: (200, {"content-type": "text/html"}, get_credentials(sent).encode()),
         "redirect": lambda sent: (
             302,
-            {"location": f"http://127.0.0.1:9/?key={seen(sent).replace(' ', '%20')}"},
+            {"location": f"http://127.0.0.1:9/?key={get_credentials(sent).replace(' ', '%20')}"},
             b"",
         ),
         "redirect to a user": lambda sent: (302, {"location": f"http://u:{CANARY}@127.0.0.1:9/"}, b""),
@@ -290,9 +290,9 @@ def refusals() -> dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", refusals())
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_server_that_repeats_the_key_repeats_it_to_nobody(provider: str, kind: str, stream: bool) -> None:
+async def test_a_key_that_the_server_repeats_is_in_no_error(provider: str, kind: str, stream: bool) -> None:
     with echo(refusals()[kind]) as server:
-        async with model_at(provider, server) as model:
+        async with create_model(provider, server) as model:
             assert_hidden(await fails(model, stream=stream))
 
 
@@ -303,12 +303,12 @@ def _event(data: str) -> bytes:
 def streams() -> dict[str, Callable[[dict[str, str]], bytes]]:
     return {
         "error": lambda sent: _event(json.dumps(error_body(sent))),
-        "no JSON": lambda sent: _event(seen(sent)),
-        "broken JSON": lambda sent: _event('{"a": "' + seen(sent)) * 2,
-        "lines": lambda sent: json.dumps({"error": seen(sent)}).encode() + b"\n",
+        "no JSON": lambda sent: _event(get_credentials(sent)),
+        "broken JSON": lambda sent: _event('{"a": "' + get_credentials(sent)) * 2,
+        "lines": lambda sent: json.dumps({"error": get_credentials(sent)}).encode() + b"\n",
         "two lines": lambda sent: (
             b'{"message": {"role": "assistant", "content": "a"}}\n'
-            + json.dumps({"error": seen(sent)}).encode()
+            + json.dumps({"error": get_credentials(sent)}).encode()
             + b"\n"
         ),
         "list": lambda sent: json.dumps([error_body(sent)]).encode(),
@@ -322,9 +322,9 @@ async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str)
         return 200, {"content-type": "text/event-stream"}, streams()[kind](sent)
 
     with echo(answer) as server:
-        async with model_at(provider, server) as model:
+        async with create_model(provider, server) as model:
             error = await fails(model, stream=True)
-    if error is not None:  # some readers pass over what is no event of theirs
+    if error is not None:  # some parsers ignore unknown events
         assert_hidden(error)
 
 
@@ -336,7 +336,7 @@ async def test_the_password_of_a_proxy_is_hidden(
     monkeypatch.setenv("HTTP_PROXY", "http://user:proxy-canary@127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "")
     with LoopbackServer("Never.") as server:
-        async with model_at(provider, server) as model:
+        async with create_model(provider, server) as model:
             error = await fails(model, stream=stream)
         assert server.requests == []
     assert isinstance(error, NetworkError)
@@ -346,15 +346,15 @@ async def test_the_password_of_a_proxy_is_hidden(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_password_of_an_address_is_hidden(provider: str, stream: bool) -> None:
-    async with model_at(provider, _At("http://user:url-canary@127.0.0.1:9/v1")) as model:
+    async with create_model(provider, _FixedAddress("http://user:url-canary@127.0.0.1:9/v1")) as model:
         assert_hidden(await fails(model, stream=stream))
     with echo(lambda sent: (302, {"location": "/elsewhere"}, b"")) as server:
         address = server.url().replace("//", "//user:url-canary@")
-        async with model_at(provider, _At(address)) as model:
+        async with create_model(provider, _FixedAddress(address)) as model:
             assert_hidden(await fails(model, stream=stream))
 
 
-class _At:
+class _FixedAddress:
     def __init__(self, address: str) -> None:
         self._address = address
 
@@ -363,10 +363,10 @@ class _At:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_record_holds_no_key(provider: str, tmp_path: Path) -> None:
+async def test_a_record_contains_no_key(provider: str, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     with echo(refusals()["JSON"]) as server:
-        async with model_at(provider, server) as model:
+        async with create_model(provider, server) as model:
             (trial,) = await compare(HELLO, [model], record=record)
     assert isinstance(trial.error, ModelError)
     assert "canary" not in record.read_text()
@@ -376,11 +376,11 @@ async def test_a_record_holds_no_key(provider: str, tmp_path: Path) -> None:
     assert str(again[0].error) == str(trial.error)
 
 
-async def test_what_an_sdk_says_of_its_options_shows_no_key() -> None:
+async def test_an_sdk_error_on_options_shows_no_key() -> None:
     cases: list[dict[str, Any]] = [{"http_options": {"timeout": CANARY}}, {"unknown_key": CANARY}]
     for more in cases:
         with LoopbackServer("Never.") as server:
-            async with model_at("gemini", server, **more) as model:
+            async with create_model("gemini", server, **more) as model:
                 error = await fails(model, stream=False)
         assert isinstance(error, OptionError)
         assert_hidden(error)
@@ -402,7 +402,7 @@ def test_a_cause_that_still_shows_a_key_is_detached() -> None:
     assert not redact_error(StubbornError(), create_redactor({"api_key": CANARY}))
 
 
-def test_words_and_ordinary_headers_are_left_in_a_text() -> None:
+def test_ordinary_words_and_headers_are_not_redacted() -> None:
     redact = create_redactor(
         {"api_key": "EMPTY", "headers": {"User-Agent": "some-agent/1.0", "X-Team": "platform"}}
     )
@@ -410,7 +410,7 @@ def test_words_and_ordinary_headers_are_left_in_a_text() -> None:
     assert redact(text) == text
 
 
-def test_a_key_is_taken_out_in_any_spelling() -> None:
+def test_a_key_is_redacted_in_any_encoding() -> None:
     key = 'k"ey/with\\odd+1'
     redact = create_redactor({"api_key": key})
     for text in (key, json.dumps(key), repr(key), f"https://host/?key={quote_plus(key)}"):
@@ -423,13 +423,13 @@ def test_finding_credentials_ends_for_any_client() -> None:
             self.items: list[Any] = [self] * 3
             self.api_key = CANARY
 
-    found = create_redactor(Ring(), cast("Any", {n: {m: object() for m in range(100)} for n in range(1000)}))
-    assert found(CANARY) == "[redacted]"
+    redact = create_redactor(Ring(), cast("Any", {n: {m: object() for m in range(100)} for n in range(1000)}))
+    assert redact(CANARY) == "[redacted]"
 
 
-async def test_every_call_reads_the_credentials_of_its_client_as_they_are_then() -> None:
+async def test_every_call_hides_the_current_credentials_of_its_client() -> None:
     with echo(refusals()["JSON"]) as server:
-        async with model_at("openai", server, "sk-first-key") as model:
+        async with create_model("openai", server, "sk-first-key") as model:
             await model.open()
             endpoint = model._client.endpoint  # pyright: ignore[reportPrivateUsage]
             assert endpoint is not None

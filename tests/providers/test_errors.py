@@ -24,8 +24,8 @@ from tests.providers.calling import (
     HELLO,
     SDKS,
     RawServer,
+    create_model,
     make_raw_model,
-    model_of,
     options,
     read_stream,
     write_answer,
@@ -48,15 +48,15 @@ ERRORS: Final[dict[int, type[ModelError]]] = {
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_each_status_has_an_error_class_and_the_error_of_the_sdk_as_cause(provider: str) -> None:
     with LoopbackServer() as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             for status, kind in ERRORS.items():
                 error = LoopbackError(status, "This is what the provider says.", retry_after=3)
                 server.play(error, error)
-                with pytest.raises(ModelError) as whole:
+                with pytest.raises(ModelError) as complete:
                     await model.generate(HELLO)
                 with pytest.raises(ModelError) as streamed:
                     await read_stream(model, HELLO)
-                for caught in (whole.value, streamed.value):
+                for caught in (complete.value, streamed.value):
                     assert type(caught) is kind
                     assert (caught.provider, caught.status) == (provider, status)
                     assert caught.provider_message == "This is what the provider says."
@@ -71,16 +71,16 @@ async def test_an_error_has_the_request_id_whenever_it_comes(provider: str) -> N
     error = LoopbackError(503, "The server is overloaded.")
     within = Reply(BURST, error=error, error_after=8)
     with LoopbackServer([error, error, within]) as server:
-        async with model_of(provider, server) as model:
-            with pytest.raises(ModelError) as whole:
+        async with create_model(provider, server) as model:
+            with pytest.raises(ModelError) as complete:
                 await model.generate(HELLO)
             with pytest.raises(ModelError) as opening:
                 await read_stream(model, HELLO)
             async with model.stream(HELLO) as stream:
                 with pytest.raises(ModelError) as broken:
                     await stream.finish()
-    # The body's own comes before the header's.
-    assert "loopback" in str(whole.value.request_id)
+    # The id of the body has precedence over the id of the header.
+    assert "loopback" in str(complete.value.request_id)
     assert "loopback" in str(opening.value.request_id)
     assert broken.value.request_id in {stream.request_id, "loopback", "req_loopback"}
     assert stream.request_id
@@ -89,8 +89,8 @@ async def test_an_error_has_the_request_id_whenever_it_comes(provider: str) -> N
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_missing_server_is_a_network_error(provider: str) -> None:
     with LoopbackServer() as server:
-        given = options(provider, server)
-    async with ChatModel(provider, "some-model", client_options=given) as model:
+        client_options = options(provider, server)
+    async with ChatModel(provider, "some-model", client_options=client_options) as model:
         with pytest.raises(NetworkError) as caught:
             await model.generate(HELLO)
     assert caught.value.retryable
@@ -101,7 +101,7 @@ async def test_a_missing_server_is_a_network_error(provider: str) -> None:
 async def test_an_sdk_retries_by_itself(provider: str, anyio_backend: str) -> None:
     busy = LoopbackError(503, "Busy.", retry_after=0.01)
     with LoopbackServer([busy, "At last."]) as server:
-        async with model_of(provider, server, retries=1) as model:
+        async with create_model(provider, server, retries=1) as model:
             if provider == "dashscope" and anyio_backend == "trio":
                 with pytest.raises(OverloadedError):
                     await model.generate(HELLO)
@@ -127,7 +127,7 @@ async def test_a_url_with_an_unknown_scheme_is_an_error_that_is_not_retryable(pr
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_web_page_as_reply_is_a_model_error(provider: str) -> None:
     with LoopbackServer([b"<html>Welcome to the hotel</html>"]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             with pytest.raises(ModelError):
                 await model.generate(HELLO)
 
@@ -204,7 +204,9 @@ async def test_a_redirect_is_an_error_with_its_status(provider: str, stream: boo
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio the SDKs' HTTP clients leave a generator behind
+@pytest.mark.parametrize(
+    "anyio_backend", ["asyncio"]
+)  # on trio the HTTP clients of the SDKs do not close a generator
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_body_that_cannot_be_decompressed_is_a_network_error(provider: str, stream: bool) -> None:
     with RawServer(write_answer(200, b"no gzip", "content-encoding: gzip")) as server:
@@ -237,6 +239,6 @@ TOO_LONG: dict[str, str] = {
 async def test_a_prompt_that_is_too_long_raises_a_context_length_error(provider: str) -> None:
     openai = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
     with LoopbackServer([LoopbackError(400, TOO_LONG.get(provider, openai))]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             with pytest.raises(ContextLengthError):
                 await model.generate(HELLO)

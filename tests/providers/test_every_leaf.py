@@ -1,4 +1,4 @@
-"""Every text of a rich log of any wire is in the request for any other, or the ledger names where it stayed."""
+"""Every text of a rich log of any API is in the request for any other API, or the ledger lists its loss."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.logs.rich_logs import RICH_LOGS
 from tests.providers import PROVIDERS, chat, multi_agent
 
 _WORDS: Final = frozenset({"type", "role", "mimeType", "media_type", "language", "outcome", "status", "id"})
-"""Keys whose values are words of the wire or its own ids, which another wire says in its own."""
+"""Keys whose values are constants or ids of one API, for which another API has different values."""
 
 _STRUCTURE: Final = frozenset({"messages", "input", "contents", "content", "parts", "text", "output", "data"})
-"""Keys by which no entry of a ledger could be known."""
+"""Keys that are too general to identify an entry of a ledger."""
 
 _NAMED_AS: Final = {
     "displayName": "display_name",
@@ -30,39 +30,39 @@ _NAMED_AS: Final = {
 }
 
 
-def _leaves(found: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each text of a log with the keys that lead to it."""
-    if isinstance(found, dict):
-        for key, item in cast("dict[str, Any]", found).items():
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields each text of a log with its path of keys."""
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
             if key not in _WORDS or not isinstance(item, str):
                 yield from _leaves(item, (*path, key))
-    elif isinstance(found, list):
-        for item in cast("list[Any]", found):
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
             yield from _leaves(item, path)
-    elif isinstance(found, str):
-        yield from _texts(path, found)
+    elif isinstance(value, str):
+        yield from _texts(path, value)
 
 
-def _texts(path: tuple[str, ...], found: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """A text as what it says: the values of argument text, the data of a URL that holds them."""
+def _texts(path: tuple[str, ...], text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yields the texts within a text: the values of JSON arguments, or the data of a data URL."""
     if path[-1] == "arguments":
-        yield from _leaves(json.loads(found), path)
+        yield from _leaves(json.loads(text), path)
     else:
-        yield path, found.partition(";base64,")[2] or found
+        yield path, text.partition(";base64,")[2] or text
 
 
-def _said_in(leaf: str, found: object) -> bool:
-    """Whether JSON values say a text, by itself or in the midst of another."""
-    if isinstance(found, dict):
-        return any(_said_in(leaf, item) for item in cast("dict[str, Any]", found).values())
-    if isinstance(found, list):
-        return any(_said_in(leaf, item) for item in cast("list[Any]", found))
-    return isinstance(found, str) and any(way in found for way in _ways(leaf))
+def _contains(leaf: str, value: object) -> bool:
+    """Returns True if JSON values contain a text, also as a part of another text."""
+    if isinstance(value, dict):
+        return any(_contains(leaf, item) for item in cast("dict[str, Any]", value).values())
+    if isinstance(value, list):
+        return any(_contains(leaf, item) for item in cast("list[Any]", value))
+    return isinstance(value, str) and any(way in value for way in _ways(leaf))
 
 
 @cache
 def _ways(leaf: str) -> tuple[str, ...]:
-    """A text, the base64 text of it, and the text that it is the base64 text of."""
+    """Returns a text, its base64 encoding, and the text that it decodes to, if any."""
     encoded = base64.b64encode(leaf.encode()).decode("ascii")
     try:
         decoded = base64.b64decode(leaf, validate=True).decode()
@@ -72,17 +72,17 @@ def _ways(leaf: str) -> tuple[str, ...]:
 
 
 def _homes(leaf: str, msgs: list[Msg]) -> list[str]:
-    """The places of the blocks that hold a text, or whose speaker's name it is; of items of results, these."""
+    """Returns the places of the blocks and result items that contain a text or have it as the speaker name."""
     return [
         place
-        for at, msg in enumerate(msgs)
-        for place, held in _held(f"msgs[{at}]", msg)
-        if _said_in(leaf, held) or msg.name == leaf
+        for index, msg in enumerate(msgs)
+        for place, values in _list_values(f"msgs[{index}]", msg)
+        if _contains(leaf, values) or msg.name == leaf
     ]
 
 
-def _held(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
-    """Each block of a message with its place, as JSON values; the items of a result by themselves."""
+def _list_values(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
+    """Yields each block of a message and each item of a result, as JSON values with their places."""
     content: Any = msg.to_dict()["content"]
     if isinstance(content, str):
         yield f"{place}.content[0]", content
@@ -98,16 +98,16 @@ def _held(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
 
 
 def _names(entry: LedgerEntry, path: tuple[str, ...], leaf: str) -> bool:
-    """Whether an entry says that its block stayed away, or that this text of it did."""
+    """Returns True if an entry records that its block, or this text of the block, is not in the request."""
     if entry.disposition.word in ("dropped", "described"):
         return True
-    told = " ".join((entry.reason, *entry.details))
+    recorded = " ".join((entry.reason, *entry.details))
     keys = {_NAMED_AS.get(key, _snake(key)) for key in path} - _STRUCTURE
-    return leaf in told or bool(keys & {*re.findall(r"\w+", told)})
+    return leaf in recorded or bool(keys & {*re.findall(r"\w+", recorded)})
 
 
 def _snake(key: str) -> str:
-    return re.sub("([A-Z])", lambda found: f"_{found[0].lower()}", key)
+    return re.sub("([A-Z])", lambda match: f"_{match[0].lower()}", key)
 
 
 def _plan(source: str, target: str, *, multi: bool) -> tuple[list[Msg], Plan]:
@@ -118,7 +118,7 @@ def _plan(source: str, target: str, *, multi: bool) -> tuple[list[Msg], Plan]:
 @pytest.mark.parametrize("source", PROVIDERS)
 def test_every_text_of_a_log_is_loaded(source: str) -> None:
     stored = [msg.to_dict() for msg in load_native(source, RICH_LOGS[source])]
-    assert [leaf for _, leaf in _leaves(RICH_LOGS[source]) if not _said_in(leaf, stored)] == []
+    assert [leaf for _, leaf in _leaves(RICH_LOGS[source]) if not _contains(leaf, stored)] == []
 
 
 @pytest.mark.parametrize("multi", [False, True])
@@ -129,10 +129,11 @@ def test_every_text_of_a_log_is_in_the_request_or_named_by_the_ledger(
 ) -> None:
     msgs, plan = _plan(source, target, multi=multi)
     entries = {entry.place: entry for entry in plan.ledger.entries}
-    sent = [plan.request, *plan.call_ids.values(), *plan.tool_names.values()]  # the plan maps what is rewritten
+    sent = [plan.request, *plan.call_ids.values(), *plan.tool_names.values()]  # the plan maps rewritten names
     silent = [
         (path, leaf)
         for path, leaf in _leaves(RICH_LOGS[source])
-        if not _said_in(leaf, sent) and not any(_names(entries[place], path, leaf) for place in _homes(leaf, msgs))
+        if not _contains(leaf, sent)
+        and not any(_names(entries[place], path, leaf) for place in _homes(leaf, msgs))
     ]
     assert silent == []

@@ -1,4 +1,4 @@
-"""Every index, size and count that a server sends is bounded: no number takes memory or time, on any wire."""
+"""Every index, size and count of a server is bounded: no number costs memory or time, for any API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _chat(n: Any) -> list[dict[str, Any]]:
 
 def _responses(n: Any) -> list[dict[str, Any]]:
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}", "id": "i"}
-    at = {"output_index": n, "content_index": n, "summary_index": n, "sequence_number": n, "item_id": "i"}
+    fields = {"output_index": n, "content_index": n, "summary_index": n, "sequence_number": n, "item_id": "i"}
     usage = {
         "input_tokens": n,
         "output_tokens": n,
@@ -57,19 +57,19 @@ def _responses(n: Any) -> list[dict[str, Any]]:
         "output_tokens_details": {"reasoning_tokens": n},
     }
     return [
-        {"type": "response.created", "response": {"id": "r", "created_at": n}, **at},
-        {"type": "response.output_item.added", "item": {**call, "arguments": ""}, **at},
-        {"type": "response.function_call_arguments.delta", "delta": "{}", **at},
-        {"type": "response.output_text.delta", "delta": "a", "logprobs": n, **at},
+        {"type": "response.created", "response": {"id": "r", "created_at": n}, **fields},
+        {"type": "response.output_item.added", "item": {**call, "arguments": ""}, **fields},
+        {"type": "response.function_call_arguments.delta", "delta": "{}", **fields},
+        {"type": "response.output_text.delta", "delta": "a", "logprobs": n, **fields},
         {
             "type": "response.output_text.annotation.added",
             "annotation": {"start_index": n},
             "annotation_index": n,
-            **at,
+            **fields,
         },
-        {"type": "response.reasoning_summary_text.delta", "delta": "a", **at},
-        {"type": "response.reasoning_text.delta", "delta": "a", **at},
-        {"type": "response.output_item.done", "item": call, **at},
+        {"type": "response.reasoning_summary_text.delta", "delta": "a", **fields},
+        {"type": "response.reasoning_text.delta", "delta": "a", **fields},
+        {"type": "response.output_item.done", "item": call, **fields},
         {"type": "response.completed", "response": {"status": "completed", "output": [call], "usage": usage}},
         {"type": "error", "message": "m", "code": n, "param": n},
     ]
@@ -162,7 +162,7 @@ def _read(provider: str, chunks: list[Any]) -> Msg:
 
 
 def _measured(work: Callable[[], Any]) -> tuple[int, int]:
-    """The bytes at the peak, and the function calls, of some work."""
+    """Returns the peak of memory in bytes and the number of function calls of a function."""
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -188,13 +188,13 @@ def _is_json(chunk: object) -> bool:
     return True
 
 
-def test_every_wire_is_in_the_table() -> None:
+def test_every_api_is_in_the_table() -> None:
     assert sorted(WIRES) == sorted(PROVIDERS)
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: repr(number)[:20])
 @pytest.mark.parametrize("provider", WIRES)
-def test_a_number_of_an_event_takes_neither_memory_nor_time(provider: str, number: Any) -> None:
+def test_no_number_of_an_event_costs_memory_or_time(provider: str, number: Any) -> None:
     events = WIRES[provider](number)
     _read(provider, events)  # imports and caches are not counted
     lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events if _is_json(event)]
@@ -222,14 +222,14 @@ def _collect(read: list[Msg], provider: str, chunks: list[Any]) -> None:
     ],
     ids=len,
 )
-def test_no_path_of_a_partial_argument_makes_a_large_value(path: str) -> None:
+def test_no_path_of_a_partial_argument_creates_a_large_value(path: str) -> None:
     call = {"name": "look", "partialArgs": [{"jsonPath": path, "numberValue": 1}]}
     events = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}]
     peak, _ = _measured(lambda: dump_messages([_read("gemini", events)]))
     assert peak < BYTES
 
 
-def test_many_paths_together_make_no_large_value_either() -> None:
+def test_many_paths_together_create_no_large_value() -> None:
     pieces = [{"jsonPath": f"$.a{number}[900]", "numberValue": 1} for number in range(2_000)]
     events = [
         {"candidates": [{"content": {"parts": [{"functionCall": {"name": "look", "partialArgs": pieces}}]}}]}
@@ -267,8 +267,8 @@ def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "9" * 400, "0", "1"])
 def test_sizes_in_the_text_of_an_error_are_bounded(number: str) -> None:
-    found = PATTERNS.parse_sizes(f"prompt is too long: {number} tokens > {number} maximum")
-    assert found is None or all(size < 10**12 for size in found if size is not None)
+    sizes = PATTERNS.parse_sizes(f"prompt is too long: {number} tokens > {number} maximum")
+    assert sizes is None or all(size < 10**12 for size in sizes if size is not None)
     assert locate_block(
         f"messages.{number}.content.{number}", {"messages": ["hi"]}, WireLayout(), [Msg("Bob", "hi", "user")]
     ) in (
@@ -277,15 +277,15 @@ def test_sizes_in_the_text_of_an_error_are_bounded(number: str) -> None:
     )
 
 
-def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads() -> None:
-    said = "“" * 50_000 + "messages.0 " * 50_000 + "maximum context length is 1 tokens " * 3_000
+def test_only_the_start_of_a_long_error_text_is_searched() -> None:
+    message = "“" * 50_000 + "messages.0 " * 50_000 + "maximum context length is 1 tokens " * 3_000
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _, calls = _measured(
         lambda: (
-            get_error_class(Failure(said, 400), PATTERNS),
-            PATTERNS.parse_sizes(said),
-            locate_block(said, request, WireLayout(), msgs),
+            get_error_class(Failure(message, 400), PATTERNS),
+            PATTERNS.parse_sizes(message),
+            locate_block(message, request, WireLayout(), msgs),
         )
     )
     assert calls < 300_000

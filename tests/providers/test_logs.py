@@ -1,4 +1,4 @@
-"""Damaged logs of each provider load, or raise an error that says so."""
+"""Damaged logs of each provider load or raise a clear error."""
 
 import json
 from contextlib import suppress

@@ -13,7 +13,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS
-from tests.providers.calling import HELLO, StallingServer, make_raw_model, model_of, read_stream
+from tests.providers.calling import HELLO, StallingServer, create_model, make_raw_model, read_stream
 
 pytestmark = pytest.mark.anyio
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_max_tokens_has_the_name_of_each_api(provider: str) -> None:
     with LoopbackServer("Short.") as server:
-        async with model_of(provider, server, max_tokens=7) as model:
+        async with create_model(provider, server, max_tokens=7) as model:
             await model.generate(HELLO)
             await model.generate(HELLO, max_tokens=9)
-    found = [_limit(request.body) for request in server.requests]
-    assert found == [7, 9]
+    limits = [_limit(request.body) for request in server.requests]
+    assert limits == [7, 9]
 
 
 def _limit(body: dict[str, Any]) -> Any:
@@ -43,7 +43,7 @@ def _limit(body: dict[str, Any]) -> Any:
 async def test_a_native_parameter_has_its_place_in_each_body(provider: str) -> None:
     with LoopbackServer("Warm.") as server:
         parameters = {"temperature": 0.5, "top_p": 0.9, "seed": 3}
-        async with model_of(provider, server, parameters=parameters) as model:
+        async with create_model(provider, server, parameters=parameters) as model:
             await model.generate(HELLO, parameters={"temperature": 0.25, "seed": None})
     body = server.requests[0].body
     place = body.get("options") or body.get("parameters") or body.get("generationConfig") or body
@@ -56,7 +56,7 @@ async def test_a_native_parameter_has_its_place_in_each_body(provider: str) -> N
 @pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini"}))
 async def test_headers_and_a_timeout_are_not_in_the_body(provider: str, stream: bool) -> None:
     with LoopbackServer("Hello.") as server:
-        async with model_of(
+        async with create_model(
             provider, server, parameters={"extra_headers": {"x-trace": "7"}, "timeout": 30}
         ) as model:
             await (read_stream(model, HELLO) if stream else model.generate(HELLO))
@@ -96,7 +96,7 @@ def test_a_timeout_that_is_not_a_positive_number_is_refused(seconds: Any) -> Non
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_parameter_that_is_not_json_is_refused(provider: str, stream: bool) -> None:
     with LoopbackServer("Hello.") as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             with pytest.raises(OptionError, match="parameters"):
                 await (
                     read_stream(model, HELLO, parameters={"temperature": object()})

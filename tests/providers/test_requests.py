@@ -18,7 +18,7 @@ _RULES_OF_OTHER_MODELS: Final = {
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_conversation_gives_the_expected_request(provider: str, name: str) -> None:
+def test_each_conversation_becomes_the_expected_request(provider: str, name: str) -> None:
     sections = [section for section, requests in load_table(provider).items() if name in requests]
     assert "chat" in sections
     for section in sections:

@@ -1,4 +1,4 @@
-"""A log that the SDK's own types allow comes back as it was, key by key, or the key is named here as left."""
+"""Every key that the types of an SDK allow in a log is restored, or this module names the exception."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tests.wire.sdk_types import samples
 Log = Any
 
 _MARKERS: Final = {"cache_control", "prompt_cache_breakpoint"}
-"""Markers of a prompt cache say nothing to the model: the formatters set them anew, where they are asked to."""
+"""Markers of a prompt cache: the formatters set new markers on request."""
 
 
-def _without(found: Any, keys: set[str]) -> Any:
-    """A log without some keys, and without nulls."""
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
+def _without(value: Any, keys: set[str]) -> Any:
+    """Returns a log without some keys and without nulls."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
         return {key: _without(item, keys) for key, item in pairs if item is not None and key not in keys}
-    if isinstance(found, list):
-        return [_without(item, keys) for item in cast("list[Any]", found)]
-    return found
+    if isinstance(value, list):
+        return [_without(item, keys) for item in cast("list[Any]", value)]
+    return value
 
 
 # -- Anthropic -------------------------------------------------------------------------------------------------
 
 _HI: Final = {"role": "user", "content": [{"type": "text", "text": "Hi."}]}
-_SO: Final = {"type": "text", "text": "So."}
+_TEXT: Final = {"type": "text", "text": "So."}
 
 
 def _anthropic_sample(kind: type, key: str) -> Any:
@@ -63,24 +63,26 @@ def _anthropic_logs() -> Iterator[Log]:
 
 
 def _anthropic_places(block: dict[str, Any]) -> Iterator[Log]:
-    """A block where it may stand, with what has to stand around it."""
+    """Yields a log with a block and the messages that it requires."""
     kind = block["type"]
     named = {"toolset_name": block["toolset_name"]} if block.get("toolset_name") else {}
     if kind == "tool_use":
         answer = {"type": "tool_result", "tool_use_id": "c1", "content": "x", **named}
         log: Log = [_HI, {"role": "assistant", "content": [block]}, {"role": "user", "content": [answer]}]
-        if maker := block.get("caller", {}).get("tool_id"):  # a server's tool called, and goes on with the result
+        if maker := block.get("caller", {}).get(
+            "tool_id"
+        ):  # a server tool made this call and continues with its result
             runs: dict[str, Any] = {"type": "server_tool_use", "id": maker, "name": "code_execution", "input": {}}
             ran: dict[str, Any] = {"type": "code_execution_tool_result", "tool_use_id": maker, "content": {}}
             log[1]["content"].insert(0, runs)
-            log += [{"role": "assistant", "content": [ran, _SO]}, _HI]
+            log += [{"role": "assistant", "content": [ran, _TEXT]}, _HI]
         yield log
     elif kind == "tool_result":
         call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, **named}
         yield [_HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [block]}]
     elif kind == "server_tool_use":
         search: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "c1", "content": []}
-        yield [_HI, {"role": "assistant", "content": [block, search, _SO]}, _HI]
+        yield [_HI, {"role": "assistant", "content": [block, search, _TEXT]}, _HI]
     elif kind.endswith("_tool_result"):
         use: dict[str, Any] = {
             "type": "server_tool_use",
@@ -88,17 +90,17 @@ def _anthropic_places(block: dict[str, Any]) -> Iterator[Log]:
             "name": kind.removesuffix("_tool_result"),
             "input": {},
         }
-        yield [_HI, {"role": "assistant", "content": [use, block, _SO]}, _HI]
+        yield [_HI, {"role": "assistant", "content": [use, block, _TEXT]}, _HI]
     elif "thinking" in kind:
-        yield [_HI, {"role": "assistant", "content": [block, _SO]}, _HI]
+        yield [_HI, {"role": "assistant", "content": [block, _TEXT]}, _HI]
     elif kind == "text" and "citations" in block:  # the API refuses them in any turn but the model's
         yield [_HI, {"role": "assistant", "content": [block]}, _HI]
     else:
         yield [{"role": "user", "content": [block]}]
 
 
-def _is_left_by_anthropic(log: Log) -> bool:
-    """What is knowingly not said again: a failed result says something, and texts of results cite nothing."""
+def _changes_at_anthropic(log: Log) -> bool:
+    """Returns True for logs that change: failed results get content, and texts of results lose their citations."""
     results = [block for message in log for block in message["content"] if block["type"] == "tool_result"]
     return any(
         ("is_error" in block and "content" not in block)
@@ -111,17 +113,17 @@ def _parts(content: object) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
 
 
-def test_every_key_of_anthropics_messages_is_known() -> None:
+def test_the_keys_of_anthropic_messages_are_role_and_content() -> None:
     assert {key for kind in get_args(MessageParam) for key in get_type_hints(kind)} == {"role", "content"}
 
 
-def test_every_key_of_anthropics_blocks_comes_back() -> None:
+def test_every_key_of_anthropic_blocks_is_restored() -> None:
     logs = [*_anthropic_logs()]
     assert len(logs) > 200
     for log in logs:
-        if not _is_left_by_anthropic(log):
-            made = chat("anthropic", "claude-opus-4-1").lower(load_native("anthropic", log)).request
-            assert made["messages"] == _without(log, _MARKERS)
+        if not _changes_at_anthropic(log):
+            request = chat("anthropic", "claude-opus-4-1").lower(load_native("anthropic", log)).request
+            assert request["messages"] == _without(log, _MARKERS)
 
 
 # -- OpenAI Chat Completions -----------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ def _chat_places(message: dict[str, Any]) -> Iterator[Log]:
 
 
 def _opened(log: Log) -> Any:
-    """A log of chat with each text as the one part that it is short for."""
+    """Returns a log of Chat Completions with each text as a text part."""
     return [
         {**message, "content": [{"type": "text", "text": message["content"]}]}
         if isinstance(message.get("content"), str)
@@ -189,9 +191,9 @@ def _opened(log: Log) -> Any:
     ]
 
 
-def _is_left_by_chat(log: Log) -> bool:
-    """What is knowingly said otherwise: calls and results of before there were ids as those of today, a file
-    under some name, and nothing as nothing.
+def _changes_in_chat(log: Log) -> bool:
+    """Returns True for logs that change: legacy function calls get ids, files get names, and empty messages are
+    omitted.
     """
     files = [part["file"] for message in log for part in _parts(message.get("content")) if part["type"] == "file"]
     return any("function_call" in message or message.keys() <= {"role", "name"} for message in log) or any(
@@ -199,32 +201,32 @@ def _is_left_by_chat(log: Log) -> bool:
     )
 
 
-def test_every_key_of_chat_completions_comes_back() -> None:
-    logs = [log for log in _chat_logs() if not _is_left_by_chat(log)]
+def test_every_key_of_chat_completions_is_restored() -> None:
+    logs = [log for log in _chat_logs() if not _changes_in_chat(log)]
     assert len(logs) > 20
     for log in logs:
-        made = chat("openai", "gpt-audio").lower(load_native("openai", log)).request["messages"]
-        assert _opened(_without(made, _MARKERS)) == _opened(_without(log, _MARKERS))
+        messages = chat("openai", "gpt-audio").lower(load_native("openai", log)).request["messages"]
+        assert _opened(_without(messages, _MARKERS)) == _opened(_without(log, _MARKERS))
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "A report", "Q3/Report: <1>.pdf", "x" * 100, ".pdf"])
 @pytest.mark.parametrize("provider", ["openai", "openai-responses"])
-def test_a_files_name_comes_back_as_it_was(provider: str, name: str) -> None:
+def test_the_name_of_a_file_is_restored_unchanged(provider: str, name: str) -> None:
     file = {"filename": name, "file_data": f"data:application/pdf;base64,{PDF}"}
     part = {"type": "file", "file": file} if provider == "openai" else {"type": "input_file", **file}
     log = [{**({} if provider == "openai" else {"type": "message"}), "role": "user", "content": [part]}]
-    made = chat(provider).lower(load_native(provider, log)).request
-    assert (made.get("messages") or made["input"]) == log
+    request = chat(provider).lower(load_native(provider, log)).request
+    assert (request.get("messages") or request["input"]) == log
 
 
 # -- OpenAI Responses ------------------------------------------------------------------------------------------
 
 
 _STORED: Final = {"id", "status"}
-"""What a stored item has: requests are made without, unless ids come with reasoning (see test_openai_item_ids)."""
+"""Keys of stored items. Requests omit them, except ids that reasoning needs."""
 
 _HALVES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    # What a reply asks of your machine, and what you answer.
+    # Calls that the application runs, and their results.
     "computer_call": ("call_id", {"type": "computer_call_output", "call_id": "c1", "output": {}}),
     "computer_call_output": ("call_id", {"type": "computer_call", "call_id": "c1"}),
     "function_call": ("call_id", {"type": "function_call_output", "call_id": "c1", "output": "x"}),
@@ -251,38 +253,38 @@ _HALVES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 
 def _item_log(item: dict[str, Any]) -> Log:
-    """An item with its other half, or what a thought led to, between turns of the user's."""
+    """Returns a log with an item between user turns, with its counterpart or the message after its reasoning."""
     kind = item.get("type", "message")
     if kind == "reasoning":
         return [_ASKS, item, {"role": "assistant", "content": "So."}, _ASKS]
     if kind not in _HALVES:
         return [_ASKS, item, _ASKS]
     key, other = _HALVES[kind]
-    whole = {**item, key: "c1"}
+    complete = {**item, key: "c1"}
     answers = "output" in kind or "response" in kind
-    return [_ASKS, other, whole, _ASKS] if answers else [_ASKS, whole, other, _ASKS]
+    return [_ASKS, other, complete, _ASKS] if answers else [_ASKS, complete, other, _ASKS]
 
 
 def _plain_item(item: dict[str, Any]) -> dict[str, Any]:
-    """An item without what is stored, and a message of one text as that text."""
+    """Returns an item without the keys of stored items, and with a single text part as that text."""
     kind = item.get("type", "message" if "role" in item else None)
     if kind == "message":
-        kept = {key: found for key, found in item.items() if key not in {*_STORED, "type"}}
-        kept["content"] = _plain_texts(item["content"])
+        fields = {key: value for key, value in item.items() if key not in {*_STORED, "type"}}
+        fields["content"] = _plain_texts(item["content"])
         if item["role"] != "assistant":
-            kept.pop("phase", None)  # "Not used for user messages"
-        return kept
-    kept = {key: found for key, found in item.items() if key not in _STORED}
+            fields.pop("phase", None)  # "Not used for user messages"
+        return fields
+    fields = {key: value for key, value in item.items() if key not in _STORED}
     if kind in ("function_call", "custom_tool_call"):
-        return kept
+        return fields
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return {**kept, "output": _plain_texts(item["output"])}
-    return kept if kind == "reasoning" else item
+        return {**fields, "output": _plain_texts(item["output"])}
+    return fields if kind == "reasoning" else item
 
 
 def _plain_texts(content: object) -> object:
-    """A content of one text as that text; what it cites stays in the metadata, and the ledger says so. A picture
-    without `detail` is looked at as with `auto`.
+    """Returns a single text part as its text, because its citations stay in the metadata. Images get the default
+    `detail`.
     """
     parts = _parts(content)
     if len(parts) == 1 and isinstance(parts[0].get("text"), str):
@@ -294,10 +296,8 @@ def _plain_texts(content: object) -> object:
     )
 
 
-def _is_left_by_responses(log: Log) -> bool:
-    """What is knowingly said otherwise: a thought without the proof that its issuer wants back stays away, and a
-    file has some name.
-    """
+def _changes_in_responses(log: Log) -> bool:
+    """Returns True for logs that change: reasoning without an encrypted proof is omitted, and files get a name."""
     parts = [part for item in log for key in ("content", "output") for part in _parts(item.get(key))]
     files = [part for part in parts if part.get("type") == "input_file"]
     return any(item.get("type") == "reasoning" and "encrypted_content" not in item for item in log) or any(
@@ -305,13 +305,13 @@ def _is_left_by_responses(log: Log) -> bool:
     )
 
 
-def test_every_key_of_responses_comes_back() -> None:
+def test_every_key_of_responses_is_restored() -> None:
     logs = [_item_log(item) for item in samples(ResponseInputItemParam, _openai_sample)]
-    told = [log for log in logs if not _is_left_by_responses(log)]
-    assert len(told) > 150
-    for log in told:
-        made = chat("openai-responses").lower(load_native("openai-responses", {"input": log})).request["input"]
-        assert [*map(_plain_item, _without(made, _MARKERS))] == [*map(_plain_item, _without(log, _MARKERS))]
+    expected = [log for log in logs if not _changes_in_responses(log)]
+    assert len(expected) > 150
+    for log in expected:
+        items = chat("openai-responses").lower(load_native("openai-responses", {"input": log})).request["input"]
+        assert [*map(_plain_item, _without(items, _MARKERS))] == [*map(_plain_item, _without(log, _MARKERS))]
 
 
 # -- Gemini ----------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ _BLOB: Final = {"mime_type": "image/png", "data": PNG}
 _ANSWER: Final[dict[str, Any]] = {"id": "c1", "name": "look", "response": {"output": "x"}}
 _CALL: Final[dict[str, Any]] = {"id": "c1", "name": "look", "args": {}}
 _CONTENT: Final[dict[str, dict[str, Any]]] = {
-    # The parts that say something, with what the service requires in them: every other key stands beside one.
+    # Parts with content, with their required keys. Every other key is added to such a part.
     "inline_data": _BLOB,
     "file_data": {"file_uri": "https://x.org/a.png", "mime_type": "image/png"},
     "function_call": _CALL,
@@ -337,7 +337,7 @@ _OTHER_HALF: Final = {
     "tool_response": "tool_call",
 }
 _STREAMED: Final = {"partial_args", "will_continue"}
-"""Keys of a call that comes in pieces; no request has any."""
+"""Keys of a streamed call, which no request contains."""
 
 
 _BASES: Final[dict[str, dict[str, Any]]] = {
@@ -350,8 +350,8 @@ _BASES: Final[dict[str, dict[str, Any]]] = {
 def _gemini_sample(kind: type, key: str) -> Any:
     if not key:
         return _BASES.get(kind.__name__)
-    known = {**_BLOB, "file_uri": "https://x.org/a.png", "response": {"output": "x"}, "id": "c1", "name": "look"}
-    return known.get(key)
+    special = {**_BLOB, "file_uri": "https://x.org/a.png", "response": {"output": "x"}, "id": "c1", "name": "look"}
+    return special.get(key)
 
 
 def _gemini_logs() -> Iterator[Log]:
@@ -364,18 +364,18 @@ def _gemini_logs() -> Iterator[Log]:
 
 
 def _gemini_beside(key: str, value: Any) -> Iterator[Log]:
-    """A key of a part beside a text, and beside a picture."""
+    """Yields logs with a key of a part next to a text and next to an image."""
     if value in ({}, []):
-        return  # says nothing
-    own = key in ("thought", "thought_signature")  # a model's alone
-    so = {"text": "So.", "thought_signature": "RXVz"}
+        return  # without content
+    own = key in ("thought", "thought_signature")  # only in turns of the model
+    signed = {"text": "So.", "thought_signature": "RXVz"}
     if key == "text":
         yield [{"role": "user", "parts": [{key: value}]}]
     else:
-        yield [_gemini_asks(), {"role": "model", "parts": [{"text": "x", key: value}, so]}, _gemini_asks()]
-        said = {"inline_data": _BLOB, key: value}
-        pair = [_gemini_asks(), {"role": "model", "parts": [said]}, _gemini_asks()]
-        yield pair if own else [{"role": "user", "parts": [said]}]
+        yield [_gemini_asks(), {"role": "model", "parts": [{"text": "x", key: value}, signed]}, _gemini_asks()]
+        blob = {"inline_data": _BLOB, key: value}
+        pair = [_gemini_asks(), {"role": "model", "parts": [blob]}, _gemini_asks()]
+        yield pair if own else [{"role": "user", "parts": [blob]}]
 
 
 def _gemini_asks() -> dict[str, Any]:
@@ -383,12 +383,12 @@ def _gemini_asks() -> dict[str, Any]:
 
 
 def _gemini_log(key: str, part: dict[str, Any]) -> Log:
-    """A part with what it answers, or what answers it."""
+    """Returns a log with a part and its call or response."""
     call: dict[str, Any] = {"function_call": _CALL, "thought_signature": "RXVz"}
     if key == "function_call":
-        made = {**part, "thought_signature": "RXVz"}
+        signed = {**part, "thought_signature": "RXVz"}
         answer = {"role": "user", "parts": [{"function_response": _ANSWER}]}
-        return [_gemini_asks(), {"role": "model", "parts": [made]}, answer]
+        return [_gemini_asks(), {"role": "model", "parts": [signed]}, answer]
     if key == "function_response":
         return [_gemini_asks(), {"role": "model", "parts": [call]}, {"role": "user", "parts": [part]}]
     if key in _OTHER_HALF:
@@ -399,16 +399,16 @@ def _gemini_log(key: str, part: dict[str, Any]) -> Log:
     return [{"role": "user", "parts": [part]}]
 
 
-def _is_left_by_gemini(log: Log) -> bool:
-    """What says nothing, and what no service takes: two media in one part."""
+def _changes_at_gemini(log: Log) -> bool:
+    """Returns True for logs that change: empty parts, and two media in one part, which the API refuses."""
     parts = [part for content in log for part in content["parts"]]
-    inner = [one for part in parts for one in _parts(part.get("function_response", {}).get("parts"))]
+    inner = [inner_part for part in parts for inner_part in _parts(part.get("function_response", {}).get("parts"))]
     return any({} in part.values() or {"inline_data", "file_data"} <= part.keys() for part in [*parts, *inner])
 
 
-def test_every_key_of_geminis_parts_comes_back() -> None:
+def test_every_key_of_gemini_parts_is_restored() -> None:
     assert {*get_type_hints(genai.ContentDict)} == {"parts", "role"}
-    logs = [log for log in _gemini_logs() if not _is_left_by_gemini(log)]
+    logs = [log for log in _gemini_logs() if not _changes_at_gemini(log)]
     assert len(logs) > 60
     for log in logs:
         assert chat("gemini", "gemini-3-pro").lower(load_native("gemini", log)).request["contents"] == log
@@ -417,7 +417,7 @@ def test_every_key_of_geminis_parts_comes_back() -> None:
 # -- Ollama and DashScope --------------------------------------------------------------------------------------
 
 
-def test_every_key_of_ollamas_messages_comes_back() -> None:
+def test_every_key_of_ollama_messages_is_restored() -> None:
     assert {*ollama.Message.model_fields} == {"role", "content", "thinking", "images", "tool_name", "tool_calls"}
     assert {*ollama.Message.ToolCall.model_fields} == {"function"}
     assert {*ollama.Message.ToolCall.Function.model_fields} == {"name", "arguments"}
@@ -434,15 +434,15 @@ def test_every_key_of_ollamas_messages_comes_back() -> None:
 _BESIDE_MEDIA: Final = {"min_pixels", "max_pixels", "total_pixels", "fps"}
 
 
-def test_every_key_of_dashscopes_messages_comes_back() -> None:
-    """But for `reasoning_signature`, of models that its SDK calls at another provider, and the `detail` of a
-    picture, of the compatible mode alone; the name of a speaker is named by the ledger.
+def test_every_key_of_dashscope_messages_is_restored() -> None:
+    """The exceptions are `reasoning_signature`, for models of another provider, and `detail` of an image, for the
+    compatible mode. The ledger records the name of a speaker.
     """
-    known = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
-    assert {*dashscope.Message.model_fields} == known | {"name", "reasoning_signature"}
-    held = {"type", "url", "data", "format", "frames", "cache_control", "detail"}
+    keys = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
+    assert {*dashscope.Message.model_fields} == keys | {"name", "reasoning_signature"}
+    part_keys = {"type", "url", "data", "format", "frames", "cache_control", "detail"}
     kinds = (dashscope.ImagePart, dashscope.AudioPart, dashscope.VideoPart)
-    assert {key for kind in kinds for key in kind.model_fields} == held | _BESIDE_MEDIA
+    assert {key for kind in kinds for key in kind.model_fields} == part_keys | _BESIDE_MEDIA
     function = {"name": "look", "arguments": "{}"}
     call = {"id": "c1", "type": "function", "function": function}
     media = [{kind: f"https://x.org/a.{kind}", key: 3} for kind in ("image", "video") for key in _BESIDE_MEDIA]

@@ -1,4 +1,4 @@
-"""Streams that end, break, or are left or canceled, through each real SDK client."""
+"""Streams that end, break, are left early or are canceled, through each real SDK client."""
 
 import asyncio
 import json
@@ -32,8 +32,8 @@ from tests.providers.calling import (
     HELLO,
     RawServer,
     StallingServer,
+    create_model,
     make_raw_model,
-    model_of,
     open_stream,
     read_stream,
     write_answer,
@@ -43,10 +43,10 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_an_error_within_a_stream_keeps_the_text_before_it(provider: str) -> None:
+async def test_an_error_within_a_stream_does_not_remove_the_text_before_it(provider: str) -> None:
     reply = Reply(BURST, error=LoopbackError(503, "The server is overloaded."), error_after=8)
     with LoopbackServer([reply]) as server:
-        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+        async with create_model(provider, server) as model, model.stream(HELLO) as stream:
             kinds: list[str] = []
             with pytest.raises(OverloadedError, match="overloaded"):
                 kinds.extend([event.type async for event in stream])
@@ -56,9 +56,9 @@ async def test_an_error_within_a_stream_keeps_the_text_before_it(provider: str) 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_broken_connection_keeps_the_text_before_it(provider: str) -> None:
+async def test_a_broken_connection_does_not_remove_the_text_before_it(provider: str) -> None:
     with LoopbackServer([Reply(BURST, cut_after=8)]) as server:
-        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+        async with create_model(provider, server) as model, model.stream(HELLO) as stream:
             with pytest.raises(NetworkError):
                 await stream.finish()
     assert stream.message.text
@@ -73,7 +73,7 @@ _REQUEST_ID_HEADERS: Final = {"anthropic": "request-id"}  # of the header; `x-re
 async def test_a_broken_stream_has_the_request_id(provider: str, reply: Reply) -> None:
     named = replace(reply, headers={_REQUEST_ID_HEADERS.get(provider, "x-request-id"): "req_7"})
     with LoopbackServer([named]) as server:
-        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+        async with create_model(provider, server) as model, model.stream(HELLO) as stream:
             with pytest.raises(ModelError) as caught:
                 await stream.finish()
     assert caught.value.request_id == stream.request_id == "req_7"
@@ -82,7 +82,7 @@ async def test_a_broken_stream_has_the_request_id(provider: str, reply: Reply) -
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_leaving_a_stream_closes_the_connection(provider: str) -> None:
     with LoopbackServer([Reply(BURST, delay=0.02), "And now?"]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             async with model.stream(HELLO) as stream:
                 async for event in stream:
                     if event.type == "text-delta":
@@ -96,12 +96,12 @@ async def test_leaving_a_stream_closes_the_connection(provider: str) -> None:
 async def test_canceling_a_stream_closes_the_connection(provider: str) -> None:
     begun = anyio.Event()
     caught: list[BaseException] = []
-    kept: list[Any] = []
+    streams: list[Any] = []
 
     async def listen() -> None:
         try:
             async with model.stream(HELLO) as stream:
-                kept.append(stream)
+                streams.append(stream)
                 async for event in stream:
                     if event.type == "text-delta":
                         begun.set()
@@ -110,40 +110,40 @@ async def test_canceling_a_stream_closes_the_connection(provider: str) -> None:
             raise
 
     with LoopbackServer([Reply(BURST, delay=0.02)]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             async with anyio.create_task_group() as group:
                 group.start_soon(listen)
                 await begun.wait()
                 group.cancel_scope.cancel()
             assert [type(error) for error in caught] == [anyio.get_cancelled_exc_class()]
             assert server.requests[0].wait().disconnected
-    assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+    assert streams[0].message.finish_reason is FinishReason.INTERRUPTED
 
 
 @pytest.mark.parametrize("steps", range(4))
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_canceling_while_a_stream_closes_waits_for_the_closing(provider: str, steps: int) -> None:
-    kept: list[ModelStream] = []
+    streams: list[ModelStream] = []
 
     async def listen() -> None:
         async with model.stream(HELLO) as stream:
-            kept.append(stream)
+            streams.append(stream)
             async for event in stream:
                 if event.type == "text-delta":
                     break
             _cancel_after(steps, cast("asyncio.Task[None]", asyncio.current_task()))
 
     with LoopbackServer([Reply(BURST, delay=0.02)]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             with suppress(asyncio.CancelledError):  # the stream may be closed before it comes
                 await asyncio.create_task(listen())
-            assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+            assert streams[0].message.finish_reason is FinishReason.INTERRUPTED
             assert server.requests[0].wait().disconnected
 
 
 def _cancel_after(steps: int, task: "asyncio.Task[None]") -> None:
-    """Cancel a task when the loop has gone round so often: natively, which no shield of anyio's holds off."""
+    """Cancels a task after some iterations of the event loop: natively, so that no shield of anyio prevents it."""
     if steps:
         asyncio.get_running_loop().call_soon(_cancel_after, steps - 1, task)
     else:
@@ -159,7 +159,7 @@ async def test_canceling_a_call_closes_the_connection(provider: str) -> None:
         return Reply("Too late.", delay=1)
 
     with LoopbackServer(late) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             async with anyio.create_task_group() as group:
                 group.start_soon(model.generate, HELLO)
                 await anyio.to_thread.run_sync(arrived.wait)
@@ -180,11 +180,11 @@ CUT: Final = Msg(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_message_of_a_broken_stream_fits_every_provider(provider: str) -> None:
-    said = CUT if provider != "openai" else Msg("Friday", CUT.blocks[1:], "assistant")
+    msg = CUT if provider != "openai" else Msg("Friday", CUT.blocks[1:], "assistant")
     with LoopbackServer() as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             for cut in (0, 1, 2, 3, 6, 10, 20):
-                server.play(Reply(said, cut_after=cut, piece_size=4), "Go on.")
+                server.play(Reply(msg, cut_after=cut, piece_size=4), "Go on.")
                 async with model.stream(HELLO, tools=[LOOK]) as stream:
                     with suppress(NetworkError):
                         await stream.finish()
@@ -198,7 +198,7 @@ async def test_the_message_of_a_broken_stream_fits_every_provider(provider: str)
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_web_page_as_stream_is_a_model_error(provider: str) -> None:
     with LoopbackServer([Reply([b"<html>Welcome</html>"]), Reply([b"data: 3\n\n"])]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             for _ in range(2):
                 with pytest.raises(ModelError):
                     await read_stream(model, HELLO)
@@ -207,8 +207,8 @@ async def test_a_web_page_as_stream_is_a_model_error(provider: str) -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_object_instead_of_a_stream_is_read(provider: str, indent: int | None) -> None:
-    said = {"code": "429", "message": "Slow down.", "request_id": "req-1"}
-    text = json.dumps(said, indent=indent).encode()
+    body = {"code": "429", "message": "Slow down.", "request_id": "req-1"}
+    text = json.dumps(body, indent=indent).encode()
     with RawServer(write_answer(200, text)) as server:
         async with make_raw_model(provider, server) as model, model.stream(HELLO) as stream:
             with pytest.raises(RateLimitError, match="Slow down") as caught:
@@ -218,28 +218,28 @@ async def test_an_error_object_instead_of_a_stream_is_read(provider: str, indent
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_whole_reply_instead_of_a_stream_is_read(provider: str) -> None:
+async def test_a_complete_reply_instead_of_a_stream_is_parsed(provider: str) -> None:
     with LoopbackServer("Hello.") as server:
-        async with model_of(provider, server) as model:
-            whole = await model.generate(HELLO)
-            text = await _whole_reply(model)
+        async with create_model(provider, server) as model:
+            reply = await model.generate(HELLO)
+            text = await _complete_reply(model)
     for indent in (None, 2):
         body = json.dumps(json.loads(text), indent=indent).encode()
         with RawServer(write_answer(200, body)) as raw:
             async with make_raw_model(provider, raw) as model:
                 _, streamed = await read_stream(model, HELLO)
-        assert (streamed.content, streamed.usage) == (whole.content, whole.usage)
+        assert (streamed.content, streamed.usage) == (reply.content, reply.usage)
         assert streamed.finish_reason is FinishReason.STOP
 
 
 ENDED: Final = tuple(name for name in PROVIDERS if name not in ("dashscope", "gemini"))
-"""The providers whose wire has a last event."""
+"""Providers whose API has a last event."""
 
 
 async def _streamed_bytes(provider: str, *replies: Any) -> bytes:
-    """The raw bytes of a streamed reply."""
+    """Returns the raw bytes of a streamed reply."""
     with LoopbackServer([*replies]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             await model.open()
             endpoint, plan = cast("EndpointBase", vars(model)["_client"].endpoint), await model.plan(HELLO)
             async with endpoint.stream(
@@ -267,14 +267,14 @@ async def test_an_empty_reply_is_retryable(provider: str, body: bytes) -> None:
             with pytest.raises(NetworkError) as streamed:
                 await read_stream(model, HELLO)
             if not body.strip():
-                with pytest.raises(NetworkError) as whole:
+                with pytest.raises(NetworkError) as complete:
                     await model.generate(HELLO)
-                assert whole.value.retryable
+                assert complete.value.retryable
     assert streamed.value.retryable
 
 
-async def _whole_reply(model: ChatModel) -> Any:
-    """A whole reply as it comes."""
+async def _complete_reply(model: ChatModel) -> Any:
+    """Returns the raw bytes of a complete reply."""
     endpoint, plan = cast("EndpointBase", vars(model)["_client"].endpoint), await model.plan(HELLO)
     return await endpoint.send(endpoint.build_request(model.model, plan.request, {}, stream=False))
 
@@ -282,6 +282,6 @@ async def _whole_reply(model: ChatModel) -> Any:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_error_of_a_web_page_shows_its_text(provider: str) -> None:
     with LoopbackServer([Reply([b"<html>Please log in.</html>"])]) as server:
-        async with model_of(provider, server) as model:
+        async with create_model(provider, server) as model:
             with pytest.raises(ModelError, match="Please log in"):
                 await read_stream(model, HELLO)

@@ -1,4 +1,4 @@
-"""A provider of another distribution: found like ours, and given the rest for nothing."""
+"""A provider of another distribution is listed like any other and needs no extra code for common features."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BOB, ALICE, POLLY = says("Bob", "hi"), says("Alice", "hello"), says("Polly", "ye
 
 
 def _forget() -> None:
-    """What is kept of providers for the length of a process."""
+    """Removes the loaded modules and cached providers of the process."""
     sys.modules.pop("agentkit_parrot", None)
     sys.modules.pop("agentkit_parrot.testing", None)
     getattr(load_provider, "cache_clear", list)()
@@ -61,13 +61,13 @@ def squawks(plan: Plan) -> list[dict[str, Any]]:
     return list(plan.request["squawks"])
 
 
-def test_it_is_found_beside_ours_and_gone_when_it_is_uninstalled(parrot: Provider) -> None:
+def test_an_installed_provider_is_listed_until_it_is_uninstalled(parrot: Provider) -> None:
     assert parrot.name == "parrot"
     assert {"parrot", "openai", "anthropic"} <= set(available_providers())
     assert available_providers() == sorted(available_providers())
 
 
-def test_without_it_there_is_no_such_provider() -> None:
+def test_a_provider_that_is_not_installed_is_unknown() -> None:
     with pytest.raises(ProviderError) as caught:
         load_provider("parrot")
     assert caught.value.name == "parrot"
@@ -84,14 +84,14 @@ def test_without_it_there_is_no_such_provider() -> None:
     ],
 )
 @pytest.mark.usefixtures("parrot")
-def test_a_package_that_does_not_load_is_said_so(name: str, reason: str) -> None:
+def test_the_error_names_a_package_that_does_not_load(name: str, reason: str) -> None:
     with pytest.raises(ProviderError, match=reason) as caught:
         load_provider(name)
     assert caught.value.name == name
     assert "parrot" in caught.value.available
 
 
-async def test_it_converts(parrot: Provider) -> None:
+async def test_the_provider_converts_a_conversation(parrot: Provider) -> None:
     request = await parrot.chat_formatter().format([SYSTEM, BOB, call("c"), result("c"), POLLY])
     assert request == {
         "rules": ["Be loud."],
@@ -104,7 +104,7 @@ async def test_it_converts(parrot: Provider) -> None:
     }
 
 
-async def test_it_gets_many_agents_for_nothing(parrot: Provider) -> None:
+async def test_multi_agent_history_works_without_extra_code(parrot: Provider) -> None:
     plan = await parrot.multi_agent_formatter(history=MultiAgentHistory(viewer="Polly")).plan(
         [SYSTEM, BOB, ALICE, POLLY, BOB]
     )
@@ -114,7 +114,7 @@ async def test_it_gets_many_agents_for_nothing(parrot: Provider) -> None:
     assert read_history(texts) == [("Bob", "hi"), ("Alice", "hello"), ("Bob", "hi")]
 
 
-async def test_it_gets_repair_for_nothing(parrot: Provider) -> None:
+async def test_repair_works_without_extra_code(parrot: Provider) -> None:
     plan = await parrot.chat_formatter().plan([BOB, call("c"), ALICE, result("c"), result("x"), call("d")])
     assert [squawk.get("results") for squawk in squawks(plan) if "results" in squawk] == [
         {"c": "found"},
@@ -124,12 +124,12 @@ async def test_it_gets_repair_for_nothing(parrot: Provider) -> None:
     assert fates(plan)["msgs[2].content[0]"] == "moved"
 
 
-async def test_it_gets_its_turns_in_order_for_nothing(parrot: Provider) -> None:
+async def test_the_order_of_turns_is_fixed_without_extra_code(parrot: Provider) -> None:
     plan = await parrot.chat_formatter().plan([POLLY, BOB, ALICE])
     assert [squawk["text"] for squawk in squawks(plan)] == [BEGIN_TURN, "yes?", "hi\nhello"]
 
 
-async def test_it_gets_a_ledger_and_the_choice_of_loss_for_nothing(parrot: Provider) -> None:
+async def test_the_ledger_and_on_loss_work_without_extra_code(parrot: Provider) -> None:
     msgs = [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))), "user")]
     plan = await parrot.chat_formatter().plan(msgs)
     assert "[image left out because Parrot takes no image" in squawks(plan)[0]["text"]
@@ -139,7 +139,7 @@ async def test_it_gets_a_ledger_and_the_choice_of_loss_for_nothing(parrot: Provi
         await parrot.chat_formatter(on_loss="raise").plan(msgs)
 
 
-async def test_it_gets_a_budget_for_nothing(parrot: Provider) -> None:
+async def test_a_budget_works_without_extra_code(parrot: Provider) -> None:
     formatter = parrot.chat_formatter(budget=Budget(100))
     msgs = [SYSTEM, *(says("Bob" if n % 2 else "Al", f"{n} " + "word " * 12) for n in range(40))]
     plan = await formatter.plan(msgs)
@@ -152,22 +152,22 @@ async def test_it_gets_a_budget_for_nothing(parrot: Provider) -> None:
         await parrot.chat_formatter(budget=Budget(10)).plan(msgs)
 
 
-async def test_it_gets_names_tools_and_output_fitted_for_nothing(parrot: Provider) -> None:
+async def test_names_tools_and_output_schemas_are_adapted_without_extra_code(parrot: Provider) -> None:
     plan = await parrot.chat_formatter().plan(
         [BOB, call("an id"), result("an id")],
         tools=[{"name": "sing"}],
         tool_choice="sing",
         response_format={"type": "object"},
     )
-    (wire_id,) = plan.call_ids
-    assert squawks(plan)[1]["calls"] == {wire_id: {"trick": "search", "arguments": '{"q":"an id"}'}}
-    assert squawks(plan)[2]["results"] == {wire_id: "found"}
+    (sent_id,) = plan.call_ids
+    assert squawks(plan)[1]["calls"] == {sent_id: {"trick": "search", "arguments": '{"q":"an id"}'}}
+    assert squawks(plan)[2]["results"] == {sent_id: "found"}
     assert [trick["name"] for trick in plan.request["tricks"]] == ["sing"]
     assert "JSON schema" in plan.request["rules"][-1]
-    assert {made.name for made in plan.ledger.syntheses} == {"tool choice", "output instruction"}
+    assert {synthesis.name for synthesis in plan.ledger.syntheses} == {"tool choice", "output instruction"}
 
 
-async def test_it_gets_facts_per_model_for_nothing(parrot: Provider) -> None:
+async def test_capabilities_per_model_work_without_extra_code(parrot: Provider) -> None:
     formatter = parrot.chat_formatter("green")
     assert squawks(await formatter.plan([BOB, POLLY]))[-1]["text"] == "yes?"
     assert squawks(await formatter.plan([BOB, POLLY], model="mute-1"))[-1]["text"] == CONTINUE_TURN
@@ -177,14 +177,14 @@ async def test_it_gets_facts_per_model_for_nothing(parrot: Provider) -> None:
 
 
 @pytest.mark.usefixtures("parrot")
-async def test_the_loopback_server_serves_its_api_whole_and_streamed() -> None:
+async def test_the_loopback_server_serves_complete_and_streamed_replies_of_its_api() -> None:
     body = {"squawks": [{"who": "keeper", "text": "hi"}]}
     with LoopbackServer("Pretty Polly.") as server:
         async with httpx2.AsyncClient(verify=False, base_url=server.url("parrot")) as client:
-            whole = await client.post("/squawk", json=body)
+            reply = await client.post("/squawk", json=body)
             stream = await client.post("/squawk", json=body, headers={"x-parrot": "chatty"})
             count = await client.post("/squawk/count", json=body)
-    assert whole.json() == {"squawk": "Pretty Polly.", "crackers": 4}
+    assert reply.json() == {"squawk": "Pretty Polly.", "crackers": 4}
     events = [json.loads(line.removeprefix("data: ")) for line in stream.text.split("\n\n") if line]
     assert "".join(event.get("squawk", "") for event in events) == "Pretty Polly."
     assert count.json() == {"crackers": 12}
@@ -213,6 +213,6 @@ def test_a_provider_without_a_testing_module_has_no_fake_service() -> None:
         server.url("parrot")
 
 
-def test_what_it_gives_is_the_same_through_both_doors(parrot: Provider) -> None:
+def test_the_public_function_and_the_provider_give_the_same_result(parrot: Provider) -> None:
     formatter = parrot.multi_agent_formatter()
     assert anyio.run(formatter.format, [BOB, ALICE]) == formatter.lower([BOB, ALICE]).request

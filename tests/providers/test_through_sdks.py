@@ -1,4 +1,4 @@
-"""Every example conversation through every real SDK: what arrives is what the formatter meant."""
+"""Every example conversation through every real SDK: the server receives the request of the formatter."""
 
 import asyncio
 from pathlib import Path
@@ -44,14 +44,14 @@ def _assert_sent(provider: str, request: dict[str, Any], captured: Captured) -> 
     assert captured.body == expected_body(provider, request)
 
 
-def test_every_example_is_there() -> None:
+def test_every_kind_of_example_exists() -> None:
     assert EXAMPLES == ["debate", "extraction", "library", "poisoned", "react"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_obeys_every_rule_of_the_wire(example: str, provider: str, kind: str) -> None:
+def test_the_request_of_each_example_obeys_the_rules_of_its_api(example: str, provider: str, kind: str) -> None:
     assert problems(provider, _request(provider, kind, _example(example))) == []
 
 
@@ -65,14 +65,14 @@ def test_the_real_sdk_sends_an_example_as_it_was_formatted(example: str, provide
 
 @pytest.mark.parametrize("kind", KINDS[:2])
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_dashscopes_text_path_takes_the_examples_too(example: str, kind: str) -> None:
+def test_the_text_path_of_dashscope_accepts_the_examples_too(example: str, kind: str) -> None:
     request = _request("dashscope", kind, _example(example), "qwen-plus")
     assert problems("dashscope", request) == []
     _assert_sent("dashscope", request, asyncio.run(send("dashscope", request, path="text")))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_tools_a_choice_and_an_output_schema_reach_the_wire(provider: str) -> None:
+def test_tools_a_tool_choice_and_an_output_schema_are_sent(provider: str) -> None:
     request = _request(provider, "chat", [user("Look.")], tools=[LOOK], tool_choice="auto", response_format=SCHEMA)
     assert problems(provider, request) == []
     _assert_sent(provider, request, asyncio.run(send(provider, request)))
@@ -91,7 +91,7 @@ NATIVE_MODELS: Final = (
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("provider", "model"), NATIVE_MODELS)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_obeys_the_wire_for_models_that_differ(
+def test_the_request_of_each_example_obeys_the_rules_of_special_models(
     example: str, provider: str, model: str, kind: str
 ) -> None:
     assert problems(provider, _request(provider, kind, _example(example), model)) == []

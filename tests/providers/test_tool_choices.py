@@ -1,4 +1,4 @@
-"""Choices among several tools: how each provider is asked for them, and how logs give them back."""
+"""Choices among several tools, in the requests and the logs of each provider."""
 
 from typing import Any, Final, Literal
 
@@ -53,7 +53,7 @@ NATIVE: Final[dict[tuple[str, Mode], dict[str, Any]]] = {
     ("gemini", "auto"): {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]},
 }
 
-# Provider and model, and what a forced choice among the tools that are offered becomes.
+# Provider, model, and the tool choice of a request that forces a call of an offered tool.
 REDUCED: Final[list[tuple[str, str | None, object]]] = [
     ("anthropic", "claude-sonnet-4-5", {"type": "any"}),
     ("anthropic", None, None),
@@ -81,8 +81,8 @@ def _last_text(request: dict[str, Any]) -> str:
     return str(request["messages"][-1]["content"])
 
 
-@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
-def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
+@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda value: str(value)[:40])
+def test_a_choice_among_several_tools_is_sent_if_the_api_has_a_field_for_it(
     target: tuple[str, Mode], choice: dict[str, Any]
 ) -> None:
     provider, mode = target
@@ -99,73 +99,77 @@ def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "a"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_ledger_has_each_choice_that_the_request_has_not(provider: str, choice: str) -> None:
+def test_the_ledger_lists_each_choice_that_the_request_omits(provider: str, choice: str) -> None:
     plan = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     is_sent = choice == "auto" or _choice(plan.request) is not None
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ([] if is_sent else ["tool choice"])
 
 
 @pytest.mark.parametrize(("provider", "model", "forced"), REDUCED)
-def test_elsewhere_only_these_tools_are_offered(provider: str, model: str | None, forced: object) -> None:
+def test_without_a_field_only_the_chosen_tools_are_offered(
+    provider: str, model: str | None, forced: object
+) -> None:
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=["b", "a"])
     off: dict[str, Any] = {"extra_body": {"thinking": {"type": "disabled"}}}  # as that model is
     assert problems(provider, plan.request | (off if model == "deepseek-chat" else {})) == []
     assert _names(plan.request) == ["a", "b"]
     assert _choice(plan.request) == forced
     assert ("one of the tools b, a.)" in _last_text(plan.request)) is (forced is None)
-    reasons = [made.reason for made in plan.ledger.syntheses if made.name == "tool choice"]
+    reasons = [synthesis.reason for synthesis in plan.ledger.syntheses if synthesis.name == "tool choice"]
     assert "cannot limit the choice to some of the tools, so the request declares only 'b', 'a'" in reasons[0]
     assert len(reasons) == (2 if forced is None else 1)
 
 
 @pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_a_free_choice_among_some_offers_only_these(provider: str, model: str | None, _: object) -> None:
+def test_an_automatic_choice_among_some_tools_offers_only_these_tools(
+    provider: str, model: str | None, _: object
+) -> None:
     choice = ToolChoice("auto", names=("a",))
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     assert problems(provider, plan.request) == []
     assert _names(plan.request) == ["a"]
     assert _choice(plan.request) in ("auto", {"type": "auto"}, None)
     assert "(Answer by" not in _last_text(plan.request)
-    assert [made.name for made in plan.ledger.syntheses] == ["tool choice"]
+    assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["tool choice"]
 
 
 @pytest.mark.parametrize("names", [["a", "b", "files.read"], ("files.read", "b", "a")])
 @pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_a_choice_among_all_tools_is_one_without_names(
+def test_a_choice_among_all_tools_has_no_names(
     provider: str, model: str | None, _: object, names: list[str]
 ) -> None:
     formatter = load_provider(provider).chat_formatter(model)
-    found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=names)
-    assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="required").request
+    plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=names)
+    assert plan.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="required").request
 
 
 @pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
-def test_a_list_of_one_is_a_forced_tool(provider: str, model: str | None, _: object) -> None:
+def test_a_list_with_a_single_name_is_a_forced_tool(provider: str, model: str | None, _: object) -> None:
     formatter = load_provider(provider).chat_formatter(model)
-    found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a"])
-    assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="a").request
+    plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a"])
+    assert plan.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="a").request
 
 
 @pytest.mark.parametrize(
     "provider", ["openai", "openai-responses", "gemini", "anthropic", "dashscope", "deepseek", "vllm", "ollama"]
 )
-def test_the_names_of_a_choice_are_in_the_apis_spelling(provider: str) -> None:
+def test_the_names_of_a_choice_are_rewritten_like_the_tool_names(provider: str) -> None:
     plan = (
         load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=["files.read", "a"])
     )
     assert problems(provider, plan.request) == []
-    wire = next((new for new, old in plan.tool_names.items() if old == "files.read"), "files.read")
-    assert wire in str(_choice(plan.request)) or wire in _last_text(plan.request) or wire in _names(plan.request)
-    assert {wire, "a"} <= {*_names(plan.request)}
+    sent_name = next((new for new, old in plan.tool_names.items() if old == "files.read"), "files.read")
+    assert sent_name in str(_choice(plan.request)) or sent_name in _last_text(plan.request) or sent_name in _names(plan.request)
+    assert {sent_name, "a"} <= {*_names(plan.request)}
 
 
-def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools() -> None:
+def test_thinking_that_is_bound_to_the_tools_is_not_sent_with_other_tools() -> None:
     formatter = load_provider("anthropic").chat_formatter("claude-opus-5-5")
     first = formatter.lower([user("Go.")], tools=TOOLS).request
     state = OpaqueState("anthropic", signature="c2ln", prefix=prefix_digest(first, formatter))
     msgs = [user("Go."), assistant(ThinkingBlock("Hm.", state), call("c1", "a")), system(result("c1", "A"))]
-    kept = formatter.lower(msgs, tools=TOOLS)
-    assert "signature" in str(kept.request)
+    plan = formatter.lower(msgs, tools=TOOLS)
+    assert "signature" in str(plan.request)
     limited = formatter.lower(msgs, tools=TOOLS, tool_choice=ToolChoice("auto", names=("a",)))
     assert "signature" not in str(limited.request)
     assert (
@@ -174,11 +178,11 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
     )
 
 
-# -- what callers and logs write ---------------------------------------------------------------------
+# -- choices of callers and logs ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("native", "expected"),
     [
         (["a", "b"], ToolChoice("required", names=BOTH)),
         (("a", "b", "a"), ToolChoice("required", names=BOTH)),
@@ -188,14 +192,14 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
         (NATIVE["openai-responses", "required"], ToolChoice("required", names=BOTH)),
     ],
 )
-def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice) -> None:
+def test_several_names_are_loaded_from_every_api(native: Any, expected: ToolChoice) -> None:
     formatter = load_provider("openai").chat_formatter()
     named = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=expected).request
-    assert formatter.lower([user("Go.")], tools=TOOLS, tool_choice=given).request == named
+    assert formatter.lower([user("Go.")], tools=TOOLS, tool_choice=native).request == named
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("native", "reason"),
     [
         ([], "expected tool names"),
         (["a", 3], r"expected tool names \(str\), got \['a', 3\]"),
@@ -209,14 +213,14 @@ def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice
         (3, "expected a tool choice"),
     ],
 )
-def test_a_choice_among_nothing_is_refused(given: Any, reason: str) -> None:
+def test_a_choice_among_no_tools_raises_an_error(native: Any, reason: str) -> None:
     with pytest.raises(OptionError, match=reason) as caught:
-        load_provider("openai").chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=given)
+        load_provider("openai").chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=native)
     assert caught.value.place == "tool_choice"
 
 
 @pytest.mark.parametrize("mode", ["none", "tool"])
-def test_a_list_of_names_goes_with_two_modes(mode: Any) -> None:
+def test_a_list_of_names_is_accepted_with_two_modes(mode: Any) -> None:
     with pytest.raises(MessageError, match="cannot have a list of names"):
         ToolChoice(mode, "a" if mode == "tool" else None, ("a",))
 
@@ -228,8 +232,10 @@ def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
     return {**request, "config": {**request["config"], "tool_config": {"function_calling_config": choice}}}
 
 
-@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
-def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda value: str(value)[:40])
+def test_a_logged_choice_among_several_tools_is_restored_unchanged(
+    target: tuple[str, Mode], choice: dict[str, Any]
+) -> None:
     provider, mode = target
     asked = load_request_options(provider, _logged(provider, choice))
     assert asked.get("tool_choice") == ToolChoice(mode, names=BOTH)
@@ -249,7 +255,7 @@ def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: 
         ("openai-responses", {"type": "function", "name": "a"}),
     ],
 )
-def test_a_logged_choice_of_one_tool_comes_back_as_it_was(provider: str, choice: dict[str, Any]) -> None:
+def test_a_logged_choice_of_a_single_tool_is_restored_unchanged(provider: str, choice: dict[str, Any]) -> None:
     again = (
         load_provider(provider)
         .chat_formatter()
@@ -289,7 +295,7 @@ def _declared(provider: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]
         ),
     ],
 )
-def test_of_a_logged_choice_the_tools_that_can_be_loaded_are_kept(
+def test_a_logged_choice_contains_only_the_tools_that_can_be_loaded(
     provider: str, choice: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     tools = [{"name": "a", "parameters": {"type": "object"}}, {"name": "b", "parameters": {"type": "object"}}]
@@ -297,7 +303,7 @@ def test_of_a_logged_choice_the_tools_that_can_be_loaded_are_kept(
     assert asked.get("tool_choice") == ToolChoice("required", names=expected)
 
 
-def test_a_logged_choice_of_tools_that_are_not_there_is_none() -> None:
+def test_a_logged_choice_of_missing_tools_is_none() -> None:
     tools = [{"name": "a", "parameters": {"type": "object"}}]
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "z"}]}
     assert "tool_choice" not in load_request_options("openai-responses", {"tools": tools, "tool_choice": choice})

@@ -1,4 +1,4 @@
-"""Tool schemas and strict mode: what is sent is an object at its root, and closed wherever it is called strict."""
+"""Tool schemas and strict mode: the root of a sent schema is an object, and each strict schema is closed."""
 
 import copy
 from collections.abc import Mapping
@@ -36,15 +36,15 @@ OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "
 
 
 def _sent(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str, Any], list[str]]:
-    """The schema and the flag of a tool as a provider gets it, and what the ledger says of it."""
+    """Returns the schema and the strict flag of a sent tool, and the reasons in the ledger."""
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=[tool])
     assert problems(provider, plan.request) == []
     declared: Any = plan.request.get("tools") or plan.request["config"]["tools"][0]["function_declarations"]
-    found: dict[str, Any] = declared[0].get("function", declared[0])
+    function: dict[str, Any] = declared[0].get("function", declared[0])
     keys = ("parameters", "input_schema", "parameters_json_schema")
-    schema = next((found[key] for key in keys if key in found), None)
-    held: dict[str, Any] = {"schema": schema, "strict": found.get("strict")}
-    return held, [made.reason for made in plan.ledger.syntheses]
+    schema = next((function[key] for key in keys if key in function), None)
+    sent: dict[str, Any] = {"schema": schema, "strict": function.get("strict")}
+    return sent, [synthesis.reason for synthesis in plan.ledger.syntheses]
 
 
 # -- an object at the root ---------------------------------------------------------------------------
@@ -112,15 +112,15 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("schema", "expected", "said"), ROOTS.values(), ids=list(ROOTS))
+@pytest.mark.parametrize(("schema", "expected", "reasons"), ROOTS.values(), ids=list(ROOTS))
 def test_every_provider_gets_an_object_at_the_root(
-    provider: str, schema: dict[str, Any], expected: dict[str, Any], said: list[str]
+    provider: str, schema: dict[str, Any], expected: dict[str, Any], reasons: list[str]
 ) -> None:
     before = copy.deepcopy(schema)
-    sent, told = _sent(provider, Tool("f", parameters=schema))
+    sent, actual = _sent(provider, Tool("f", parameters=schema))
     if sent["schema"] is not None or provider != "gemini":  # Gemini: a function without parameters has no schema
         assert sent["schema"] == {key: item for key, item in expected.items() if item is not None}
-    assert told == said
+    assert actual == reasons
     assert schema == before
 
 
@@ -135,11 +135,11 @@ def test_arguments_of_another_type_are_refused(kind: object) -> None:
         Tool("f", parameters={"type": kind})
 
 
-def test_definitions_that_refer_to_each_other_end() -> None:
+def test_circular_definitions_are_converted() -> None:
     many = {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}] * 10}
     schema = {"$ref": "#/$defs/A", "$defs": {"A": many, "B": many}}
-    found, lost = as_object_schema(schema)
-    assert found["type"] == "object"
+    result, lost = as_object_schema(schema)
+    assert result["type"] == "object"
     assert "$ref" in lost
 
 
@@ -161,18 +161,18 @@ NESTED: Final[dict[str, Any]] = {
 
 @pytest.mark.parametrize("provider", FLAGGED)
 @pytest.mark.parametrize("schema", [{}, OPEN, CLOSED, NESTED], ids=["none", "open", "closed", "nested"])
-def test_a_schema_is_closed_where_that_changes_nothing(provider: str, schema: dict[str, Any]) -> None:
-    sent, told = _sent(provider, Tool("f", parameters=schema, strict=True))
+def test_a_schema_is_closed_if_its_meaning_does_not_change(provider: str, schema: dict[str, Any]) -> None:
+    sent, reasons = _sent(provider, Tool("f", parameters=schema, strict=True))
     assert sent["strict"] is True
-    assert told == []
-    found = sent["schema"]
-    assert found["additionalProperties"] is False
-    assert [*found["properties"]] == [*schema.get("properties", {})] == found["required"]
+    assert reasons == []
+    root = sent["schema"]
+    assert root["additionalProperties"] is False
+    assert [*root["properties"]] == [*schema.get("properties", {})] == root["required"]
     if provider != "anthropic":
-        assert [*strict_problems(found)] == []
+        assert [*strict_problems(root)] == []
 
 
-def test_what_is_nested_is_closed_too() -> None:
+def test_nested_objects_are_closed_too() -> None:
     sent, _ = _sent("openai", Tool("f", parameters=NESTED, strict=True))
     inner = sent["schema"]["properties"]
     closed = {"type": "object", "properties": {"name": TEXT}, "required": ["name"], "additionalProperties": False}
@@ -187,7 +187,7 @@ def _with(**inner: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"q": inner}, "required": ["q"]}
 
 
-LEFT_OUT: Final[dict[str, tuple[dict[str, Any], str]]] = {
+OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
     "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
     "further properties": ({**OPEN, "additionalProperties": True}, "the root allows additional properties"),
@@ -206,38 +206,38 @@ LEFT_OUT: Final[dict[str, tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize("provider", OPENAI)
-@pytest.mark.parametrize(("schema", "reason"), LEFT_OUT.values(), ids=list(LEFT_OUT))
-def test_strict_is_left_out_where_a_schema_would_mean_something_else(
+@pytest.mark.parametrize(("schema", "reason"), OMITTED_STRICT.values(), ids=list(OMITTED_STRICT))
+def test_strict_is_omitted_if_it_would_change_the_meaning_of_the_schema(
     provider: str, schema: dict[str, Any], reason: str
 ) -> None:
-    sent, (told,) = _sent(provider, Tool("f", parameters=schema, strict=True))
+    sent, (actual,) = _sent(provider, Tool("f", parameters=schema, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == schema
-    assert told.startswith(f"tool 'f' sent without strict mode, because {reason}")
+    assert actual.startswith(f"tool 'f' sent without strict mode, because {reason}")
 
 
 @pytest.mark.parametrize(
     "keyword", [{"$ref": "https://example.com/q"}, {"enum": [{"q": "a"}]}, {"const": {"q": "a"}}]
 )
 @pytest.mark.parametrize("provider", FLAGGED)
-def test_strict_is_left_out_where_arguments_are_not_known(provider: str, keyword: dict[str, Any]) -> None:
+def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: dict[str, Any]) -> None:
     """A closed schema without properties would forbid every argument."""
-    held, told = _sent(provider, Tool("f", parameters=keyword, strict=True))
-    assert not held["strict"]
-    assert held["schema"] == NO_ARGUMENTS
-    assert told[-1] == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged"
+    sent, reasons = _sent(provider, Tool("f", parameters=keyword, strict=True))
+    assert not sent["strict"]
+    assert sent["schema"] == NO_ARGUMENTS
+    assert reasons[-1] == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged"
 
 
-def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
-    sent, told = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
-    assert (sent["strict"], sent["schema"]["additionalProperties"], told) == (True, False, [])
+def test_anthropic_accepts_optional_properties_but_no_recursion() -> None:
+    sent, reasons = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
+    assert (sent["strict"], sent["schema"]["additionalProperties"], reasons) == (True, False, [])
     tree: dict[str, Any] = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
-    sent, told = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    sent, reasons = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert sent["strict"] is None
-    assert told == ["tool 'f' sent without strict mode, because a definition refers to itself"]
+    assert reasons == ["tool 'f' sent without strict mode, because a definition refers to itself"]
     tree["required"] = ["left"]
-    sent, told = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
-    assert (sent["strict"], told) == (True, [])
+    sent, reasons = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    assert (sent["strict"], reasons) == (True, [])
 
 
 def test_a_schema_may_be_ten_levels_deep() -> None:
@@ -248,17 +248,17 @@ def test_a_schema_may_be_ten_levels_deep() -> None:
 
 
 @pytest.mark.parametrize("provider", ["gemini", "ollama", "dashscope"])
-def test_a_provider_without_strict_mode_says_so(provider: str) -> None:
-    sent, (told,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
+def test_the_ledger_names_a_provider_without_strict_mode(provider: str) -> None:
+    sent, (reason,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
     assert sent == {"schema": OPEN, "strict": None}
-    assert "has none for tools" in told
+    assert "has none for tools" in reason
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("strict", [None, False])
-def test_nothing_is_said_where_nobody_asked_for_strict_mode(provider: str, strict: bool | None) -> None:
-    sent, told = _sent(provider, Tool("f", parameters=OPTIONAL, strict=strict))
-    assert (sent["schema"], not sent["strict"], told) == (OPTIONAL, True, [])
+def test_the_ledger_has_no_entry_if_strict_mode_was_not_requested(provider: str, strict: bool | None) -> None:
+    sent, reasons = _sent(provider, Tool("f", parameters=OPTIONAL, strict=strict))
+    assert (sent["schema"], not sent["strict"], reasons) == (OPTIONAL, True, [])
 
 
 # -- strict answers ----------------------------------------------------------------------------------
@@ -270,12 +270,14 @@ def _answer(provider: str, output: object) -> tuple[dict[str, Any], list[str]]:
     assert problems(provider, plan.request) == []
     request: Mapping[str, Any] = plan.request
     text = cast("dict[str, Any]", request.get("text", {})).get("format")
-    return text or request["response_format"]["json_schema"], [made.reason for made in plan.ledger.syntheses]
+    return text or request["response_format"]["json_schema"], [
+        synthesis.reason for synthesis in plan.ledger.syntheses
+    ]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
 @pytest.mark.parametrize(
-    ("schema", "strict", "expected", "said"),
+    ("schema", "strict", "expected", "reason_count"),
     [
         (CLOSED, None, True, 0),
         (CLOSED, True, True, 0),
@@ -288,12 +290,12 @@ def _answer(provider: str, output: object) -> tuple[dict[str, Any], list[str]]:
         ({**CLOSED, "properties": {"q": {"type": "string", "maxLength": 3}}}, None, False, 1),
     ],
 )
-def test_the_schema_of_an_answer_is_strict_where_it_can_be(
-    provider: str, schema: dict[str, Any], strict: bool | None, expected: bool, said: int
+def test_an_output_schema_is_strict_if_possible(
+    provider: str, schema: dict[str, Any], strict: bool | None, expected: bool, reason_count: int
 ) -> None:
-    sent, told = _answer(provider, OutputSchema(schema, strict=strict))
+    sent, reasons = _answer(provider, OutputSchema(schema, strict=strict))
     assert sent["strict"] is expected
-    assert len(told) == said
+    assert len(reasons) == reason_count
     if expected:
         assert [*strict_problems(sent["schema"])] == []
     else:
@@ -343,7 +345,7 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "$defs": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
             "title": st.just("T"),
         },
-    ) | properties.map(lambda held: {"type": "object", "properties": held, "required": [*held]})
+    ) | properties.map(lambda fields: {"type": "object", "properties": fields, "required": [*fields]})
 
 
 _SCHEMAS: Final = st.recursive(_LEAVES, _grown, max_leaves=6)
@@ -351,30 +353,30 @@ _SCHEMAS: Final = st.recursive(_LEAVES, _grown, max_leaves=6)
 
 @examples(150)
 @given(_SCHEMAS, st.sampled_from([None, True, False]))
-def test_what_is_called_strict_obeys_the_rules_of_strict_mode(schema: dict[str, Any], strict: bool | None) -> None:
+def test_each_strict_schema_obeys_the_rules_of_strict_mode(schema: dict[str, Any], strict: bool | None) -> None:
     try:
         tool = Tool("f", parameters=schema, strict=strict)
     except MessageError:
         return  # a root of another type
     before = copy.deepcopy(schema)
     for provider in PROVIDERS:
-        sent, told = _sent(provider, tool)
-        found: Any = sent["schema"]
-        if found is not None:
-            assert [*object_problems(found)] == [], provider
-        if found is not None and sent["strict"] and provider in OPENAI:
-            assert [*strict_problems(found)] == [], provider
+        sent, reasons = _sent(provider, tool)
+        root: Any = sent["schema"]
+        if root is not None:
+            assert [*object_problems(root)] == [], provider
+        if root is not None and sent["strict"] and provider in OPENAI:
+            assert [*strict_problems(root)] == [], provider
         if strict and not sent["strict"]:
-            assert any("strict" in reason for reason in told), provider
+            assert any("strict" in reason for reason in reasons), provider
     assert schema == before
 
 
 @examples(100)
 @given(_SCHEMAS)
-def test_an_object_at_the_root_stays_what_it_is(schema: dict[str, Any]) -> None:
+def test_an_object_at_the_root_does_not_change(schema: dict[str, Any]) -> None:
     try:
         tool = Tool("f", parameters=schema)
     except MessageError:
         return
-    made, _ = as_object_schema(tool.parameters)
-    assert as_object_schema(made) == (made, ())
+    sent, _ = as_object_schema(tool.parameters)
+    assert as_object_schema(sent) == (sent, ())

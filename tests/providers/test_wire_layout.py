@@ -146,7 +146,7 @@ def test_a_tool_choice_that_is_a_text_can_be_converted() -> None:
     assert load_request_options(layout, request).get("tool_choice") == ToolChoice("required")
 
 
-def test_the_loader_of_another_distribution_may_share_keys_with_a_known_format() -> None:
+def test_the_loader_of_another_distribution_can_share_keys_with_an_existing_format() -> None:
     message = {
         "role": "user",
         "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}],

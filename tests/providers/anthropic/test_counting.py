@@ -1,4 +1,4 @@
-"""The token counter of Anthropic, through its SDK, against a server that refuses what the real one refuses."""
+"""The token counter of Anthropic, through its SDK, against a server with the rules of the real endpoint."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.anyio
 
 
 def anthropic_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """A token a character; a 400 for URL sources, server tools and unknown fields, as the endpoint has it."""
+    """Returns a token per character, or status 400 for URL sources, server tools and unknown fields."""
     if path != "/v1/messages/count_tokens":
         return refuse_path(path)
-    known = {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"}
-    refused = [key for key in body if key not in known]
+    accepted = {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"}
+    refused = [key for key in body if key not in accepted]
     refused += ["source.url" for source in _sources(body) if source["type"] != "base64"]
     refused += [tool["type"] for tool in body.get("tools", []) if "input_schema" not in tool]
     if refused or ("tool_choice" in body and not body.get("tools")):
@@ -40,12 +40,12 @@ def anthropic_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, An
     return 200, {"input_tokens": len(json.dumps(body["messages"]))}
 
 
-def _sources(found: Any) -> list[dict[str, Any]]:
-    if isinstance(found, list):
-        return [source for item in cast("list[Any]", found) for source in _sources(item)]
-    if not isinstance(found, dict):
+def _sources(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        return [source for item in cast("list[Any]", value) for source in _sources(item)]
+    if not isinstance(value, dict):
         return []
-    here = cast("dict[str, Any]", found)
+    here = cast("dict[str, Any]", value)
     if "source" in here:
         return [here["source"]]
     return [source for item in here.values() for source in _sources(item)]
@@ -71,8 +71,8 @@ async def test_the_counted_request_is_the_request_itself() -> None:
 
 
 async def test_media_by_url_are_estimated_and_the_remaining_request_is_counted() -> None:
-    found = Msg("system", (ToolResultBlock("c1", "search", (TextBlock("here"), FAR)),), "system")
-    msgs = [Msg("Bob", (TextBlock("Look"), FAR, PDF), "user"), call("c1"), found]
+    tool_msg = Msg("system", (ToolResultBlock("c1", "search", (TextBlock("here"), FAR)),), "system")
+    msgs = [Msg("Bob", (TextBlock("Look"), FAR, PDF), "user"), call("c1"), tool_msg]
     request = load_provider("anthropic").chat_formatter().lower(msgs, tools=[TOOL]).request
     before = copy.deepcopy(request)
     async with claude() as (counter, server):
@@ -100,7 +100,7 @@ async def test_server_tools_are_estimated() -> None:
     assert set(get_bodies(server)[0]) == {"model", "messages"}
     assert get_bodies(server)[1]["tools"] == [own]
     assert get_bodies(server)[1]["tool_choice"] == {"type": "auto"}
-    assert "tool_choice" not in get_bodies(server)[2]  # it names a tool that is left out
+    assert "tool_choice" not in get_bodies(server)[2]  # it names an omitted tool
     assert counted > len(json.dumps(request["messages"]))
     assert counted.estimated == ("server tools are estimated: the API refuses to count them",)
 

@@ -8,22 +8,22 @@ from agentkit import (
     NetworkError,
 )
 from agentkit.testing import LoopbackServer, Reply
-from tests.providers.calling import BURST, HELLO, RawServer, make_raw_model, model_of, write_answer
+from tests.providers.calling import BURST, HELLO, RawServer, create_model, make_raw_model, write_answer
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_long_reply_that_breaks_has_the_request_id() -> None:
     with LoopbackServer([Reply(BURST, cut_after=8)]) as server:
-        async with model_of("anthropic", server, max_tokens=64_000) as model:
+        async with create_model("anthropic", server, max_tokens=64_000) as model:
             with pytest.raises(NetworkError) as caught:
                 await model.generate(HELLO)
     assert str(caught.value.request_id).startswith("req_")
 
 
-async def test_a_long_reply_is_streamed_although_the_caller_wants_it_whole() -> None:
+async def test_a_long_reply_is_streamed_although_the_caller_asks_for_a_complete_reply() -> None:
     with LoopbackServer("Long.") as server:
-        async with model_of("anthropic", server, max_tokens=64_000) as model:
+        async with create_model("anthropic", server, max_tokens=64_000) as model:
             assert (await model.generate(HELLO)).text == "Long."
             assert (await model.generate(HELLO, parameters={"timeout": 3_600})).text == "Long."
     assert [request.streamed for request in server.requests] == [True, False]
@@ -31,7 +31,7 @@ async def test_a_long_reply_is_streamed_although_the_caller_wants_it_whole() -> 
 
 async def test_the_default_limit_is_16000_tokens() -> None:
     with LoopbackServer("Hello.") as server:
-        async with model_of("anthropic", server) as model:
+        async with create_model("anthropic", server) as model:
             await model.generate(HELLO, parameters={"betas": ["one", "two"], "extra_body": {"speed": "fast"}})
     request = server.requests[0]
     assert request.body["max_tokens"] == 16_000

@@ -1,4 +1,4 @@
-"""Logs of Anthropic's: what was written comes back the same, and what others wrote is understood."""
+"""Logs of Anthropic: written requests are restored unchanged, and requests of other programs are loaded."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, load_native
 from tests.conversations import histories, valid_histories
 from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
-from tests.providers.anthropic.test_replies import CITATION, FOUND, SEARCH, WHOLE
+from tests.providers.anthropic.test_replies import CITATION, REPLY, SEARCH, SEARCH_RESULT
 
-# platform docs: tool-use, preserved-thinking, citations, prompt-caching; an agent's log as its user keeps it
+# platform docs: tool-use, preserved-thinking, citations, prompt-caching; a log as an application stores it
 LOG: Final[dict[str, Any]] = {
     "model": "claude-opus-5-5",
     "max_tokens": 1024,
@@ -72,7 +72,7 @@ LOG: Final[dict[str, Any]] = {
         },
         {
             "role": "assistant",
-            "content": [SEARCH, FOUND, {"type": "text", "text": "A dog.", "citations": [CITATION]}],
+            "content": [SEARCH, SEARCH_RESULT, {"type": "text", "text": "A dog.", "citations": [CITATION]}],
         },
         {
             "role": "user",
@@ -87,7 +87,7 @@ LOG: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(there: bool) -> None:
+def test_a_call_names_its_server_tool_call_only_if_the_request_contains_that_call(there: bool) -> None:
     ran: dict[str, Any] = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {}}
     caller = {"type": "code_execution_20260120", "tool_id": "s1"}
     log: list[dict[str, Any]] = [
@@ -108,7 +108,7 @@ def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(the
 
 
 @pytest.mark.parametrize("odd", [["s1"], {"a": 1}, 5, None])
-def test_a_caller_or_an_id_of_any_shape_does_no_harm(odd: Any) -> None:
+def test_a_caller_or_an_id_of_any_type_is_loaded_without_an_error(odd: Any) -> None:
     ran: dict[str, Any] = {"type": "server_tool_use", "id": odd, "name": "code_execution", "input": {}}
     calls: list[dict[str, Any]] = [
         {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "caller": odd},
@@ -123,7 +123,7 @@ def test_a_caller_or_an_id_of_any_shape_does_no_harm(odd: Any) -> None:
     assert [block["id"] for block in sent if block["type"] == "tool_use"] == ["c1", "c2"]
 
 
-def test_a_log_is_exactly_this() -> None:
+def test_a_log_becomes_exactly_these_messages() -> None:
     ours = "anthropic"
     text = base64.b64encode(b"Hi.").decode()
     assert load_native(LOG) == [
@@ -145,7 +145,7 @@ def test_a_log_is_exactly_this() -> None:
             "assistant",
             [
                 OpaqueBlock(ours, SEARCH),
-                OpaqueBlock(ours, FOUND),
+                OpaqueBlock(ours, SEARCH_RESULT),
                 TextBlock(
                     "A dog.",
                     state=OpaqueState(ours, fields={"citations": [CITATION]}),
@@ -166,12 +166,12 @@ def test_a_log_is_exactly_this() -> None:
     ]
 
 
-def test_a_log_comes_back_the_same_but_for_cache_markers() -> None:
-    def plain(found: Any) -> Any:
-        if isinstance(found, dict):
-            pairs = cast("dict[str, Any]", found).items()
+def test_a_log_is_restored_except_for_cache_markers() -> None:
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            pairs = cast("dict[str, Any]", value).items()
             return {key: plain(item) for key, item in pairs if key != "cache_control"}
-        return [plain(item) for item in cast("list[Any]", found)] if isinstance(found, list) else found
+        return [plain(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
     expected = plain({"system": LOG["system"], "messages": LOG["messages"], "tools": LOG["tools"]})
     expected["messages"][0]["content"] = [{"type": "text", "text": "Look, please."}]
@@ -179,16 +179,16 @@ def test_a_log_comes_back_the_same_but_for_cache_markers() -> None:
     assert request == expected
 
 
-def test_sdk_objects_may_stand_anywhere() -> None:
+def test_sdk_objects_are_accepted_at_any_position() -> None:
     from anthropic._models import construct_type
     from anthropic.types import Message
 
-    made = cast("Message", construct_type(value=json.loads(json.dumps(WHOLE)), type_=Message))
+    sdk_object = cast("Message", construct_type(value=json.loads(json.dumps(REPLY)), type_=Message))
     asked = {"role": "user", "content": "Look."}
-    expected = load_native([asked, {"role": "assistant", "content": WHOLE["content"]}])
-    assert load_native([asked, made.to_param()]) == expected
-    assert load_native([asked, made]) == expected
-    assert load_native({"messages": (asked, {"role": "assistant", "content": made.content})}) == expected
+    expected = load_native([asked, {"role": "assistant", "content": REPLY["content"]}])
+    assert load_native([asked, sdk_object.to_param()]) == expected
+    assert load_native([asked, sdk_object]) == expected
+    assert load_native({"messages": (asked, {"role": "assistant", "content": sdk_object.content})}) == expected
 
 
 def test_a_list_of_messages_needs_no_request_around_it() -> None:
@@ -196,12 +196,12 @@ def test_a_list_of_messages_needs_no_request_around_it() -> None:
     assert load_native({**LOG, "system": "Be brief."})[0] == Msg("system", "Be brief.", "system")
 
 
-def test_a_system_message_in_between_is_one() -> None:
+def test_a_late_system_message_becomes_a_system_message() -> None:
     log = [{"role": "user", "content": "Hi."}, {"role": "system", "content": "Be kind."}]
     assert load_native(log)[1] == Msg("system", "Be kind.", "system")
 
 
-def test_a_calls_caller_goes_back_with_it() -> None:
+def test_further_fields_of_a_call_are_sent_back() -> None:
     call: dict[str, Any] = {
         "type": "tool_use",
         "id": "toolu_1",
@@ -214,7 +214,7 @@ def test_a_calls_caller_goes_back_with_it() -> None:
     assert request["messages"][1]["content"] == [call]
 
 
-def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
+def test_an_unreadable_block_becomes_an_invalid_block_with_its_place_and_affects_no_other() -> None:
     bad: list[Any] = [
         {"type": "image", "source": {"type": "nowhere"}},
         {"type": "image", "source": {"type": "base64", "media_type": "nonsense", "data": "AAAA"}},
@@ -225,7 +225,7 @@ def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
     log = [{"role": "user", "content": [*bad, {"type": "text", "text": "Hi."}]}]
     (msg,) = load_native(log)
     places = [block.place for block in msg.blocks if isinstance(block, InvalidBlock)]
-    assert places == [f"messages[0].content[{at}]" for at in range(5)]
+    assert places == [f"messages[0].content[{index}]" for index in range(5)]
     assert msg.blocks[-1] == TextBlock("Hi.")
     assert cast("InvalidBlock", msg.blocks[0]).data == bad[0]
 
@@ -282,7 +282,7 @@ def _answering(*blocks: dict[str, Any]) -> list[Any]:
     "log",
     [*map(_asking, OF_THE_USERS), _asking(*OF_THE_USERS), *map(_answering, OF_RESULTS), _answering(*OF_RESULTS)],
 )
-def test_what_a_user_or_a_tool_gave_comes_back_as_it_was(log: list[Any]) -> None:
+def test_blocks_of_a_user_or_a_tool_are_sent_back_unchanged(log: list[Any]) -> None:
     msgs = load_native(log)
     plan = AnthropicChatFormatter(on_loss="raise").lower(msgs)
     assert plan.request["messages"] == log
@@ -296,62 +296,62 @@ def test_what_a_user_or_a_tool_gave_comes_back_as_it_was(log: list[Any]) -> None
 
 
 @pytest.mark.parametrize("block", [block for block in OF_THE_USERS if "file_id" in json.dumps(block)])
-def test_a_file_that_is_only_at_the_provider_is_a_loss_elsewhere(block: dict[str, Any]) -> None:
+def test_a_file_id_is_a_loss_for_other_providers(block: dict[str, Any]) -> None:
     plan = load_provider("openai").chat_formatter().lower(load_native(_asking(block)))
     assert len(plan.ledger.losses) == 1
     assert "only anthropic knows it" in json.dumps(plan.request)
 
 
-def test_a_search_result_of_the_callers_is_its_text_elsewhere() -> None:
+def test_a_search_result_of_the_user_is_its_text_for_other_providers() -> None:
     msgs = load_native(_asking(RESULT))
     assert msgs[0].text == "Cats\nhttps://example.com\nThey purr.\nx"
     plan = load_provider("openai").chat_formatter(on_loss="raise").lower(msgs)
     assert "They purr." in json.dumps(plan.request)
 
 
-def test_a_document_of_text_parts_is_their_text_elsewhere() -> None:
-    (found,) = load_native(_asking(PARTS))[0].media
-    assert found.source == Base64Source("text/plain", base64.b64encode(b"a\nb").decode())
+def test_a_document_of_text_parts_becomes_a_document_of_their_text() -> None:
+    (document,) = load_native(_asking(PARTS))[0].media
+    assert document.source == Base64Source("text/plain", base64.b64encode(b"a\nb").decode())
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
     assert load_native([{"role": "user", "content": [pdf]}])[0].media[0] == DocumentBlock(
         Base64Source("application/pdf", PDF)
     )
 
 
-def test_what_a_block_was_made_from_goes_back_only_as_long_as_it_says_the_same() -> None:
+def test_the_native_block_is_sent_back_only_if_its_content_is_unchanged() -> None:
     (msg,) = load_native(_asking(RESULT, PARTS))
     text, document, last = msg.blocks
     assert isinstance(text, TextBlock)
     assert isinstance(document, DocumentBlock)
     new = Base64Source("text/plain", base64.b64encode(b"new").decode())
     changed = replace(msg, content=(replace(text, text="new"), replace(document, source=new), last))
-    told = AnthropicChatFormatter().lower([changed]).request["messages"][0]["content"]
-    assert told[0] == {"type": "text", "text": "new"}
-    assert told[1]["source"] == {"type": "text", "media_type": "text/plain", "data": "new"}
+    content = AnthropicChatFormatter().lower([changed]).request["messages"][0]["content"]
+    assert content[0] == {"type": "text", "text": "new"}
+    assert content[1]["source"] == {"type": "text", "media_type": "text/plain", "data": "new"}
 
 
-def test_the_result_of_a_failed_tool_is_text_alone() -> None:
+def test_the_result_of_a_failed_tool_has_only_text() -> None:
     log = _answering(RESULT)
     log[2]["content"][0]["is_error"] = True
-    told = AnthropicChatFormatter().lower(load_native(log)).request["messages"][2]["content"][0]
-    assert [block["type"] for block in told["content"]] == ["text"]
+    sent = AnthropicChatFormatter().lower(load_native(log)).request["messages"][2]["content"][0]
+    assert [block["type"] for block in sent["content"]] == ["text"]
 
 
-def test_the_citations_of_a_text_stand_in_a_models_turn_alone() -> None:
+def test_citations_of_a_text_are_sent_only_in_assistant_turns() -> None:
     cited = {"type": "text", "text": "Cats.", "citations": [CITATION]}
-    told = AnthropicChatFormatter().lower(load_native(_asking(cited))).request["messages"][0]["content"][0]
-    assert told == {"type": "text", "text": "Cats."}
+    sent = AnthropicChatFormatter().lower(load_native(_asking(cited))).request["messages"][0]["content"][0]
+    assert sent == {"type": "text", "text": "Cats."}
     state = OpaqueState("anthropic", fields={"citations": [CITATION]})
-    told = AnthropicChatFormatter().lower([Msg("Bob", [TextBlock("Cats.", state=state)], "user")]).request
-    assert told["messages"][0]["content"] == [{"type": "text", "text": "Cats."}]
+    sent = AnthropicChatFormatter().lower([Msg("Bob", [TextBlock("Cats.", state=state)], "user")]).request
+    assert sent["messages"][0]["content"] == [{"type": "text", "text": "Cats."}]
 
 
 @pytest.mark.parametrize(
-    "found", [None, 3, "Hi.", {}, {"contents": []}, {"messages": "Hi."}, [{"role": "tool"}], [3]]
+    "log", [None, 3, "Hi.", {}, {"contents": []}, {"messages": "Hi."}, [{"role": "tool"}], [3]]
 )
-def test_what_is_no_log_is_refused(found: object) -> None:
+def test_a_value_that_is_not_an_anthropic_log_raises_an_error(log: object) -> None:
     with pytest.raises(MessageError, match="message"):
-        load_native(found)
+        load_native(log)
 
 
 def test_the_provider_offers_its_loader() -> None:
@@ -362,35 +362,37 @@ def test_the_provider_offers_its_loader() -> None:
 
 _server: st.SearchStrategy[list[Block]] = st.sampled_from(
     (
-        [OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", FOUND), TextBlock("Cats.")],
+        [OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", SEARCH_RESULT), TextBlock("Cats.")],
         [OpaqueBlock("anthropic", SEARCH)],
-        [OpaqueBlock("anthropic", FOUND)],
+        [OpaqueBlock("anthropic", SEARCH_RESULT)],
         [TextBlock("Cats.", state=OpaqueState("anthropic", fields={"citations": [CITATION]}))],
         [ToolUseBlock("c", "click", {}, state=OpaqueState("anthropic", fields={"toolset_name": "browser"}))],
         [ThinkingBlock("", OpaqueState("anthropic", signature="S")), OpaqueBlock("anthropic", SEARCH)],
     )
 )
-_given = st.sampled_from([*map(_asking, OF_THE_USERS), *map(_answering, OF_RESULTS)]).map(load_native)
+_loaded_logs = st.sampled_from([*map(_asking, OF_THE_USERS), *map(_answering, OF_RESULTS)]).map(load_native)
 logs = st.lists(
     st.one_of(
         histories(3),
         valid_histories(3),
-        _given,
+        _loaded_logs,
         _server.map(lambda blocks: [Msg("Friday", tuple(blocks), "assistant")]),
     ),
     min_size=1,
     max_size=4,
-).map(lambda found: [msg for piece in found for msg in piece])
+).map(lambda pieces: [msg for piece in pieces for msg in piece])
 
 
-def test_what_the_server_ran_stands_in_no_users_turn() -> None:
-    msg = Msg("Bob", [TextBlock("x"), OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", FOUND)], "user")
+def test_server_tool_blocks_are_not_sent_in_a_user_turn() -> None:
+    msg = Msg(
+        "Bob", [TextBlock("x"), OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", SEARCH_RESULT)], "user"
+    )
     plan = AnthropicChatFormatter().lower([msg])
     assert plan.request["messages"][0]["content"] == [{"type": "text", "text": "x"}]
     assert not plan.ledger.losses
 
 
-def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> None:
+def test_half_a_pair_is_not_sent_if_media_are_moved_after_the_results() -> None:
     msgs = [
         Msg("Alice", "Look.", "user"),
         Msg("Friday", [OpaqueBlock("anthropic", SEARCH), picture(), ToolUseBlock("c", "look", {})], "assistant"),
@@ -406,7 +408,7 @@ def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> N
 
 @examples(100)
 @given(logs, st.sampled_from((None, "claude-opus-4-1", "claude-opus-5-5")))
-def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
+def test_a_loaded_request_gives_the_same_request(msgs: list[Msg], model: str | None) -> None:
     formatter = load_provider("anthropic").chat_formatter(model)
     request = formatter.lower(msgs).request
     again = load_native(request)

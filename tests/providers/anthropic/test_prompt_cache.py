@@ -12,23 +12,23 @@ SIGNED: Final = ThinkingBlock("Hm.", OpaqueState("anthropic", signature="EsQC"))
 
 
 def _marked(request: dict[str, Any]) -> list[str]:
-    places = [f"tools[{at}]" for at, tool in enumerate(request.get("tools", [])) if "cache_control" in tool]
+    places = [f"tools[{index}]" for index, tool in enumerate(request.get("tools", [])) if "cache_control" in tool]
     prompt: Any = request.get("system")
     system_blocks = cast("list[dict[str, Any]]", prompt if isinstance(prompt, list) else [])
-    places += [f"system[{at}]" for at, block in enumerate(system_blocks) if "cache_control" in block]
+    places += [f"system[{index}]" for index, block in enumerate(system_blocks) if "cache_control" in block]
     for number, message in enumerate(request["messages"]):
-        for at, block in enumerate(message["content"]):
+        for index, block in enumerate(message["content"]):
             if "cache_control" in block:
-                places.append(f"messages[{number}][{at}]")
+                places.append(f"messages[{number}][{index}]")
     return places
 
 
-def test_no_marker_is_set_unless_asked_for() -> None:
+def test_no_marker_is_set_by_default() -> None:
     msgs = [system("S."), user("Go."), assistant(call("c1")), system(result("c1", "A")), user("On.")]
     assert _marked(AnthropicChatFormatter().lower(msgs, tools=[LOOK]).request) == []
 
 
-def test_automatic_markers_lie_behind_tools_and_system_at_the_end_and_where_the_last_request_ended() -> None:
+def test_automatic_markers_follow_tools_or_system_the_last_message_and_the_end_of_the_previous_request() -> None:
     msgs = [
         system("A."),
         system("B."),
@@ -43,7 +43,7 @@ def test_automatic_markers_lie_behind_tools_and_system_at_the_end_and_where_the_
     assert _marked(bare) == ["tools[1]", "messages[8][0]", "messages[10][0]"]
 
 
-def test_a_step_of_many_parallel_calls_is_marked_before_it_and_within_it() -> None:
+def test_many_parallel_calls_have_a_marker_before_them_and_between_their_results() -> None:
     calls = [call(f"c{n}") for n in range(30)]
     results = [result(f"c{n}", f"R{n}.") for n in range(30)]
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
@@ -58,7 +58,7 @@ def test_without_tools_and_system_all_four_markers_go_to_the_messages() -> None:
     assert _marked(request) == ["messages[0][30]", "messages[0][50]", "messages[0][70]", "messages[0][90]"]
 
 
-def test_an_hour_is_asked_for_on_every_marker() -> None:
+def test_every_marker_asks_for_an_hour() -> None:
     formatter = AnthropicChatFormatter(cache_breakpoints="auto-1h")
     request = formatter.lower([system("S."), user("Go.")]).request
     assert problems("anthropic", request) == []
@@ -83,7 +83,9 @@ def test_an_unknown_kind_of_cache_breakpoints_is_refused() -> None:
     ],
     ids=["a filler turn", "a choice of tool in words", "the stand-in for a result"],
 )
-def test_what_the_next_request_has_not_is_not_marked(last: Msg, asked: dict[str, Any], expected: str) -> None:
+def test_a_block_that_the_next_request_does_not_contain_is_not_marked(
+    last: Msg, asked: dict[str, Any], expected: str
+) -> None:
     msgs = [user("Go."), *([] if last.role == "assistant" else [assistant("Ok.")]), last]
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower(msgs, tools=[LOOK], **asked).request
@@ -96,7 +98,7 @@ def test_a_prefill_that_loses_its_trailing_blanks_is_not_marked() -> None:
     assert _marked(request) == ["messages[0][0]"]
 
 
-def test_a_marker_lies_on_the_last_line_of_a_frame_not_on_its_closing_tag() -> None:
+def test_a_marker_is_on_the_last_line_of_a_frame_and_not_on_its_closing_tag() -> None:
     formatter = AnthropicMultiAgentFormatter(cache_breakpoints="auto")
     request = formatter.lower([user("Hi."), user("Ho.", name="Ann")]).request
     marked = [block["text"] for block in request["messages"][0]["content"] if "cache_control" in block]
@@ -109,7 +111,7 @@ def test_a_text_that_looks_like_a_closing_tag_is_still_marked() -> None:
     assert _marked(request) == ["messages[0][0]", "messages[2][0]"]
 
 
-def test_thinking_is_never_marked_and_markers_share_nothing() -> None:
+def test_thinking_is_never_marked_and_each_marker_is_a_separate_object() -> None:
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     msgs = [system("S."), user("Go."), assistant(SIGNED, call("c1")), system(result("c1", "A"))]
     request = formatter.lower(msgs, tools=[LOOK]).request

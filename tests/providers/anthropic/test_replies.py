@@ -1,4 +1,4 @@
-"""Anthropic's replies, whole and streamed: quirk by quirk, and any chunking against the whole."""
+"""Replies of Anthropic: complete and streamed, and any chunks compared with the complete reply."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SEARCH: Final[dict[str, Any]] = {
     "name": "web_search",
     "input": {"query": "cats"},
 }
-FOUND: Final[dict[str, Any]] = {
+SEARCH_RESULT: Final[dict[str, Any]] = {
     "type": "web_search_tool_result",
     "tool_use_id": "srvtoolu_1",
     "content": [
@@ -73,7 +73,7 @@ FOUND: Final[dict[str, Any]] = {
         }
     ],
 }
-WHOLE: Final[dict[str, Any]] = {
+REPLY: Final[dict[str, Any]] = {
     "id": "msg_1",
     "type": "message",
     "role": "assistant",
@@ -81,7 +81,7 @@ WHOLE: Final[dict[str, Any]] = {
     "content": [
         {"type": "thinking", "thinking": "I search – 🐈.", "signature": "EsQC/+=="},
         SEARCH,
-        FOUND,
+        SEARCH_RESULT,
         {"type": "redacted_thinking", "data": "Red/+=="},
         {"type": "text", "text": "Cats, 漢字, 🙂.", "citations": [CITATION]},
         {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "hière"}},
@@ -99,17 +99,17 @@ WHOLE: Final[dict[str, Any]] = {
     },
 }
 
-# -- a server that streams -------------------------------------------------------------------------------------
+# -- a fake stream ---------------------------------------------------------------------------------------------
 
 
-def deltas_of(block: dict[str, Any], places: list[int]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """How a block is streamed: as it starts, and the deltas (platform docs, build-with-claude/streaming)."""
+def as_deltas(block: dict[str, Any], places: list[int]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Returns the start of a streamed block and its deltas (platform docs, build-with-claude/streaming)."""
     kind = block["type"]
     deltas: list[dict[str, Any]] = []
     if kind == "text":
         deltas += [{"type": "text_delta", "text": piece} for piece in cut(block["text"], places)]
         cited = cast("list[Any]", block.get("citations") or [])
-        deltas += [{"type": "citations_delta", "citation": one} for one in cited]
+        deltas += [{"type": "citations_delta", "citation": citation} for citation in cited]
         start: dict[str, Any] = {"type": "text", "text": ""}
         return {**start, "citations": []} if cited else start, deltas
     if kind == "thinking":
@@ -119,61 +119,63 @@ def deltas_of(block: dict[str, Any], places: list[int]) -> tuple[dict[str, Any],
         return {**block, "thinking": "", "signature": ""}, deltas
     if kind in ("tool_use", "server_tool_use"):
         pieces = ["", *cut(json.dumps(block["input"]), places)] if block["input"] else []
-        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": one} for one in pieces]
+        return {**block, "input": {}}, [
+            {"type": "input_json_delta", "partial_json": citation} for citation in pieces
+        ]
     return block, []
 
 
-def events_of(whole: dict[str, Any], places: list[int]) -> list[dict[str, Any]]:
-    """A whole reply as the API streams it."""
+def as_events(reply: dict[str, Any], places: list[int]) -> list[dict[str, Any]]:
+    """Returns a complete reply as the events of a stream."""
     last = ("output_tokens", "output_tokens_details", "server_tool_use")
-    usage = whole["usage"]
+    usage = reply["usage"]
     first: dict[str, Any] = {key: item for key, item in usage.items() if key not in last} | {"output_tokens": 1}
-    head: dict[str, Any] = {**whole, "content": [], "stop_reason": None, "stop_sequence": None, "usage": first}
+    head: dict[str, Any] = {**reply, "content": [], "stop_reason": None, "stop_sequence": None, "usage": first}
     head.pop("stop_details", None)
     events: list[dict[str, Any]] = [{"type": "message_start", "message": head}, {"type": "ping"}]
-    for index, block in enumerate(whole["content"]):
-        start, deltas = deltas_of(block, places)
+    for index, block in enumerate(reply["content"]):
+        start, deltas = as_deltas(block, places)
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    told = {key: whole.get(key) for key in ("stop_reason", "stop_sequence", "stop_details") if key in whole}
+    stop_fields = {key: reply.get(key) for key in ("stop_reason", "stop_sequence", "stop_details") if key in reply}
     end = {key: usage[key] for key in last if key in usage}
-    events.append({"type": "message_delta", "delta": told, "usage": end})
+    events.append({"type": "message_delta", "delta": stop_fields, "usage": end})
     return [*events, {"type": "message_stop"}]
 
 
 def as_sdk_events(events: list[dict[str, Any]]) -> list[Any]:
-    """The events as the SDK's stream gives them; it keeps pings to itself."""
+    """Returns the events as objects of the SDK, which drops pings."""
     from anthropic._models import construct_type
     from anthropic.types import RawMessageStreamEvent
 
-    known = (event for event in events if event["type"] != "ping")
-    return [construct_type(value=json.loads(json.dumps(event)), type_=RawMessageStreamEvent) for event in known]
+    visible = (event for event in events if event["type"] != "ping")
+    return [construct_type(value=json.loads(json.dumps(event)), type_=RawMessageStreamEvent) for event in visible]
 
 
 def streamed(events: list[Any]) -> tuple[Msg, list[StreamEvent]]:
     return parse_stream(AnthropicStreamParser(), events)
 
 
-def read(*blocks: dict[str, Any], **rest: Any) -> Msg:
-    return parse_response({**WHOLE, "content": list(blocks), "stop_reason": "end_turn", **rest})
+def read(*blocks: dict[str, Any], **fields: Any) -> Msg:
+    return parse_response({**REPLY, "content": list(blocks), "stop_reason": "end_turn", **fields})
 
 
-def reply_of(msg: Msg) -> dict[str, Any]:
+def get_reply(msg: Msg) -> dict[str, Any]:
     return cast("dict[str, Any]", (msg.metadata or {})["reply"])
 
 
-# -- whole -----------------------------------------------------------------------------------------------------
+# -- complete replies ------------------------------------------------------------------------------------------
 
 
-def test_a_whole_reply_is_exactly_this() -> None:
+def test_a_complete_reply_becomes_exactly_this_message() -> None:
     state: dict[str, Any] = {"issuer": "anthropic", "model": "claude-opus-5-5"}
-    assert parse_response(WHOLE) == Msg(
+    assert parse_response(REPLY) == Msg(
         "assistant",
         [
             ThinkingBlock("I search – 🐈.", OpaqueState(**state, signature="EsQC/+==")),
             OpaqueBlock("anthropic", SEARCH),
-            OpaqueBlock("anthropic", FOUND),
+            OpaqueBlock("anthropic", SEARCH_RESULT),
             ThinkingBlock("", OpaqueState(**state, redacted_data="Red/+==")),
             TextBlock(
                 "Cats, 漢字, 🙂.",
@@ -204,40 +206,40 @@ def test_a_whole_reply_is_exactly_this() -> None:
     )
 
 
-def test_the_sdks_object_its_dict_and_json_text_read_alike() -> None:
+def test_an_sdk_object_its_dict_and_json_text_give_the_same_message() -> None:
     from anthropic._models import construct_type
     from anthropic.types import Message
 
-    made = cast("Message", construct_type(value=json.loads(json.dumps(WHOLE)), type_=Message))
-    expected = parse_response(WHOLE)
-    assert parse_response(made) == expected
-    assert parse_response(made.to_dict()) == expected
-    assert parse_response(made.to_json()) == expected
-    assert parse_response(json.dumps(WHOLE)) == expected
+    sdk_object = cast("Message", construct_type(value=json.loads(json.dumps(REPLY)), type_=Message))
+    expected = parse_response(REPLY)
+    assert parse_response(sdk_object) == expected
+    assert parse_response(sdk_object.to_dict()) == expected
+    assert parse_response(sdk_object.to_json()) == expected
+    assert parse_response(json.dumps(REPLY)) == expected
 
 
-def test_an_unknown_block_that_the_sdk_takes_for_a_text_is_kept_as_it_is() -> None:
+def test_an_unknown_block_that_the_sdk_parses_as_text_is_sent_back_unchanged() -> None:
     from anthropic._models import construct_type
     from anthropic.types import Message
     from anthropic.types import TextBlock as SdkTextBlock
 
     block = {"type": "hologram", "depth": 3, "of": {"text": None}}
-    whole = {**WHOLE, "content": [block]}
-    made = cast("Message", construct_type(value=json.loads(json.dumps(whole)), type_=Message))
-    assert isinstance(made.content[0], SdkTextBlock)
-    assert parse_response(made) == parse_response(whole)
-    assert parse_response(made).blocks == (OpaqueBlock("anthropic", block),)
-    assert streamed(as_sdk_events(events_of(whole, [])))[0] == parse_response(whole)
+    reply = {**REPLY, "content": [block]}
+    sdk_object = cast("Message", construct_type(value=json.loads(json.dumps(reply)), type_=Message))
+    assert isinstance(sdk_object.content[0], SdkTextBlock)
+    assert parse_response(sdk_object) == parse_response(reply)
+    assert parse_response(sdk_object).blocks == (OpaqueBlock("anthropic", block),)
+    assert streamed(as_sdk_events(as_events(reply, [])))[0] == parse_response(reply)
 
 
-def test_a_compaction_is_kept_and_assigned_by_its_delta() -> None:
-    whole = {"type": "compaction", "content": "We spoke of cats.", "encrypted_content": "Enc=="}
-    events = events_of(
-        {**WHOLE, "content": [{"type": "compaction", "content": None, "encrypted_content": None}]}, []
+def test_the_delta_of_a_compaction_sets_its_content() -> None:
+    reply_block = {"type": "compaction", "content": "We spoke of cats.", "encrypted_content": "Enc=="}
+    events = as_events(
+        {**REPLY, "content": [{"type": "compaction", "content": None, "encrypted_content": None}]}, []
     )
-    told = {"type": "compaction_delta", "content": "We spoke of cats.", "encrypted_content": "Enc=="}
-    events.insert(3, {"type": "content_block_delta", "index": 0, "delta": told})
-    assert streamed(events)[0].blocks == read(whole).blocks == (OpaqueBlock("anthropic", whole),)
+    delta = {"type": "compaction_delta", "content": "We spoke of cats.", "encrypted_content": "Enc=="}
+    events.insert(3, {"type": "content_block_delta", "index": 0, "delta": delta})
+    assert streamed(events)[0].blocks == read(reply_block).blocks == (OpaqueBlock("anthropic", reply_block),)
 
 
 @pytest.mark.parametrize(
@@ -254,64 +256,66 @@ def test_a_compaction_is_kept_and_assigned_by_its_delta() -> None:
         (None, "other"),
     ],
 )
-def test_each_stop_reason_has_its_word_and_the_native_one_beside_it(native: str | None, reason: str) -> None:
-    whole = {**WHOLE, "content": [{"type": "text", "text": "Well."}], "stop_reason": native}
-    found = parse_response(whole)
-    assert found.finish_reason == FinishReason(reason)
-    assert reply_of(found).get("native_finish_reason") == native
-    assert streamed(events_of(whole, []))[0] == found
+def test_each_stop_reason_is_mapped_and_the_native_reason_is_in_the_metadata(
+    native: str | None, reason: str
+) -> None:
+    reply = {**REPLY, "content": [{"type": "text", "text": "Well."}], "stop_reason": native}
+    msg = parse_response(reply)
+    assert msg.finish_reason == FinishReason(reason)
+    assert get_reply(msg).get("native_finish_reason") == native
+    assert streamed(as_events(reply, []))[0] == msg
 
 
-def test_a_refusal_says_why() -> None:
+def test_a_refusal_has_its_details_in_the_metadata() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "No."}
-    whole: dict[str, Any] = {**WHOLE, "content": [], "stop_reason": "refusal", "stop_details": details}
-    found = parse_response(whole)
-    assert (found.finish_reason, found.blocks) == (FinishReason.REFUSAL, ())
-    assert reply_of(found)["stop_details"] == details
-    assert streamed(as_sdk_events(events_of(whole, [])))[0] == found
+    reply: dict[str, Any] = {**REPLY, "content": [], "stop_reason": "refusal", "stop_details": details}
+    msg = parse_response(reply)
+    assert (msg.finish_reason, msg.blocks) == (FinishReason.REFUSAL, ())
+    assert get_reply(msg)["stop_details"] == details
+    assert streamed(as_sdk_events(as_events(reply, [])))[0] == msg
 
 
-def test_thinking_that_the_server_dropped_is_told() -> None:
+def test_thinking_that_the_server_dropped_is_in_the_metadata() -> None:
     dropped = [{"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}]
-    whole = {**WHOLE, "input_transformations": dropped}
-    assert reply_of(parse_response(whole))["input_transformations"] == dropped
-    assert streamed(events_of(whole, []))[0] == parse_response(whole)
+    reply = {**REPLY, "input_transformations": dropped}
+    assert get_reply(parse_response(reply))["input_transformations"] == dropped
+    assert streamed(as_events(reply, []))[0] == parse_response(reply)
 
 
-def test_a_containers_time_has_one_spelling() -> None:
+def test_the_expiry_of_a_container_is_equal_in_objects_and_dicts() -> None:
     from anthropic._models import construct_type
     from anthropic.types import Message
 
-    whole = {**WHOLE, "container": {"id": "container_1", "expires_at": "2026-11-21T10:00:00.5Z"}}
-    made = construct_type(value=json.loads(json.dumps(whole)), type_=Message)
-    assert parse_response(made) == parse_response(whole)
-    assert reply_of(parse_response(whole))["container"]["id"] == "container_1"
+    reply = {**REPLY, "container": {"id": "container_1", "expires_at": "2026-11-21T10:00:00.5Z"}}
+    sdk_object = construct_type(value=json.loads(json.dumps(reply)), type_=Message)
+    assert parse_response(sdk_object) == parse_response(reply)
+    assert get_reply(parse_response(reply))["container"]["id"] == "container_1"
 
 
-def test_empty_content_and_empty_texts_say_nothing() -> None:
+def test_empty_content_and_empty_texts_become_no_blocks() -> None:
     assert read().blocks == ()
     assert read({"type": "text", "text": ""}, {"type": "text", "text": "Hi."}).blocks == (TextBlock("Hi."),)
     assert read().finish_reason is FinishReason.STOP
 
 
-def test_an_error_body_is_refused_with_the_providers_words() -> None:
+def test_an_error_body_raises_an_error_with_the_message_of_the_provider() -> None:
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "r"}
     with pytest.raises(MessageError, match=r"Overloaded \(overloaded_error\)"):
         parse_response(body)
 
 
-@pytest.mark.parametrize("found", [{}, {"choices": []}, {"candidates": []}, [], "[]", "no JSON", 3, None])
-def test_what_is_no_reply_of_anthropics_is_refused(found: object) -> None:
+@pytest.mark.parametrize("value", [{}, {"choices": []}, {"candidates": []}, [], "[]", "no JSON", 3, None])
+def test_a_value_that_is_not_an_anthropic_reply_raises_an_error(value: object) -> None:
     with pytest.raises(MessageError, match="reply"):
-        parse_response(found)
+        parse_response(value)
 
 
 # -- events ----------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_tells_what_happens_as_it_happens() -> None:
-    whole = {**WHOLE, "content": [WHOLE["content"][4], WHOLE["content"][5], SEARCH], "usage": {"output_tokens": 5}}
-    events = streamed(events_of(whole, [3]))[1]
+def test_a_stream_has_events_as_its_native_events_arrive() -> None:
+    reply = {**REPLY, "content": [REPLY["content"][4], REPLY["content"][5], SEARCH], "usage": {"output_tokens": 5}}
+    events = streamed(as_events(reply, [3]))[1]
     kinds = [type(event) for event in events]
     assert kinds == [
         MessageStart, UsageEvent,
@@ -324,30 +328,30 @@ def test_a_stream_tells_what_happens_as_it_happens() -> None:
     assert begun[-1] == {"place": "hière"}
 
 
-def test_figures_of_the_end_replace_those_of_the_start_and_the_others_stay() -> None:
-    events = streamed(events_of(WHOLE, []))[1]
-    told = [event.usage for event in events if isinstance(event, UsageEvent)]
-    assert told == [Usage(330, 1, 300, 20, 0), Usage(330, 40, 300, 20, 7)]
+def test_usage_at_the_end_replaces_only_the_counts_that_it_contains() -> None:
+    events = streamed(as_events(REPLY, []))[1]
+    usages = [event.usage for event in events if isinstance(event, UsageEvent)]
+    assert usages == [Usage(330, 1, 300, 20, 0), Usage(330, 40, 300, 20, 7)]
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
-    whole: dict[str, Any] = {
-        **WHOLE,
+    reply: dict[str, Any] = {
+        **REPLY,
         "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}],
     }
-    assert streamed(events_of(whole, []))[0].tool_uses == (ToolUseBlock("toolu_1", "now", {}),)
+    assert streamed(as_events(reply, []))[0].tool_uses == (ToolUseBlock("toolu_1", "now", {}),)
 
 
-def test_arguments_that_come_with_the_start_alone_are_kept() -> None:
-    events = events_of({**WHOLE, "content": [WHOLE["content"][5]]}, [])
-    kept = [event for event in events if event["type"] != "content_block_delta"]
-    kept[2]["content_block"]["input"] = {"place": "here"}
-    assert streamed(kept)[0].tool_uses[0].input == {"place": "here"}
+def test_arguments_that_arrive_only_with_the_start_are_parsed() -> None:
+    events = as_events({**REPLY, "content": [REPLY["content"][5]]}, [])
+    remaining = [event for event in events if event["type"] != "content_block_delta"]
+    remaining[2]["content_block"]["input"] = {"place": "here"}
+    assert streamed(remaining)[0].tool_uses[0].input == {"place": "here"}
 
 
-def test_the_helpers_own_events_are_not_counted_twice() -> None:
+def test_additional_events_of_the_sdk_helper_are_not_counted_twice() -> None:
     doubled: list[dict[str, Any]] = []
-    for event in events_of(WHOLE, [3]):
+    for event in as_events(REPLY, [3]):
         doubled.append(event)
         delta = event.get("delta", {})
         if delta.get("type") == "text_delta":
@@ -360,42 +364,42 @@ def test_the_helpers_own_events_are_not_counted_twice() -> None:
             doubled.append({"type": "citation", "citation": delta["citation"], "snapshot": [delta["citation"]]})
         elif delta.get("type") == "input_json_delta":
             doubled.append({"type": "input_json", "partial_json": delta["partial_json"], "snapshot": {}})
-    assert streamed(doubled)[0] == parse_response(WHOLE)
+    assert streamed(doubled)[0] == parse_response(REPLY)
 
 
-def test_unknown_events_and_deltas_are_passed_over() -> None:
-    events = events_of(WHOLE, [])
+def test_unknown_events_and_deltas_are_ignored() -> None:
+    events = as_events(REPLY, [])
     events.insert(1, {"type": "content_block_improved", "index": 0})
     events.insert(4, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "good"}})
-    assert streamed(events)[0] == parse_response(WHOLE)
+    assert streamed(events)[0] == parse_response(REPLY)
 
 
-def test_a_server_that_begins_every_block_at_zero_loses_none() -> None:
-    events = events_of({**WHOLE, "content": WHOLE["content"][4:]}, [3])
+def test_all_blocks_are_parsed_if_each_block_has_index_0() -> None:
+    events = as_events({**REPLY, "content": REPLY["content"][4:]}, [3])
     numbered = [{**event, "index": 0} if "index" in event else event for event in events]
-    assert streamed(numbered)[0].blocks == read(*WHOLE["content"][4:], stop_reason="tool_use").blocks
+    assert streamed(numbered)[0].blocks == read(*REPLY["content"][4:], stop_reason="tool_use").blocks
 
 
-def test_text_without_its_start_is_kept() -> None:
+def test_text_without_a_start_event_is_parsed() -> None:
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi."}}
     assert streamed([delta])[0].text == "Hi."
 
 
-def test_an_error_in_the_stream_keeps_what_came() -> None:
+def test_an_error_in_the_stream_does_not_remove_the_earlier_blocks() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    events = [event for event in events_of(WHOLE, []) if event["type"] not in ("message_delta", "message_stop")]
-    found, told = streamed([*events, error])
-    assert found.finish_reason is FinishReason.ERROR
-    assert found.blocks[:-1] == parse_response(WHOLE).blocks[:-1]
-    assert found.blocks[-1].metadata == {"incomplete": True}  # its arguments may be what did not come
-    assert reply_of(found)["error"] == {"message": "Overloaded", "code": "overloaded_error"}
-    assert ErrorEvent("Overloaded", "overloaded_error") in told
+    events = [event for event in as_events(REPLY, []) if event["type"] not in ("message_delta", "message_stop")]
+    msg, parsed_events = streamed([*events, error])
+    assert msg.finish_reason is FinishReason.ERROR
+    assert msg.blocks[:-1] == parse_response(REPLY).blocks[:-1]
+    assert msg.blocks[-1].metadata == {"incomplete": True}  # its arguments may be missing
+    assert get_reply(msg)["error"] == {"message": "Overloaded", "code": "overloaded_error"}
+    assert ErrorEvent("Overloaded", "overloaded_error") in parsed_events
 
 
-# -- what broke off --------------------------------------------------------------------------------------------
+# -- interrupted streams ---------------------------------------------------------------------------------------
 
 
-def test_an_error_whose_type_a_gateway_left_off_is_one() -> None:
+def test_an_error_event_without_a_type_is_an_error() -> None:
     parser = AnthropicStreamParser()
     error = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
     events = parser.feed(b"event: error\ndata: " + json.dumps(error).encode() + b"\n\n")
@@ -403,81 +407,81 @@ def test_an_error_whose_type_a_gateway_left_off_is_one() -> None:
     assert parser.finish().finish_reason is FinishReason.ERROR
 
 
-def broken_off(block: dict[str, Any], deltas: int, places: tuple[int, ...] = (8,)) -> Msg:
-    """A reply of one block that broke off after some deltas."""
-    events = events_of({**WHOLE, "content": [block]}, list(places))
+def stream_interrupted(block: dict[str, Any], deltas: int, places: tuple[int, ...] = (8,)) -> Msg:
+    """Returns the message of a reply of one block that was interrupted after some deltas."""
+    events = as_events({**REPLY, "content": [block]}, list(places))
     return streamed(events[: 3 + deltas])[0]
 
 
-def next_request(reply: Msg, *behind: Msg) -> list[dict[str, Any]]:
-    request = AnthropicChatFormatter().lower([user("Look."), reply, *(behind or (user("Go on."),))]).request
+def next_request(reply: Msg, *following: Msg) -> list[dict[str, Any]]:
+    request = AnthropicChatFormatter().lower([user("Look."), reply, *(following or (user("Go on."),))]).request
     assert problems("anthropic", request) == []
     return list(request["messages"])
 
 
-def test_an_interrupted_thought_stays_without_proof_and_does_not_go_back() -> None:
-    found = broken_off({"type": "thinking", "thinking": "I think of cats.", "signature": "S"}, 2)
-    assert found.finish_reason is FinishReason.INTERRUPTED
-    assert found.blocks == (ThinkingBlock("I think of cats.", OpaqueState("anthropic", model="claude-opus-5-5")),)
-    assert "cats" not in json.dumps(next_request(found))
+def test_interrupted_thinking_has_no_signature_and_is_not_sent_back() -> None:
+    msg = stream_interrupted({"type": "thinking", "thinking": "I think of cats.", "signature": "S"}, 2)
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+    assert msg.blocks == (ThinkingBlock("I think of cats.", OpaqueState("anthropic", model="claude-opus-5-5")),)
+    assert "cats" not in json.dumps(next_request(msg))
 
 
-def test_an_interrupted_call_says_so_and_keeps_its_text() -> None:
-    found = broken_off({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}, 2)
-    (call,) = found.tool_uses
+def test_an_interrupted_call_is_marked_incomplete_and_has_its_raw_input() -> None:
+    msg = stream_interrupted({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}, 2)
+    (call,) = msg.tool_uses
     assert (call.input, call.metadata) == ({}, {"incomplete": True})
     assert call.raw_input == '{"place"'
-    next_request(found)
+    next_request(msg)
 
 
 def test_a_call_that_the_limit_cut_is_incomplete() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
-    events = events_of({**WHOLE, "content": [block], "stop_reason": "max_tokens"}, [3])
-    found = streamed([*events[:5], *events[6:]])[0]
-    assert found.finish_reason is FinishReason.LENGTH
-    assert found.tool_uses[0].metadata == {"incomplete": True}
+    events = as_events({**REPLY, "content": [block], "stop_reason": "max_tokens"}, [3])
+    msg = streamed([*events[:5], *events[6:]])[0]
+    assert msg.finish_reason is FinishReason.LENGTH
+    assert msg.tool_uses[0].metadata == {"incomplete": True}
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
 def test_a_last_call_without_arguments_that_the_limit_may_have_cut_is_incomplete(reason: str) -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
-    whole = {**WHOLE, "content": [block], "stop_reason": reason}
-    found, events = streamed(events_of(whole, []))
-    assert found == parse_response(whole)
-    assert found.tool_uses[0].metadata == {"incomplete": True}
-    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*found.tool_uses]
+    reply = {**REPLY, "content": [block], "stop_reason": reason}
+    msg, events = streamed(as_events(reply, []))
+    assert msg == parse_response(reply)
+    assert msg.tool_uses[0].metadata == {"incomplete": True}
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
 
 
-def test_a_call_without_arguments_is_complete_where_the_reply_went_on_behind_it() -> None:
+def test_a_call_without_arguments_is_complete_if_the_reply_continues_after_it() -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
     content: list[Any] = [block, {"type": "text", "text": "And"}]
-    whole = {**WHOLE, "content": content, "stop_reason": "max_tokens"}
-    found, _ = streamed(events_of(whole, []))
-    assert found == parse_response(whole)
-    assert found.tool_uses[0].metadata is None
+    reply = {**REPLY, "content": content, "stop_reason": "max_tokens"}
+    msg, _ = streamed(as_events(reply, []))
+    assert msg == parse_response(reply)
+    assert msg.tool_uses[0].metadata is None
 
 
-def test_a_call_without_arguments_whose_end_never_came_is_incomplete() -> None:
+def test_a_call_without_arguments_and_without_an_end_event_is_incomplete() -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
-    found, events = streamed(events_of({**WHOLE, "content": [block]}, [])[:-2])
-    assert found.tool_uses[0].metadata == {"incomplete": True}
+    msg, events = streamed(as_events({**REPLY, "content": [block]}, [])[:-2])
+    assert msg.tool_uses[0].metadata == {"incomplete": True}
     assert not [event for event in events if isinstance(event, ToolUseEnd)]
 
 
-def test_a_search_that_broke_off_is_told_and_is_no_part_of_the_message() -> None:
-    found = broken_off(SEARCH, 2)
-    assert found.blocks == ()
-    cut_off = reply_of(found)["incomplete_parts"]
+def test_an_interrupted_search_is_in_the_metadata_and_not_in_the_content() -> None:
+    msg = stream_interrupted(SEARCH, 2)
+    assert msg.blocks == ()
+    cut_off = get_reply(msg)["incomplete_parts"]
     assert cut_off == [{**SEARCH, "input": {}, "partial_input": '{"query"'}]
 
 
-def test_a_search_without_its_result_does_not_poison_the_next_request() -> None:
-    found = streamed(events_of({**WHOLE, "content": [{"type": "text", "text": "I search."}, SEARCH]}, [])[:-2])[0]
-    assert found.blocks[-1] == OpaqueBlock("anthropic", SEARCH)
-    assert next_request(found)[1]["content"] == [{"type": "text", "text": "I search."}]
+def test_a_search_without_a_result_is_not_in_the_next_request() -> None:
+    msg = streamed(as_events({**REPLY, "content": [{"type": "text", "text": "I search."}, SEARCH]}, [])[:-2])[0]
+    assert msg.blocks[-1] == OpaqueBlock("anthropic", SEARCH)
+    assert next_request(msg)[1]["content"] == [{"type": "text", "text": "I search."}]
 
 
-def test_a_paused_turn_goes_back_as_it_is_and_nothing_follows() -> None:
+def test_a_paused_turn_is_sent_back_unchanged_as_the_last_turn() -> None:
     content: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "", "signature": "S"},
         {"type": "text", "text": "Wait."},
@@ -490,26 +494,26 @@ def test_a_paused_turn_goes_back_as_it_is_and_nothing_follows() -> None:
     assert request["messages"][1]["content"] == content
 
 
-def test_a_search_is_answered_by_the_reply_that_goes_on() -> None:
+def test_a_search_and_its_result_in_the_next_reply_are_in_one_turn() -> None:
     paused = read(SEARCH, stop_reason="pause_turn")
-    rest = read(FOUND, {"type": "text", "text": "Cats."})
-    turn = next_request(paused, rest, user("Thanks."))[1]
-    assert turn["content"] == [SEARCH, FOUND, {"type": "text", "text": "Cats."}]
+    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    turn = next_request(paused, continued, user("Thanks."))[1]
+    assert turn["content"] == [SEARCH, SEARCH_RESULT, {"type": "text", "text": "Cats."}]
 
 
-def test_a_search_may_wait_for_the_results_of_the_clients_tools_alone() -> None:
+def test_a_search_can_only_wait_for_results_of_client_tools() -> None:
     call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
     asked = read(SEARCH, call, stop_reason="tool_use")
     answer = system(result("toolu_1", "A cat."))
     assert next_request(asked, answer)[1]["content"] == [SEARCH, call]
     assert next_request(asked, answer, user("And?"))[1]["content"] == [call]
-    rest = read(FOUND, {"type": "text", "text": "Cats."})
-    assert next_request(asked, answer, rest, user("And?"))[1]["content"] == [SEARCH, call]
+    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    assert next_request(asked, answer, continued, user("And?"))[1]["content"] == [SEARCH, call]
 
 
-def test_half_a_pair_that_a_cut_left_is_not_sent_and_the_ledger_says_so() -> None:
-    rest = read(FOUND, {"type": "text", "text": "Cats."})
-    plan = AnthropicChatFormatter().lower([user("Look."), rest, user("Thanks.")])
+def test_half_a_pair_that_remains_after_a_cut_is_not_sent_and_is_in_the_ledger() -> None:
+    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    plan = AnthropicChatFormatter().lower([user("Look."), continued, user("Thanks.")])
     assert plan.request["messages"][1]["content"] == [{"type": "text", "text": "Cats."}]
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
     assert (entry.disposition.word, entry.reason) == (
@@ -518,39 +522,39 @@ def test_half_a_pair_that_a_cut_left_is_not_sent_and_the_ledger_says_so() -> Non
     )
 
 
-def test_thinking_that_nothing_stands_behind_any_more_goes_too() -> None:
-    found = read({"type": "thinking", "thinking": "", "signature": "S"}, SEARCH, stop_reason="pause_turn")
-    assert [turn["role"] for turn in next_request(found)] == ["user"]
+def test_thinking_is_not_sent_if_no_block_follows_it_any_more() -> None:
+    msg = read({"type": "thinking", "thinking": "", "signature": "S"}, SEARCH, stop_reason="pause_turn")
+    assert [turn["role"] for turn in next_request(msg)] == ["user"]
 
 
 # -- the round trip --------------------------------------------------------------------------------------------
 
 
-def test_what_was_read_goes_back_word_for_word() -> None:
+def test_a_parsed_reply_is_sent_back_unchanged() -> None:
     answers = [system(result("toolu_1", "A cat.")), system(result("toolu_2", "Done."))]
-    assert next_request(parse_response(WHOLE), *answers)[1]["content"] == WHOLE["content"]
+    assert next_request(parse_response(REPLY), *answers)[1]["content"] == REPLY["content"]
 
 
-def test_thinking_goes_back_behind_its_own_request_and_after_a_change_it_does_not() -> None:
+def test_thinking_is_sent_back_only_after_an_unchanged_prefix() -> None:
     formatter = AnthropicChatFormatter("claude-opus-5-5")
     msgs = [system("Be brief."), user("Look, please.")]
     plan = formatter.lower(msgs, tools=[LOOK])
     thought = {"type": "thinking", "thinking": "", "signature": "EsQC"}
     call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
-    whole = {**WHOLE, "content": [thought, call]}
-    found = parse_response(whole, request=plan.request, tool_names=plan.tool_names, name="Friday")
-    assert found.name == "Friday"
-    thinking = found.blocks[0]
+    reply = {**REPLY, "content": [thought, call]}
+    msg = parse_response(reply, request=plan.request, tool_names=plan.tool_names, name="Friday")
+    assert msg.name == "Friday"
+    thinking = msg.blocks[0]
     assert isinstance(thinking, ThinkingBlock)
     assert thinking.state
     assert thinking.state.prefix == prefix_digest(plan.request, load_provider("anthropic"))
 
-    behind = [found, system(result("toolu_1", "A cat."))]
-    assert formatter.lower([*msgs, *behind], tools=[LOOK]).request["messages"][1]["content"] == [thought, call]
+    following = [msg, system(result("toolu_1", "A cat."))]
+    assert formatter.lower([*msgs, *following], tools=[LOOK]).request["messages"][1]["content"] == [thought, call]
     for changed in ([*msgs[:1], user("Look!")], msgs[1:]):
-        request = formatter.lower([*changed, *behind], tools=[LOOK]).request
+        request = formatter.lower([*changed, *following], tools=[LOOK]).request
         assert request["messages"][1]["content"] == [call]
-    assert formatter.lower([*msgs, *behind]).request["messages"][1]["content"] == [call]
+    assert formatter.lower([*msgs, *following]).request["messages"][1]["content"] == [call]
 
 
 # -- through the SDK -------------------------------------------------------------------------------------------
@@ -561,31 +565,31 @@ ASKED: Final[dict[str, Any]] = {
 
 
 @pytest.mark.anyio
-async def test_the_sdks_own_decoding_of_a_stream_gives_the_whole() -> None:
+async def test_a_stream_decoded_by_the_sdk_gives_the_complete_message() -> None:
     from anthropic import AsyncAnthropic
 
     with RawServer(
-        write_answer(200, encode_events(events_of(WHOLE, [2, 7]), named=True), "content-type: text/event-stream")
+        write_answer(200, encode_events(as_events(REPLY, [2, 7]), named=True), "content-type: text/event-stream")
     ) as server:
         async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
             chunks = [chunk async for chunk in await client.messages.create(stream=True, **ASKED)]
             async with client.messages.stream(**ASKED) as helper:
                 helped: list[Any] = [event async for event in helper]
                 final = cast("Any", await helper.get_final_message())
-    assert streamed(chunks)[0] == parse_response(WHOLE)
+    assert streamed(chunks)[0] == parse_response(REPLY)
     assert len(helped) > len(chunks)
-    assert streamed(helped)[0] == parse_response(WHOLE)
-    assert parse_response(final).blocks == parse_response(WHOLE).blocks
+    assert streamed(helped)[0] == parse_response(REPLY)
+    assert parse_response(final).blocks == parse_response(REPLY).blocks
 
 
 @pytest.mark.anyio
-async def test_the_sdks_own_message_gives_the_whole() -> None:
+async def test_a_message_of_the_sdk_client_gives_the_complete_message() -> None:
     from anthropic import AsyncAnthropic
 
-    with RawServer(write_answer(200, json.dumps(WHOLE).encode(), "content-type: application/json")) as server:
+    with RawServer(write_answer(200, json.dumps(REPLY).encode(), "content-type: application/json")) as server:
         async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
             reply = cast("Any", await client.messages.create(**ASKED))
-    assert parse_response(reply) == parse_response(WHOLE)
+    assert parse_response(reply) == parse_response(REPLY)
 
 
 def test_the_provider_offers_its_parser() -> None:
@@ -612,67 +616,67 @@ _blocks: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(
         _block, st.just("server_tool_use"), id=st.just("srvtoolu_1"), name=st.just("web_search"), input=_inputs
     ),
-    st.just(FOUND),
+    st.just(SEARCH_RESULT),
     st.builds(_block, st.just("tool_use"), id=st.just("toolu_1"), name=st.just("look"), input=_inputs),
     st.just(_block("container_upload", file_id="file_1")),
 )
 
 
 @st.composite
-def wholes(draw: DrawFn) -> dict[str, Any]:
+def replies(draw: DrawFn) -> dict[str, Any]:
     reason = draw(st.sampled_from(("end_turn", "tool_use", "pause_turn", "max_tokens", "new")))
-    return {**WHOLE, "content": draw(st.lists(_blocks, max_size=6)), "stop_reason": reason}
+    return {**REPLY, "content": draw(st.lists(_blocks, max_size=6)), "stop_reason": reason}
 
 
 @examples(150)
-@given(wholes(), cuts, cuts, st.sampled_from(("dicts", "objects", "bytes", "named bytes")))
-def test_any_chunking_gives_the_message_of_the_whole(
-    whole: dict[str, Any], places: list[int], borders: list[int], form: str
+@given(replies(), cuts, cuts, st.sampled_from(("dicts", "objects", "bytes", "named bytes")))
+def test_any_chunks_give_the_message_of_the_complete_reply(
+    reply: dict[str, Any], places: list[int], borders: list[int], encoding: str
 ) -> None:
-    events = events_of(whole, places)
+    events = as_events(reply, places)
     chunks: list[Any] = events
-    if form == "objects":
+    if encoding == "objects":
         chunks = as_sdk_events(events)
-    elif form != "dicts":
-        chunks = cut(encode_events(events, named=form == "named bytes"), borders)
-    assert streamed(chunks)[0] == parse_response(whole)
+    elif encoding != "dicts":
+        chunks = cut(encode_events(events, named=encoding == "named bytes"), borders)
+    assert streamed(chunks)[0] == parse_response(reply)
 
 
 @examples(200)
 @given(st.data())
-def test_no_mangled_event_and_no_mangled_reply_raises_anything_but_a_message_error(data: st.DataObject) -> None:
-    whole = data.draw(mangled(WHOLE))
+def test_mangled_events_and_replies_raise_only_message_errors(data: st.DataObject) -> None:
+    reply = data.draw(mangled(REPLY))
     try:
-        found = parse_response(whole)
+        msg = parse_response(reply)
     except MessageError:
         pass
     else:
-        AnthropicChatFormatter().lower([user("Hi."), found, user("Go on.")])
-    events = events_of(WHOLE, [3])
+        AnthropicChatFormatter().lower([user("Hi."), msg, user("Go on.")])
+    events = as_events(REPLY, [3])
     broken = [data.draw(mangled(event)) if data.draw(st.integers(0, 4)) == 0 else event for event in events]
     parser = AnthropicStreamParser()
     for event in broken:
         if isinstance(event, dict):
             parser.feed(cast("dict[str, Any]", event))
-    found = parser.finish()
-    assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-    AnthropicChatFormatter().lower([user("Hi."), found, user("Go on.")])
+    msg = parser.finish()
+    assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
+    AnthropicChatFormatter().lower([user("Hi."), msg, user("Go on.")])
 
 
-# -- an agent whose replies are read, before a server that checks ----------------------------------------------
+# -- an agent loop with a server that checks requests ----------------------------------------------------------
 
 
 @examples(25)
 @given(
     st.lists(st.sampled_from(("think", "search", "talk", "two")), min_size=5, max_size=10), st.integers(250, 600)
 )
-def test_thinking_goes_back_byte_for_byte_and_no_request_is_refused_for_it(plot: list[str], limit: int) -> None:
+def test_thinking_is_sent_back_unchanged_and_no_request_is_refused(plot: list[str], limit: int) -> None:
     server = Server()
     formatter = AnthropicChatFormatter("claude-opus-5-5", budget=Budget(limit))
     msgs = [system("Be brief."), user("Find the library. " * 4)]
 
     async def run() -> None:
-        told: dict[str, list[dict[str, Any]]] = {}
+        contents: dict[str, list[dict[str, Any]]] = {}
         for number, kind in enumerate(plot):
             try:
                 plan = await formatter.plan(msgs, tools=[LOOK])
@@ -680,16 +684,16 @@ def test_thinking_goes_back_byte_for_byte_and_no_request_is_refused_for_it(plot:
                 return
             assert not server.refusals(plan.request)
             turns = json.dumps(plan.request["messages"])
-            for proof, content in told.items():
-                if proof in turns:  # byte for byte, with all that its reply said
+            for proof, content in contents.items():
+                if proof in turns:  # byte for byte, with all blocks of its reply
                     assert any(turn["content"] == content for turn in plan.request["messages"])
-            content, proofs = _content_of(kind, number)
+            content, proofs = _create_content(kind, number)
             server.issue(plan.request, proofs)
-            told |= dict.fromkeys(proofs, content)
-            observe("thinking goes back" if any(proof in turns for proof in told) else "no thinking goes back")
+            contents |= dict.fromkeys(proofs, content)
+            observe("thinking goes back" if any(proof in turns for proof in contents) else "no thinking goes back")
             observe("cut" if plan.cut else "not cut")
             parser = AnthropicStreamParser(request=plan.request, name="Friday")
-            reply, _ = parse_stream(parser, events_of({**WHOLE, "content": content}, [3]))
+            reply, _ = parse_stream(parser, as_events({**REPLY, "content": content}, [3]))
             msgs.extend([reply, *(system(result(call.id, "word " * 60)) for call in reply.tool_uses)])
             if not reply.tool_uses:
                 msgs.append(user(f"Go on, {number}."))
@@ -697,14 +701,17 @@ def test_thinking_goes_back_byte_for_byte_and_no_request_is_refused_for_it(plot:
     anyio.run(run)
 
 
-def _content_of(kind: str, number: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """What a reply says, and the proofs of its thinking."""
-    proofs = [f"proof-{number}-{at}" for at in range({"talk": 0, "two": 2}.get(kind, 1))]
-    found: list[dict[str, Any]] = [{"type": "thinking", "thinking": "", "signature": proof} for proof in proofs]
+def _create_content(kind: str, number: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the content of a reply, and the signatures of its thinking."""
+    proofs = [f"proof-{number}-{index}" for index in range({"talk": 0, "two": 2}.get(kind, 1))]
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "", "signature": proof} for proof in proofs]
     if kind == "search":
         id = f"srvtoolu_{number}"
-        found += [{**SEARCH, "id": id}, {**FOUND, "tool_use_id": id}]
-        return [*found, {"type": "text", "text": "Cats.", "citations": [CITATION]}], proofs
+        blocks += [{**SEARCH, "id": id}, {**SEARCH_RESULT, "tool_use_id": id}]
+        return [*blocks, {"type": "text", "text": "Cats.", "citations": [CITATION]}], proofs
     if kind == "talk":
         return [{"type": "text", "text": f"Answer {number}."}], proofs
-    return [*found, {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {"at": number}}], proofs
+    return [
+        *blocks,
+        {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {"at": number}},
+    ], proofs

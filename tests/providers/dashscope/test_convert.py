@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import AudioBlock, ImageBlock, Msg, OptionError, URLSource, VideoBlock
 from agentkit_dashscope import DashScopeChatFormatter, DashScopeMultiAgentFormatter
-from tests.providers import assistant, picture, texts_of, user
+from tests.providers import assistant, get_texts, picture, user
 from tests.wire.loopback import expected_body, send
 
 
@@ -76,7 +76,7 @@ def test_a_user_text_that_names_a_local_file_is_sent_as_text(text: str, formatte
     captured = asyncio.run(send("dashscope", request))
     assert captured.other_paths == []
     assert captured.body == expected_body("dashscope", request)
-    assert any(text.splitlines()[-1] in said for said in texts_of(request["messages"][0]))
+    assert any(text.splitlines()[-1] in part for part in get_texts(request["messages"][0]))
 
 
 SENTENCE: Final = "No name of a file is so long as this one sentence is; " * 6

@@ -12,7 +12,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import user
-from tests.providers.calling import HELLO, model_of, read_stream
+from tests.providers.calling import HELLO, create_model, read_stream
 
 pytestmark = pytest.mark.anyio
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.anyio
 async def test_a_request_with_a_file_of_the_store_asks_to_resolve_it() -> None:
     msgs = [Msg("Bob", [TextBlock("What is it?"), ImageBlock(URLSource("oss://bucket/x.png"))], "user")]
     with LoopbackServer("A cat.") as server:
-        async with model_of("dashscope", server, model="qwen3-vl-plus") as model:
+        async with create_model("dashscope", server, model="qwen3-vl-plus") as model:
             await model.generate(msgs)
             await model.generate(HELLO)
-    found = [request.headers.get("x-dashscope-ossresourceresolve") for request in server.requests]
-    assert found == ["enable", None]
+    headers = [request.headers.get("x-dashscope-ossresourceresolve") for request in server.requests]
+    assert headers == ["enable", None]
 
 
 TEXT_PATH: Final = "/api/v1/services/aigc/text-generation/generation"
@@ -38,10 +38,10 @@ WRONG_PATH: Final = LoopbackError(400, "url error, please check url！", code="I
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", ["qwen-plus", "qwen-of-next-year"])
-async def test_the_other_path_is_tried_and_remembered(stream: bool, name: str) -> None:
+async def test_the_other_path_is_tried_and_then_used_for_all_calls(stream: bool, name: str) -> None:
     replies: list[Any] = [WRONG_PATH, "Hello.", "Hello again."]
     with LoopbackServer(replies) as server:
-        async with model_of("dashscope", server, model=name) as model:
+        async with create_model("dashscope", server, model=name) as model:
             for _ in range(2):
                 if stream:
                     await read_stream(model, HELLO)
@@ -58,7 +58,7 @@ async def test_the_other_path_is_tried_and_remembered(stream: bool, name: str) -
 async def test_an_error_within_a_stream_can_name_the_wrong_path() -> None:
     replies: list[Any] = [Reply("never said", error=WRONG_PATH, error_after=0), "Hello."]
     with LoopbackServer(replies) as server:
-        async with model_of("dashscope", server) as model:
+        async with create_model("dashscope", server) as model:
             _, message = await read_stream(model, HELLO)
     assert message.text == "Hello."
     assert [request.path for request in server.requests] == [TEXT_PATH, MULTIMODAL_PATH]
@@ -68,7 +68,7 @@ async def test_a_file_that_a_text_names_is_not_uploaded(tmp_path: Any) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
     with LoopbackServer("Hello.") as server:
-        async with model_of("dashscope", server, model="qwen3.5-plus") as model:
+        async with create_model("dashscope", server, model="qwen3.5-plus") as model:
             await model.generate([user(str(secret)), user(f"file://{secret}")])
     assert len(server.requests) == 1
     assert str(secret) in server.requests[0].raw.decode()

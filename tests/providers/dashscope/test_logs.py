@@ -49,10 +49,10 @@ def _fields(**fields: Any) -> OpaqueState:
 
 
 def test_each_native_message_becomes_one_message() -> None:
-    seen = ImageBlock(picture().source, state=_fields(min_pixels=9))
+    image = ImageBlock(picture().source, state=_fields(min_pixels=9))
     assert load_native(LOG) == [
         system("You are Friday."),
-        Msg("Bob", (seen, TextBlock("What is this?")), "user"),
+        Msg("Bob", (image, TextBlock("What is this?")), "user"),
         Msg(
             "assistant",
             (
@@ -70,7 +70,7 @@ def test_a_request_and_sdk_objects_load_like_their_messages() -> None:
     expected = load_native(LOG)
     assert load_native({"model": "qwen-plus", "messages": LOG, "result_format": "message"}) == expected
     assert load_native({"model": "qwen-plus", "input": {"messages": LOG}, "parameters": {}}) == expected
-    assert load_native([Message(**one) for one in LOG]) == expected
+    assert load_native([Message(**message) for message in LOG]) == expected
     assert load_native(normalize_messages(LOG)) == expected
 
 
@@ -169,7 +169,9 @@ def test_partial_is_sent_only_with_the_last_message(path: Any) -> None:
     msgs = load_native(log)
     formatter = DashScopeChatFormatter(path=path)
     assert formatter.lower(msgs).request["messages"][1]["partial"] is True
-    assert not any("partial" in one for one in formatter.lower([*msgs, user("Go on.")]).request["messages"])
+    assert not any(
+        "partial" in message for message in formatter.lower([*msgs, user("Go on.")]).request["messages"]
+    )
 
 
 def test_loading_and_formatting_again_adds_no_second_line_break() -> None:

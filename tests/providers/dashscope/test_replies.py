@@ -1,4 +1,4 @@
-"""Replies of DashScope's native API: whole and streamed, as increments and cumulative, of both paths and SDKs."""
+"""Replies of DashScope's native API: complete, in increments and cumulative, of both paths and SDKs."""
 
 import base64
 import copy
@@ -49,12 +49,12 @@ USAGE: Final = {
     "output_tokens_details": {"reasoning_tokens": 12},
 }
 THOUGHT: Final = "They ask for 天气. So I look."
-SAID: Final = "Let me look 🙂. Let me look."
+TEXT: Final = "Let me look 🙂. Let me look."
 CALLS: Final = (("call_1", "look", '{"place": "杭州", "days": 2}'), ("call_2", "look", "{}"))
 
 
-def _call(at: int, id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"index": at, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+def _call(index: int, id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _event(
@@ -69,46 +69,46 @@ def _event(
     return {"output": output, "usage": USAGE, "request_id": "req-1"}
 
 
-REPLY: Final = _event(SAID, "tool_calls", [_call(at, *call) for at, call in enumerate(CALLS)], THOUGHT)
+REPLY: Final = _event(TEXT, "tool_calls", [_call(index, *call) for index, call in enumerate(CALLS)], THOUGHT)
 MULTIMODAL: Final = _event(
-    [{"text": SAID}], "tool_calls", [_call(at, *call) for at, call in enumerate(CALLS)], THOUGHT
+    [{"text": TEXT}], "tool_calls", [_call(index, *call) for index, call in enumerate(CALLS)], THOUGHT
 )
 
 
 def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     """Returns the events of the reply as increments. Later deltas of a call have the id "" and no name."""
 
-    def said(piece: str) -> Any:
+    def as_content(piece: str) -> Any:
         return ([{"text": piece}] if piece else []) if listed else piece
 
-    events: list[dict[str, Any]] = [_event(said(""), thinking=piece) for piece in cut(THOUGHT, cuts)]
-    events += [_event(said(piece), thinking="") for piece in cut(SAID, cuts)]
-    for at, (id, name, arguments) in enumerate(CALLS):
-        events.append(_event(said(""), calls=[_call(at, id, name, "")]))
+    events: list[dict[str, Any]] = [_event(as_content(""), thinking=piece) for piece in cut(THOUGHT, cuts)]
+    events += [_event(as_content(piece), thinking="") for piece in cut(TEXT, cuts)]
+    for index, (id, name, arguments) in enumerate(CALLS):
+        events.append(_event(as_content(""), calls=[_call(index, id, name, "")]))
         for piece in cut(arguments, cuts):
-            delta = {"index": at, "id": "", "type": "function", "function": {"arguments": piece}}
-            events.append(_event(said(""), calls=[delta]))
-    return [*events, _event(said(""), "tool_calls")]
+            delta = {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
+            events.append(_event(as_content(""), calls=[delta]))
+    return [*events, _event(as_content(""), "tool_calls")]
 
 
 def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     """Returns cumulative events of the reply."""
-    thinking, said = "", ""
+    thinking, text = "", ""
     events: list[dict[str, Any]] = []
     calls: list[Any] = []
 
     def event(reason: str = "null") -> None:
-        content: Any = ([{"text": said}] if said else []) if listed else said
+        content: Any = ([{"text": text}] if text else []) if listed else text
         events.append(_event(content, reason, copy.deepcopy(calls) or None, thinking))
 
     for piece in cut(THOUGHT, cuts):
         thinking += piece
         event()
-    for piece in cut(SAID, cuts):
-        said += piece
+    for piece in cut(TEXT, cuts):
+        text += piece
         event()
-    for at, (id, name, arguments) in enumerate(CALLS):
-        calls.append(_call(at, id, name, ""))
+    for index, (id, name, arguments) in enumerate(CALLS):
+        calls.append(_call(index, id, name, ""))
         for piece in cut(arguments, cuts):
             calls[-1]["function"]["arguments"] += piece
             event()
@@ -119,8 +119,8 @@ def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
 def _sse(events: list[dict[str, Any]]) -> bytes:
     """Returns the bytes that DashScope sends: no blank after `data:`, and additional lines."""
     lines = [
-        f"id:{at}\nevent:result\n:HTTP_STATUS/200\ndata:{json.dumps(event, ensure_ascii=False)}\n\n"
-        for at, event in enumerate(events, 1)
+        f"id:{index}\nevent:result\n:HTTP_STATUS/200\ndata:{json.dumps(event, ensure_ascii=False)}\n\n"
+        for index, event in enumerate(events, 1)
     ]
     return "".join(lines).encode()
 
@@ -135,11 +135,11 @@ def _streamed(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
 cuts_of_texts = st.lists(st.integers(0, 60), max_size=8)
 
 
-def test_a_whole_reply_becomes_a_message() -> None:
+def test_a_complete_reply_becomes_a_message() -> None:
     msg = parse_response(REPLY)
     assert msg.blocks == (
         ThinkingBlock(THOUGHT, OpaqueState("dashscope")),
-        TextBlock(SAID),
+        TextBlock(TEXT),
         ToolUseBlock("call_1", "look", {"place": "杭州", "days": 2}, CALLS[0][2]),
         ToolUseBlock("call_2", "look", {}, "{}"),
     )
@@ -159,11 +159,11 @@ def test_a_whole_reply_becomes_a_message() -> None:
 
 
 def test_a_reply_with_result_format_text_is_read() -> None:
-    whole = {"output": {"text": "Hello", "finish_reason": "stop", "choices": None}, "request_id": "r"}
-    msg = parse_response(whole)
+    reply = {"output": {"text": "Hello", "finish_reason": "stop", "choices": None}, "request_id": "r"}
+    msg = parse_response(reply)
     assert (msg.text, msg.finish_reason) == ("Hello", FinishReason.STOP)
     events = [{"output": {"text": text, "finish_reason": "null"}, "request_id": "r"} for text in ("He", "Hello")]
-    assert _streamed(*events, whole)[0] == msg
+    assert _streamed(*events, reply)[0] == msg
 
 
 @pytest.mark.parametrize("kind", [GenerationResponse, MultiModalConversationResponse])
@@ -190,19 +190,19 @@ def test_objects_of_the_new_client_are_read_as_dicts() -> None:
 
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.lists(st.integers(0, 9_000), max_size=6), st.booleans())
-def test_any_chunks_of_increments_give_the_message_of_the_whole_reply(
+def test_any_chunks_of_increments_give_the_message_of_the_complete_reply(
     cuts: list[int], listed: bool, byte_cuts: list[int], has_request: bool
 ) -> None:
     request = {"incremental_output": True} if has_request else None
     events = _increments(cuts, listed)
-    whole = parse_response(REPLY, request=request)
-    assert _streamed(*events, request=request)[0] == whole
-    assert _streamed(*cut(_sse(events), byte_cuts), request=request)[0] == whole
+    reply = parse_response(REPLY, request=request)
+    assert _streamed(*events, request=request)[0] == reply
+    assert _streamed(*cut(_sse(events), byte_cuts), request=request)[0] == reply
 
 
 @examples(80)
 @given(cuts_of_texts, st.booleans(), st.booleans())
-def test_any_chunks_of_cumulative_events_give_the_message_of_the_whole_reply(
+def test_any_chunks_of_cumulative_events_give_the_message_of_the_complete_reply(
     cuts: list[int], listed: bool, has_request: bool
 ) -> None:
     request = {"parameters": {"incremental_output": False}} if has_request else None
@@ -211,7 +211,7 @@ def test_any_chunks_of_cumulative_events_give_the_message_of_the_whole_reply(
 
 def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
     _, events = _streamed(*_cumulative([4, 9]))
-    assert [event.text for event in events if isinstance(event, TextDelta)] == cut(SAID, [4, 9])
+    assert [event.text for event in events if isinstance(event, TextDelta)] == cut(TEXT, [4, 9])
     arguments = [event.text for event in events if isinstance(event, ToolUseDelta) and event.index == 2]
     assert arguments == cut(CALLS[0][2], [4, 9])
 
@@ -228,7 +228,7 @@ def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
     ],
 )
 def test_later_events_prove_that_events_are_increments(pieces: list[str], expected: str) -> None:
-    events = [_event(piece, "stop" if at == len(pieces) - 1 else "null") for at, piece in enumerate(pieces)]
+    events = [_event(piece, "stop" if index == len(pieces) - 1 else "null") for index, piece in enumerate(pieces)]
     assert _streamed(*events)[0].text == expected
 
 
@@ -291,7 +291,7 @@ def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
     assert caught.value.place == "reply"
 
 
-def test_an_interrupted_stream_keeps_its_arguments_so_far() -> None:
+def test_an_interrupted_stream_has_the_arguments_received_before_the_end() -> None:
     events = [_event(calls=[_call(0, "call_1", "look", "")]), _event(calls=[_call(0, "", "", '{"place": "h')])]
     msg, _ = _streamed(*events)
     assert msg.finish_reason is FinishReason.INTERRUPTED
@@ -324,8 +324,8 @@ def test_calls_with_one_index_are_distinguished_by_id() -> None:
     events = [_event(calls=[_call(0, id, "look", f'{{"at": "{id}"}}')]) for id in ("a", "b", "c")]
     msg, _ = _streamed(*events, _event("", "tool_calls"))
     assert [(call.id, call.input) for call in msg.tool_uses] == [(id, {"at": id}) for id in ("a", "b", "c")]
-    whole = [_call(0, id, "look", f'{{"at": "{id}"}}') for id in ("a", "b", "c")]
-    assert parse_response(_event("", "tool_calls", whole)) == msg
+    complete = [_call(0, id, "look", f'{{"at": "{id}"}}') for id in ("a", "b", "c")]
+    assert parse_response(_event("", "tool_calls", complete)) == msg
 
 
 @pytest.mark.parametrize("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
@@ -333,7 +333,7 @@ def test_calls_with_one_index_are_distinguished_by_id() -> None:
 def test_another_name_after_complete_arguments_begins_another_call(more: dict[str, Any], arguments: str) -> None:
     names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
     calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
-    msg, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
+    msg, _ = _streamed(*(_event(calls=[call]) for call in calls), _event(reason="tool_calls"))
     assert [(block.name, block.input) for block in msg.tool_uses] == [
         (name, json.loads(arguments)) for name in names
     ]
@@ -342,13 +342,13 @@ def test_another_name_after_complete_arguments_begins_another_call(more: dict[st
 
 def test_generated_images_keep_their_position() -> None:
     parts = [{"text": "Here "}, {"text": "it is: "}, {"image": "https://example.com/a.png"}, {"text": "Nice?"}]
-    whole = parse_response(_event(parts, "stop"))
+    reply = parse_response(_event(parts, "stop"))
     picture = ImageBlock(URLSource("https://example.com/a.png"))
-    assert whole.blocks == (TextBlock("Here it is: "), picture, TextBlock("Nice?"))
+    assert reply.blocks == (TextBlock("Here it is: "), picture, TextBlock("Nice?"))
     in_pieces = [_event([part]) for part in parts]
-    assert _streamed(*in_pieces, _event([], "stop"))[0] == whole
-    so_far = [_event(parts[:count]) for count in range(1, 5)]
-    assert _streamed(*so_far, _event(parts, "stop"))[0] == whole
+    assert _streamed(*in_pieces, _event([], "stop"))[0] == reply
+    prefixes = [_event(parts[:count]) for count in range(1, 5)]
+    assert _streamed(*prefixes, _event(parts, "stop"))[0] == reply
 
 
 def test_further_keys_of_parts_become_notes() -> None:
@@ -359,8 +359,8 @@ def test_further_keys_of_parts_become_notes() -> None:
 
 
 def test_audio_is_a_url_or_joined_pieces() -> None:
-    at_url = {"output": {"audio": {"url": "https://example.com/a.wav", "data": ""}, "finish_reason": "stop"}}
-    assert parse_response(at_url).blocks == (AudioBlock(URLSource("https://example.com/a.wav")),)
+    reply = {"output": {"audio": {"url": "https://example.com/a.wav", "data": ""}, "finish_reason": "stop"}}
+    assert parse_response(reply).blocks == (AudioBlock(URLSource("https://example.com/a.wav")),)
     data = base64.b64decode(WAV)
     pieces = [base64.b64encode(piece).decode() for piece in (data[:5], data[5:])]
     events = [{"output": {"audio": {"data": piece}, "finish_reason": "null"}} for piece in pieces]

@@ -36,7 +36,7 @@ def gemini_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]
 @asynccontextmanager
 async def gemini(enterprise: bool = False) -> AsyncGenerator[tuple[GeminiTokenCounter, RawServer], None]:
     with serve(gemini_answer) as server:
-        # An explicit transport keeps the SDK off aiohttp, which knows asyncio only.
+        # With an explicit transport the SDK does not use aiohttp, which supports only asyncio.
         arguments = {"transport": httpx2.AsyncHTTPTransport()}
         options = types.HttpOptions(base_url=server.address, api_version="v1beta", async_client_args=arguments)
         client = genai.Client(vertexai=enterprise, api_key="k", http_options=options)
@@ -68,7 +68,7 @@ async def test_the_system_text_is_counted_as_a_turn_and_tools_are_estimated() ->
     assert len(counted.estimated) == 2
 
 
-async def test_the_enterprise_platform_counts_the_whole_request() -> None:
+async def test_the_enterprise_platform_counts_the_complete_request() -> None:
     request = gemini_request()
     async with gemini(enterprise=True) as (counter, server):
         counted = await counter.count(request)
@@ -78,7 +78,7 @@ async def test_the_enterprise_platform_counts_the_whole_request() -> None:
 
 
 @pytest.mark.parametrize("system", ["S", [{"text": "S"}], {"parts": [{"text": "S"}]}])
-async def test_the_system_text_can_have_any_form(system: Any) -> None:
+async def test_the_system_text_can_have_any_type(system: Any) -> None:
     async with gemini() as (counter, server):
         await counter.count({"contents": "hi", "config": {"system_instruction": system}})
     assert get_bodies(server)[0]["contents"][0] == {"role": "user", "parts": [{"text": "S"}]}

@@ -14,7 +14,7 @@ from agentkit import (
     RateLimitError,
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
-from tests.providers.calling import HELLO, RawServer, make_raw_model, model_of, read_stream, write_answer
+from tests.providers.calling import HELLO, RawServer, create_model, make_raw_model, read_stream, write_answer
 
 pytestmark = pytest.mark.anyio
 
@@ -43,11 +43,11 @@ async def _close(client: Any) -> None:
 
 async def _both(client: Any) -> list[Any]:
     model = ChatModel("gemini", "gemini-3-pro", client=client)
-    whole = await model.generate(HELLO)
+    reply = await model.generate(HELLO)
     async with model.stream(HELLO) as stream:
         streamed = await stream.finish()
     await _close(client)
-    return [whole, streamed]
+    return [reply, streamed]
 
 
 REPLY: Final = _event({"text": "Look."}, NEW, finishReason="STOP")
@@ -55,19 +55,19 @@ REPLY: Final = _event({"text": "Look."}, NEW, finishReason="STOP")
 
 async def test_the_sdk_does_not_parse_a_reply_through_the_callers_client() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
-        whole, streamed = await _both(_client(server, aiohttp=False))
-    assert whole == streamed
-    assert whole.metadata["reply"]["unread_parts"] == UNREAD
-    assert whole.finish_reason is FinishReason.STOP
+        reply, streamed = await _both(_client(server, aiohttp=False))
+    assert reply == streamed
+    assert reply.metadata["reply"]["unread_parts"] == UNREAD
+    assert reply.finish_reason is FinishReason.STOP
 
 
-@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # the SDK's own session
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # from the session class of the SDK
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_sdk_does_not_parse_a_reply_through_aiohttp() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
-        whole, streamed = await _both(_client(server, aiohttp=True))
-    assert whole == streamed
-    assert whole.metadata["reply"]["unread_parts"] == UNREAD
+        reply, streamed = await _both(_client(server, aiohttp=True))
+    assert reply == streamed
+    assert reply.metadata["reply"]["unread_parts"] == UNREAD
 
 
 async def test_methods_of_a_test_double_of_the_sdk_are_called() -> None:
@@ -93,11 +93,11 @@ async def test_methods_of_a_test_double_of_the_sdk_are_called() -> None:
         aio: Any = Aio()
         aio.models = models
         model = ChatModel("gemini", "gemini-3-pro", client=aio)
-        whole = await model.generate(HELLO, parameters={"http_options": {"extra_body": {"labels": {"a": "b"}}}})
+        reply = await model.generate(HELLO, parameters={"http_options": {"extra_body": {"labels": {"a": "b"}}}})
         async with model.stream(HELLO) as stream:
             streamed = await stream.finish()
         await _close(client)
-    assert whole.text == streamed.text == "Look."
+    assert reply.text == streamed.text == "Look."
     assert {"generate_content", "generate_content_stream"} <= set(models.called)
     assert [request.body["contents"] for request in server.requests] == [server.requests[0].body["contents"]] * 2
     assert server.requests[0].body["contents"][0]["parts"] == [{"text": "Is anybody there?"}]
@@ -108,14 +108,14 @@ async def test_methods_of_a_test_double_of_the_sdk_are_called() -> None:
 async def test_an_extra_body_of_the_caller_is_sent(whose: str) -> None:
     extra = {"labels": {"a": "b"}, "generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
     thinking = {"thinking_budget": 7}
-    given: dict[str, Any] = {"thinking_config": thinking}
+    options: dict[str, Any] = {"thinking_config": thinking}
     if whose == "call":
-        given["http_options"] = {"extra_body": extra}
+        options["http_options"] = {"extra_body": extra}
     with LoopbackServer("Hello.") as server:
         client = _client(server, aiohttp=False, **({"extra_body": extra} if whose == "client" else {}))
         model = ChatModel("gemini", "gemini-3-pro", client=client)
-        await model.generate(HELLO, parameters=given)
-        async with model.stream(HELLO, parameters=given) as stream:
+        await model.generate(HELLO, parameters=options)
+        async with model.stream(HELLO, parameters=options) as stream:
             await stream.finish()
         await _close(client)
     for request in server.requests:
@@ -157,9 +157,9 @@ async def test_an_enterprise_client_adds_its_credentials_and_path() -> None:
             credentials=Credentials("token"),  # type: ignore[no-untyped-call]
             http_options=types.HttpOptions(base_url=server.url("gemini"), async_client_args=own),
         )
-        whole, streamed = await _both(client)
-    assert whole == streamed
-    assert whole.metadata["reply"]["unread_parts"] == UNREAD
+        reply, streamed = await _both(client)
+    assert reply == streamed
+    assert reply.metadata["reply"]["unread_parts"] == UNREAD
     for request in server.requests:
         assert "/projects/p/locations/europe-west1/publishers/google/models/gemini-3-pro:" in request.path
         assert request.headers["authorization"] == "Bearer token"
@@ -169,28 +169,28 @@ async def test_an_enterprise_client_adds_its_credentials_and_path() -> None:
 async def test_retry_options_of_the_client_apply() -> None:
     with LoopbackServer([LoopbackError(503, "Busy."), "At last."]) as server:
         retry = {"attempts": 2, "initial_delay": 0.01, "max_delay": 0.01}
-        given = {
+        options = {
             "api_key": "k",
             "http_options": {"base_url": server.url("gemini"), "retry_options": retry},
         }
-        async with model_of("gemini", server, client_options=given) as model:
+        async with create_model("gemini", server, client_options=options) as model:
             assert (await model.generate(HELLO)).text == "At last."
 
 
-@pytest.mark.parametrize("given", [{"timeout": 60_000}, {"headers": {"x": "1"}}])
+@pytest.mark.parametrize("options", [{"timeout": 60_000}, {"headers": {"x": "1"}}])
 @pytest.mark.parametrize("as_object", [False, True])
-def test_http_options_of_a_call_keep_their_values(given: dict[str, Any], as_object: bool) -> None:
+def test_http_options_of_a_call_keep_their_values(options: dict[str, Any], as_object: bool) -> None:
     from google.genai import types
 
     from agentkit_gemini import GeminiEndpoint
 
-    expected = {"timeout": 5_000, **given}
-    made = types.HttpOptions.model_validate(given) if as_object else given
+    expected = {"timeout": 5_000, **options}
+    http_options = types.HttpOptions.model_validate(options) if as_object else options
     body = GeminiEndpoint(None).build_request(
-        "m", {"contents": []}, {"timeout": 5, "http_options": made}, stream=False
+        "m", {"contents": []}, {"timeout": 5, "http_options": http_options}, stream=False
     )
-    found = body.options["http_options"]
-    assert (found.model_dump(exclude_unset=True) if as_object else found) == expected
+    sent = body.options["http_options"]
+    assert (sent.model_dump(exclude_unset=True) if as_object else sent) == expected
 
 
 async def test_a_config_object_of_the_sdk_can_contain_the_parameters() -> None:
@@ -198,7 +198,7 @@ async def test_a_config_object_of_the_sdk_can_contain_the_parameters() -> None:
 
     config = types.GenerateContentConfig(temperature=0.5, thinking_config=types.ThinkingConfig(thinking_budget=7))
     with LoopbackServer("Hello.") as server:
-        async with model_of("gemini", server) as model:
+        async with create_model("gemini", server) as model:
             await model.generate(
                 HELLO, parameters={"config": config, "safety_settings": [{"category": "A", "threshold": "B"}]}
             )
@@ -216,7 +216,7 @@ async def test_parameters_can_have_either_spelling() -> None:
     )
     config = types.GenerateContentConfig(temperature=0.5, safety_settings=[safety])
     with LoopbackServer("Hello.") as server:
-        async with model_of("gemini", server) as model:
+        async with create_model("gemini", server) as model:
             await model.generate(HELLO, parameters={"config": config})
             await model.generate(HELLO, parameters={"safety_settings": [safety]})
             system = types.GenerateContentConfig(system_instruction="Be rude.")
@@ -245,7 +245,7 @@ async def test_an_error_within_a_stream_has_its_status_and_the_seconds_to_wait()
     busy = {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED", "details": details}
     broken = {"code": 500, "message": "An internal error has occurred.", "status": "INTERNAL"}
     with LoopbackServer([Reply([start, {"error": busy}]), Reply([start, {"error": broken}])]) as server:
-        async with model_of("gemini", server) as model:
+        async with create_model("gemini", server) as model:
             with pytest.raises(RateLimitError) as caught:
                 await read_stream(model, HELLO)
             assert (caught.value.status, caught.value.retry_after) == (429, 31)
@@ -260,7 +260,7 @@ async def test_a_bare_error_within_a_stream_is_an_error() -> None:
     )
     start = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So"}]}, "index": 0}]}
     with LoopbackServer([Reply([start, bare])]) as server:
-        async with model_of("gemini", server) as model, model.stream(HELLO) as stream:
+        async with create_model("gemini", server) as model, model.stream(HELLO) as stream:
             with pytest.raises(OverloadedError):
                 await stream.finish()
     assert stream.message.text == "So"

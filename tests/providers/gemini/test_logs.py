@@ -36,7 +36,7 @@ from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
 
 SIGNATURE: Final = base64.b64encode(b"\xff\xfe\xfb").decode()
-# ai.google.dev: function-calling, thought-signatures, code-execution: a log as REST clients keep it
+# ai.google.dev: function-calling, thought-signatures, code-execution: a log as REST clients store it
 LOG: Final[dict[str, Any]] = {
     "systemInstruction": {"parts": [{"text": "You are Friday."}]},
     "contents": [
@@ -140,7 +140,7 @@ def test_a_log_becomes_these_messages() -> None:
     ]
 
 
-def test_rest_bodies_snake_case_and_sdk_objects_load_alike() -> None:
+def test_rest_bodies_snake_case_and_sdk_objects_give_the_same_messages() -> None:
     from google.genai import types
 
     expected = load_native(LOG)
@@ -243,7 +243,7 @@ def test_a_generated_id_differs_from_the_ids_in_the_log() -> None:
     assert _paired(_loop(calls, answers)) == [("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h")]
     request = GeminiChatFormatter().lower(load_native(_loop(calls, answers))).request
     responses = [part["function_response"] for part in request["contents"][2]["parts"]]
-    assert {(one["name"], one["response"]["output"]) for one in responses} == {
+    assert {(response["name"], response["response"]["output"]) for response in responses} == {
         ("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h"),
     }  # fmt: skip
 
@@ -350,12 +350,12 @@ def test_a_file_of_the_files_api_is_sent_only_to_gemini(uri: str) -> None:
         msgs = load_native(contents)
         plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(msgs)
         assert plan.request["contents"] == contents
-        for wire in ("openai", "openai-responses", "anthropic", "dashscope", "ollama"):
-            plan = load_provider(wire).chat_formatter().lower(msgs)
+        for provider in ("openai", "openai-responses", "anthropic", "dashscope", "ollama"):
+            plan = load_provider(provider).chat_formatter().lower(msgs)
             assert uri not in json.dumps(plan.request)
             assert len(list(plan.ledger.losses)) == 1
             with pytest.raises(LossError):
-                load_provider(wire).chat_formatter(on_loss="raise").lower(msgs)
+                load_provider(provider).chat_formatter(on_loss="raise").lower(msgs)
 
 
 @pytest.mark.parametrize("uri", ["https://example.com/files/abc", "gs://files/abc", "https://youtu.be/files/1"])
@@ -379,9 +379,9 @@ def test_other_providers_get_the_text_of_a_response_object() -> None:
         "\\", ""
     )
     results = [
-        one
-        for one in load_provider("openai").chat_formatter().lower(msgs).request["messages"]
-        if one["role"] == "tool"
+        message
+        for message in load_provider("openai").chat_formatter().lower(msgs).request["messages"]
+        if message["role"] == "tool"
     ]
     assert results[0]["content"] == '{"temperature":12}'
 
@@ -396,7 +396,7 @@ def test_an_unreadable_part_becomes_an_invalid_block_and_affects_no_other() -> N
     ]
     (msg,) = load_native([{"role": "user", "parts": [*bad, {"text": "Hi."}]}])
     places = [block.place for block in msg.blocks if isinstance(block, InvalidBlock)]
-    assert places == [f"contents[0].parts[{at}]" for at in range(5)]
+    assert places == [f"contents[0].parts[{index}]" for index in range(5)]
     assert msg.blocks[-1] == TextBlock("Hi.")
 
 

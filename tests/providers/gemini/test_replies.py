@@ -1,4 +1,4 @@
-"""Replies of Gemini: whole and streamed, and any chunks against the whole reply."""
+"""Replies of Gemini: complete and streamed, and any chunks compared with the complete reply."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ USAGE: Final[dict[str, Any]] = {
 RATINGS: Final = [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}]
 
 
-def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: Any) -> dict[str, Any]:
-    """Returns a whole reply with these parts."""
+def create_reply(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: Any) -> dict[str, Any]:
+    """Returns a complete reply with these parts."""
     finish = {"finishReason": reason} if reason else {}
     content = {"role": "model", "parts": list(parts)}
     return {
@@ -91,7 +91,7 @@ def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: A
     }
 
 
-WHOLE: Final = whole_of(*PARTS, safetyRatings=RATINGS, groundingMetadata={"webSearchQueries": ["cats"]})
+REPLY: Final = create_reply(*PARTS, safetyRatings=RATINGS, groundingMetadata={"webSearchQueries": ["cats"]})
 
 
 def as_sdk_object(value: dict[str, Any]) -> Any:
@@ -109,7 +109,7 @@ def streamed(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
     return parse_stream(GeminiStreamParser(), chunks)
 
 
-def reply_of(msg: Msg) -> dict[str, Any]:
+def get_reply(msg: Msg) -> dict[str, Any]:
     return cast("dict[str, Any]", (msg.metadata or {})["reply"])
 
 
@@ -117,22 +117,22 @@ def signed(signature: str | None = STANDARD, **fields: Any) -> OpaqueState:
     return OpaqueState("gemini", thought_signature=signature, model=MODEL, fields=fields or None)
 
 
-def next_parts(reply: Msg, *behind: Msg) -> list[dict[str, Any]]:
+def next_parts(reply: Msg, *following: Msg) -> list[dict[str, Any]]:
     """Returns the parts of a reply in the next request, which the SDK validates."""
     from google.genai import types
 
-    request = GeminiChatFormatter(MODEL).lower([user("Look."), reply, *(behind or (user("Go on."),))]).request
+    request = GeminiChatFormatter(MODEL).lower([user("Look."), reply, *(following or (user("Go on."),))]).request
     assert problems("gemini", request) == []
     content = types.Content.model_validate(request["contents"][1])
     assert content.role == "model"
     return list(request["contents"][1]["parts"])
 
 
-# -- whole -----------------------------------------------------------------------------------------------------
+# -- complete replies ------------------------------------------------------------------------------------------
 
 
-def test_a_whole_reply_becomes_a_message() -> None:
-    assert parse_response(WHOLE) == Msg(
+def test_a_complete_reply_becomes_a_message() -> None:
+    assert parse_response(REPLY) == Msg(
         "assistant",
         [
             ThinkingBlock("I think of 漢字.", OpaqueState("gemini", model=MODEL)),
@@ -168,57 +168,61 @@ def test_a_whole_reply_becomes_a_message() -> None:
     )
 
 
-def test_an_sdk_object_its_dicts_and_json_text_are_read_alike() -> None:
-    sdk_object, expected = as_sdk_object(WHOLE), parse_response(WHOLE)
+def test_an_sdk_object_its_dicts_and_json_text_give_the_same_message() -> None:
+    sdk_object, expected = as_sdk_object(REPLY), parse_response(REPLY)
     assert parse_response(sdk_object) == expected
     assert parse_response(sdk_object.model_dump()) == expected
-    assert parse_response(in_snake_case(WHOLE)) == expected
+    assert parse_response(in_snake_case(REPLY)) == expected
     assert parse_response(sdk_object.model_dump(mode="json", by_alias=True)) == expected
     assert parse_response(sdk_object.model_dump_json()) == expected
-    assert parse_response(json.dumps(WHOLE)) == expected
+    assert parse_response(json.dumps(REPLY)) == expected
 
 
 def test_signatures_of_both_alphabets_become_standard_base64() -> None:
     for spelling in (URL_SAFE, STANDARD, URL_SAFE.rstrip("="), f" {STANDARD}\n"):
-        msg = parse_response(whole_of({"text": "Hi.", "thoughtSignature": spelling}))
+        msg = parse_response(create_reply({"text": "Hi.", "thoughtSignature": spelling}))
         assert msg.blocks == (TextBlock("Hi.", state=signed()),)
 
 
 def test_a_signature_stays_with_its_part() -> None:
     parts = [{"text": "a"}, {"text": "b", "thoughtSignature": "AAAA"}, {"text": "c"}, {"text": "d"}]
-    msg = parse_response(whole_of(*parts))
+    msg = parse_response(create_reply(*parts))
     assert msg.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
     assert next_parts(msg) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
 
 
 def test_two_texts_with_signatures_are_not_joined() -> None:
     part = {"text": "a", "thoughtSignature": "AAAA"}
-    assert len(parse_response(whole_of(part, part)).blocks) == 2
+    assert len(parse_response(create_reply(part, part)).blocks) == 2
 
 
 def test_a_signature_without_text_becomes_an_empty_text() -> None:
-    reply = parse_response(whole_of({"thoughtSignature": STANDARD}))
+    reply = parse_response(create_reply({"thoughtSignature": STANDARD}))
     assert reply.content == (TextBlock("", state=signed()),)
 
 
 def test_thinking_keeps_its_signature() -> None:
-    msg = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
+    msg = parse_response(
+        create_reply({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."})
+    )
     assert msg.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
     assert next_parts(msg)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
 
 
 def test_texts_around_another_part_are_separate_blocks() -> None:
-    msg = parse_response(whole_of({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
+    msg = parse_response(create_reply({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
     assert [block.type for block in msg.blocks] == ["text", "opaque", "opaque", "text"]
 
 
 def test_a_call_without_an_id_always_gets_the_same_id() -> None:
     call = {"functionCall": {"name": "look", "args": {"a": 1}}}
-    first, second = parse_response(whole_of(call, call)).tool_uses
+    first, second = parse_response(create_reply(call, call)).tool_uses
     assert first.id != second.id
-    assert (first.id, second.id) == tuple(block.id for block in parse_response(whole_of(call, call)).tool_uses)
-    behind = system(result(first.id, "A cat."), result(second.id, "A dog."))
-    assert [part["function_call"]["id"] for part in next_parts(parse_response(whole_of(call, call)), behind)] == [
+    assert (first.id, second.id) == tuple(block.id for block in parse_response(create_reply(call, call)).tool_uses)
+    results = system(result(first.id, "A cat."), result(second.id, "A dog."))
+    assert [
+        part["function_call"]["id"] for part in next_parts(parse_response(create_reply(call, call)), results)
+    ] == [
         first.id,
         second.id,
     ]
@@ -226,7 +230,7 @@ def test_a_call_without_an_id_always_gets_the_same_id() -> None:
 
 def test_a_generated_image_is_sent_back_with_its_signature() -> None:
     blob = {"mimeType": "image/png", "data": PNG.replace("+", "-").replace("/", "_")}
-    msg = parse_response(whole_of({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
+    msg = parse_response(create_reply({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
     picture = ImageBlock(Base64Source("image/png", PNG), state=signed())
     assert msg.blocks == (TextBlock("Here."), picture)
     assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
@@ -236,7 +240,7 @@ def test_a_generated_image_is_sent_back_with_its_signature() -> None:
 
 def test_another_provider_gets_an_image_without_its_signature_and_a_ledger_entry() -> None:
     msg = parse_response(
-        whole_of({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
+        create_reply({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
     )
     plan = load_provider("openai-responses").chat_formatter().lower([user("Draw."), msg, user("Nice.")])
     assert "AAAA" not in json.dumps(plan.request)
@@ -245,14 +249,14 @@ def test_another_provider_gets_an_image_without_its_signature_and_a_ledger_entry
 
 def test_an_image_from_thinking_is_sent_back_as_a_thought() -> None:
     blob = {"mimeType": "image/png", "data": PNG}
-    msg = parse_response(whole_of({"inlineData": blob, "thought": True}, {"text": "Done."}))
+    msg = parse_response(create_reply({"inlineData": blob, "thought": True}, {"text": "Done."}))
     assert msg.media[0].state == signed(None, thought=True)
     assert next_parts(msg)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
 
 
 def test_the_media_type_decides_the_kind_of_media() -> None:
     msg = parse_response(
-        whole_of(
+        create_reply(
             {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": WAV}},
             {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/a"}},
             {"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}},
@@ -267,9 +271,9 @@ def test_the_media_type_decides_the_kind_of_media() -> None:
 
 def test_unreadable_parts_become_notes() -> None:
     broken = {"inlineData": {"mimeType": "image/png", "data": "%%%"}}
-    msg = parse_response(whole_of({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
+    msg = parse_response(create_reply({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
     assert msg.blocks == (TextBlock("Hi."),)
-    assert [sorted(part) for part in reply_of(msg)["unread_parts"]] == [["hologram"], ["inline_data"]]
+    assert [sorted(part) for part in get_reply(msg)["unread_parts"]] == [["hologram"], ["inline_data"]]
 
 
 def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
@@ -278,14 +282,14 @@ def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
     tool_response = {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}}
     call = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "args": args}
     answer = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}
-    assert next_parts(parse_response(whole_of(asked, tool_response, {"text": "Cats."}))) == [
+    assert next_parts(parse_response(create_reply(asked, tool_response, {"text": "Cats."}))) == [
         {"tool_call": call, "thought_signature": "AAAA"},
         {"tool_response": answer},
         {"text": "Cats."},
     ]
-    assert next_parts(parse_response(whole_of(asked, {"text": "Cats."}))) == [{"text": "Cats."}]
-    assert next_parts(parse_response(whole_of(tool_response, {"text": "Cats."}))) == [{"text": "Cats."}]
-    assert next_parts(parse_response(whole_of(CODE, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(create_reply(asked, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(create_reply(tool_response, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(create_reply(CODE, {"text": "Cats."}))) == [{"text": "Cats."}]
 
 
 # -- how it ends -----------------------------------------------------------------------------------------------
@@ -306,14 +310,17 @@ def test_only_complete_pairs_of_server_tool_parts_are_sent_back() -> None:
         ("SOMETHING_NEW", "other"),
     ],
 )
-def test_each_finish_reason_is_mapped_and_the_native_reason_kept(native: str, reason: str) -> None:
-    msg = parse_response(whole_of({"text": "Well."}, reason=native))
+def test_each_finish_reason_is_mapped_and_the_native_reason_is_recorded(native: str, reason: str) -> None:
+    msg = parse_response(create_reply({"text": "Well."}, reason=native))
     assert msg.finish_reason == FinishReason(reason)
-    assert reply_of(msg)["native_finish_reason"] == native
+    assert get_reply(msg)["native_finish_reason"] == native
 
 
 def test_a_reply_with_calls_and_stop_in_each_chunk_ends_for_tool_use() -> None:
-    chunks = [whole_of({"text": "I look."}), whole_of({"functionCall": {"id": "a", "name": "look", "args": {}}})]
+    chunks = [
+        create_reply({"text": "I look."}),
+        create_reply({"functionCall": {"id": "a", "name": "look", "args": {}}}),
+    ]
     assert streamed(chunks)[0].finish_reason is FinishReason.TOOL_USE
 
 
@@ -332,25 +339,25 @@ def test_a_malformed_call_is_an_error_without_content() -> None:
     for content in contents:
         msg = parse_response({"candidates": [{**candidate, **content}]})
         assert (msg.finish_reason, msg.blocks) == (FinishReason.ERROR, ())
-        assert reply_of(msg)["finish_message"] == "print(look("
+        assert get_reply(msg)["finish_message"] == "print(look("
 
 
 def test_a_blocked_prompt_has_no_candidates() -> None:
-    whole = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
-    for form in (whole, as_sdk_object(whole), json.dumps(whole)):
-        msg = parse_response(form)
+    reply = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
+    for variant in (reply, as_sdk_object(reply), json.dumps(reply)):
+        msg = parse_response(variant)
         assert (msg.finish_reason, msg.blocks) == (FinishReason.CONTENT_FILTER, ())
-        assert reply_of(msg)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
+        assert get_reply(msg)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
         assert msg.usage == Usage(4)
-    assert streamed([whole])[0] == parse_response(whole)
+    assert streamed([reply])[0] == parse_response(reply)
 
 
 def test_only_the_first_of_several_candidates_is_read() -> None:
     other = {"content": {"parts": [{"text": "Ho."}]}, "finishReason": "STOP", "index": 1}
-    whole = whole_of({"text": "Hi."})
-    msg = parse_response({**whole, "candidates": [*whole["candidates"], other]})
+    reply = create_reply({"text": "Hi."})
+    msg = parse_response({**reply, "candidates": [*reply["candidates"], other]})
     assert msg.text == "Hi."
-    assert reply_of(msg)["other_candidates"] is True
+    assert get_reply(msg)["other_candidates"] is True
 
 
 def test_an_error_body_raises_with_the_text_of_the_provider() -> None:
@@ -368,18 +375,18 @@ def test_a_value_that_is_not_a_reply_is_refused(value: object) -> None:
 # -- streams ---------------------------------------------------------------------------------------------------
 
 
-def chunk_of(*parts: dict[str, Any], **rest: Any) -> dict[str, Any]:
+def create_chunk(*parts: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {
         "candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0}],
         "modelVersion": MODEL,
         "responseId": "r1",
-        **rest,
+        **fields,
     }
 
 
-def chunks_of(whole: dict[str, Any], places: list[int], borders: list[int]) -> list[dict[str, Any]]:
-    """Returns a whole reply in chunks: its texts in pieces, and a new chunk after each border."""
-    (candidate,) = whole["candidates"]
+def as_chunks(reply: dict[str, Any], places: list[int], borders: list[int]) -> list[dict[str, Any]]:
+    """Returns a complete reply in chunks: its texts in pieces, and a new chunk after each border."""
+    (candidate,) = reply["candidates"]
     pieces: list[dict[str, Any]] = []
     for part in candidate["content"]["parts"]:
         if "text" in part and "thoughtSignature" not in part:
@@ -387,20 +394,20 @@ def chunks_of(whole: dict[str, Any], places: list[int], borders: list[int]) -> l
         else:
             pieces.append(part)
     starts = [0, *sorted(border % (len(pieces) + 1) for border in borders), len(pieces)]
-    usage = whole["usageMetadata"]
+    usage = reply["usageMetadata"]
     first = {"promptTokenCount": usage["promptTokenCount"], "cachedContentTokenCount": 60, "totalTokenCount": 1}
-    chunks = [chunk_of(*pieces[start:stop], usageMetadata=first) for start, stop in pairwise(starts)]
+    chunks = [create_chunk(*pieces[start:stop], usageMetadata=first) for start, stop in pairwise(starts)]
     end = {key: item for key, item in candidate.items() if key != "content"}
     late = {key: item for key, item in usage.items() if key != "cachedContentTokenCount"}
     last: dict[str, Any] = {"candidates": [end], "usageMetadata": late}
     return [*chunks, {**last, "modelVersion": MODEL, "responseId": "r1"}]
 
 
-def test_each_chunk_gives_its_events() -> None:
+def test_each_chunk_has_its_events() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
     call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
-    whole = whole_of({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
-    kinds = [type(event) for event in streamed(chunks_of(whole, [2], [1, 2, 3]))[1]]
+    reply = create_reply({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
+    kinds = [type(event) for event in streamed(as_chunks(reply, [2], [1, 2, 3]))[1]]
     assert kinds == [
         MessageStart,
         ThinkingStart, ThinkingDelta, UsageEvent, ThinkingDelta, ThinkingEnd,
@@ -418,52 +425,54 @@ def test_an_error_in_an_array_is_the_error_of_the_provider() -> None:
     assert [event.message for event in events if isinstance(event, ErrorEvent)] == ["Too many."]
 
 
-def test_usage_that_a_later_chunk_omits_is_kept() -> None:
-    chunks = chunks_of(WHOLE, [], [3])
+def test_usage_that_a_later_chunk_omits_does_not_change() -> None:
+    chunks = as_chunks(REPLY, [], [3])
     assert "cachedContentTokenCount" not in chunks[-1]["usageMetadata"]
     assert streamed(chunks)[0].usage == Usage(105, 27, 60, 0, 7)
 
 
 def test_an_empty_last_chunk_changes_nothing() -> None:
-    chunks = [chunk_of({"text": "Hi."}), whole_of({"text": ""}), {"usageMetadata": USAGE}]
-    assert streamed(chunks)[0] == parse_response(whole_of({"text": "Hi."}))
+    chunks = [create_chunk({"text": "Hi."}), create_reply({"text": ""}), {"usageMetadata": USAGE}]
+    assert streamed(chunks)[0] == parse_response(create_reply({"text": "Hi."}))
 
 
-def test_each_citation_of_a_long_stream_is_taken_once() -> None:
+def test_each_citation_of_a_long_stream_is_recorded_once() -> None:
     """20,000 citations: a comparison of each citation with all earlier ones would not end in time."""
     parser = GeminiStreamParser()
     for start in range(0, 20_000, 10):
         citations = [{"startIndex": start + index, "uri": "https://example.com"} for index in range(10)]
-        parser.feed(whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [*citations, *citations]}))
-    assert len(reply_of(parser.finish())["citation_metadata"]["citations"]) == 20_000
+        parser.feed(
+            create_reply({"text": "a"}, reason=None, citationMetadata={"citations": [*citations, *citations]})
+        )
+    assert len(get_reply(parser.finish())["citation_metadata"]["citations"]) == 20_000
 
 
 def test_citations_of_several_chunks_add_up() -> None:
-    one, two = {"startIndex": 1, "uri": "https://a"}, {"startIndex": 5, "uri": "https://b"}
+    first, second = {"startIndex": 1, "uri": "https://a"}, {"startIndex": 5, "uri": "https://b"}
     chunks = [
-        whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [one]}),
-        whole_of({"text": "b"}, citationMetadata={"citations": [one, two]}),
+        create_reply({"text": "a"}, reason=None, citationMetadata={"citations": [first]}),
+        create_reply({"text": "b"}, citationMetadata={"citations": [first, second]}),
     ]
-    citations = reply_of(streamed(chunks)[0])["citation_metadata"]["citations"]
+    citations = get_reply(streamed(chunks)[0])["citation_metadata"]["citations"]
     assert citations == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
 
 
-def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
+def test_an_error_in_the_stream_does_not_remove_the_blocks_before_it() -> None:
     error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
-    msg, events = streamed([chunk_of({"text": "Hel"}), error])
+    msg, events = streamed([create_chunk({"text": "Hel"}), error])
     assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.ERROR)
     assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in events
-    raw = encode_events([chunk_of({"text": "Hel"}), error])
+    raw = encode_events([create_chunk({"text": "Hel"}), error])
     assert streamed([raw])[0] == msg
 
 
-def test_an_interrupted_stream_keeps_the_blocks_so_far() -> None:
-    msg = streamed([chunk_of({"text": "Hel"})])[0]
+def test_an_interrupted_stream_has_the_blocks_before_the_interruption() -> None:
+    msg = streamed([create_chunk({"text": "Hel"})])[0]
     assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
 
 
 def partial(*pieces: dict[str, Any], goes_on: bool, **call: Any) -> dict[str, Any]:
-    return chunk_of({"functionCall": {**call, "partialArgs": list(pieces), "willContinue": goes_on}})
+    return create_chunk({"functionCall": {**call, "partialArgs": list(pieces), "willContinue": goes_on}})
 
 
 STREAMED_CALL: Final = [
@@ -477,14 +486,14 @@ STREAMED_CALL: Final = [
 
 
 def test_arguments_that_vertex_streams_by_path_are_joined() -> None:
-    msg = streamed([*STREAMED_CALL, chunk_of({"functionCall": {}}), whole_of()])[0]
+    msg = streamed([*STREAMED_CALL, create_chunk({"functionCall": {}}), create_reply()])[0]
     (call,) = msg.tool_uses
     assert call.input == {"city": "New York", "rooms": [None, {"beds": 2}], "is late": True, "x": None}
     assert (call.id, call.name, call.metadata) == ("a1", "book", None)
 
 
 def test_truncated_arguments_are_incomplete() -> None:
-    for end in ([], [whole_of(reason="MAX_TOKENS")]):
+    for end in ([], [create_reply(reason="MAX_TOKENS")]):
         (call,) = streamed([*STREAMED_CALL[:3], *end])[0].tool_uses
         assert (call.input, call.metadata) == ({}, {"incomplete": True})
         assert call.raw_input == '{"city":"New York"'
@@ -500,8 +509,8 @@ def test_an_invalid_path_is_ignored(path: str) -> None:
 
 
 def test_a_parsed_reply_is_sent_back_part_by_part() -> None:
-    behind = system(result("a1", "A cat."), result("a2", "Done.", name="wait"))
-    assert next_parts(parse_response(WHOLE), behind) == [
+    results = system(result("a1", "A cat."), result("a2", "Done.", name="wait"))
+    assert next_parts(parse_response(REPLY), results) == [
         {"text": "I think of 漢字.", "thought": True},
         {"text": "Hello you 🙂"},
         {"executable_code": CODE["executableCode"], "thought_signature": STANDARD},
@@ -523,7 +532,7 @@ async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
     from google import genai
     from google.genai import types
 
-    transport = httpx2.AsyncHTTPTransport()  # keeps the SDK off aiohttp
+    transport = httpx2.AsyncHTTPTransport()  # so that the SDK does not use aiohttp
     options = types.HttpOptions(base_url=url, api_version="v1beta", async_client_args={"transport": transport})
     client = genai.Client(api_key="k", http_options=options)
     models: Any = client.aio.models
@@ -538,16 +547,16 @@ async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
 
 
 @pytest.mark.anyio
-async def test_chunks_decoded_by_the_sdk_give_the_whole_message() -> None:
+async def test_chunks_decoded_by_the_sdk_give_the_complete_message() -> None:
     with RawServer(
-        write_answer(200, encode_events(chunks_of(WHOLE, [3], [1, 4, 6])), "content-type: text/event-stream")
+        write_answer(200, encode_events(as_chunks(REPLY, [3], [1, 4, 6])), "content-type: text/event-stream")
     ) as server:
         chunks = await _through_the_sdk(server.address, stream=True)
     assert len(chunks) > 2
-    assert streamed(chunks)[0] == parse_response(WHOLE)
-    with RawServer(write_answer(200, json.dumps(WHOLE).encode(), "content-type: application/json")) as server:
-        (whole,) = await _through_the_sdk(server.address, stream=False)
-    assert parse_response(whole) == parse_response(WHOLE)
+    assert streamed(chunks)[0] == parse_response(REPLY)
+    with RawServer(write_answer(200, json.dumps(REPLY).encode(), "content-type: application/json")) as server:
+        (reply,) = await _through_the_sdk(server.address, stream=False)
+    assert parse_response(reply) == parse_response(REPLY)
 
 
 def test_the_provider_has_a_parser() -> None:
@@ -588,7 +597,7 @@ _parts: st.SearchStrategy[dict[str, Any]] = st.one_of(
 @st.composite
 def wholes(draw: DrawFn) -> dict[str, Any]:
     reason = draw(st.sampled_from(("STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL")))
-    return whole_of(*draw(st.lists(_parts, max_size=7)), reason=reason, safetyRatings=RATINGS)
+    return create_reply(*draw(st.lists(_parts, max_size=7)), reason=reason, safetyRatings=RATINGS)
 
 
 @examples(150)
@@ -596,31 +605,31 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
     wholes(), cuts, st.lists(st.integers(0, 60), max_size=6), cuts,
     st.sampled_from(("dicts", "objects", "snake", "bytes")),
 )  # fmt: skip
-def test_any_chunks_give_the_message_of_the_whole_reply(
-    whole: dict[str, Any], places: list[int], starts: list[int], borders: list[int], form: str
+def test_any_chunks_of_a_stream_give_the_message_of_the_complete_reply(
+    reply: dict[str, Any], places: list[int], starts: list[int], borders: list[int], encoding: str
 ) -> None:
-    chunks: list[Any] = chunks_of(whole, places, starts)
-    if form == "objects":
+    chunks: list[Any] = as_chunks(reply, places, starts)
+    if encoding == "objects":
         chunks = [as_sdk_object(chunk) for chunk in chunks]
-    elif form == "snake":
+    elif encoding == "snake":
         chunks = [in_snake_case(chunk) for chunk in chunks]
-    elif form == "bytes":
+    elif encoding == "bytes":
         chunks = cut(encode_events(chunks), borders)
-    assert streamed(chunks)[0] == parse_response(whole)
+    assert streamed(chunks)[0] == parse_response(reply)
 
 
 @examples(200)
 @given(st.data())
 def test_mangled_chunks_and_replies_raise_only_message_errors(data: st.DataObject) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"}
-    original = whole_of(*PARTS, picture, safetyRatings=RATINGS, citationMetadata={"citations": [{"uri": "x"}]})
+    original = create_reply(*PARTS, picture, safetyRatings=RATINGS, citationMetadata={"citations": [{"uri": "x"}]})
     try:
         msg = parse_response(data.draw(mangled(original)))
     except MessageError:
         pass
     else:
         GeminiChatFormatter().lower([user("Hi."), msg, user("Go on.")])
-    chunks = [*chunks_of(original, [3], [1, 3, 5]), *STREAMED_CALL]
+    chunks = [*as_chunks(original, [3], [1, 3, 5]), *STREAMED_CALL]
     broken = [data.draw(mangled(chunk)) if data.draw(st.integers(0, 3)) == 0 else chunk for chunk in chunks]
     parser = GeminiStreamParser()
     for chunk in broken:

@@ -95,7 +95,7 @@ def test_a_part_with_only_metadata_is_sent_back_unchanged(part: Json) -> None:
 
 
 @pytest.mark.parametrize("part", METADATA)
-def test_a_part_with_only_metadata_in_a_reply_is_kept(part: Json) -> None:
+def test_a_part_with_only_metadata_in_a_reply_is_parsed(part: Json) -> None:
     reply = {"candidates": [{"content": {"parts": [{"text": "Hi."}, part]}, "finishReason": "STOP"}]}
     assert GeminiStreamParser.parse_response(reply).blocks[1] == OpaqueBlock("gemini", part)
 

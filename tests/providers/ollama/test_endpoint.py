@@ -8,7 +8,7 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit.testing import LoopbackServer
-from tests.providers.calling import HELLO, model_of
+from tests.providers.calling import HELLO, create_model
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ async def test_fields_that_the_types_of_the_sdk_omit_arrive() -> None:
         Msg("system", [ToolResultBlock("call_1", "look", "")], "system"),
     ]
     with LoopbackServer("Hello.") as server:
-        async with model_of("ollama", server) as model:
+        async with create_model("ollama", server) as model:
             await model.generate(
                 msgs, tools=[{"name": "look", "parameters": schema}], parameters={"truncate": False}
             )

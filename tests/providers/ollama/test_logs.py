@@ -54,9 +54,11 @@ def test_each_native_message_becomes_one_message() -> None:
 
 def test_a_request_and_sdk_objects_load_like_their_messages() -> None:
     assert load_native({"model": "qwen3", "messages": LOG, "stream": False}) == load_native(LOG)
-    plain = [one for one in LOG if one["role"] != "tool" and "tool_calls" not in one]
-    dicts: list[Any] = [{**one, "images": [{"value": PNG}]} if "images" in one else one for one in plain]
-    objects = [Message(**one) for one in dicts]
+    plain = [message for message in LOG if message["role"] != "tool" and "tool_calls" not in message]
+    dicts: list[Any] = [
+        {**message, "images": [{"value": PNG}]} if "images" in message else message for message in plain
+    ]
+    objects = [Message(**message) for message in dicts]
     assert load_native(objects) == load_native(plain)
     assert load_native(LOG[1]) == load_native([LOG[1]])
 
@@ -64,8 +66,8 @@ def test_a_request_and_sdk_objects_load_like_their_messages() -> None:
 def test_the_path_of_a_file_in_a_log_is_not_opened(tmp_path: Any) -> None:
     path = str(tmp_path / "secret.png")
     (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n secret")
-    for one in (Message(role="user", content="x", images=[{"value": path}]), {"role": "user", "images": [path]}):  # type: ignore[list-item]
-        assert isinstance(load_native([one])[0].blocks[0], InvalidBlock)
+    for item in (Message(role="user", content="x", images=[{"value": path}]), {"role": "user", "images": [path]}):  # type: ignore[list-item]
+        assert isinstance(load_native([item])[0].blocks[0], InvalidBlock)
 
 
 def test_loading_does_not_change_the_log() -> None:
@@ -76,11 +78,11 @@ def test_loading_does_not_change_the_log() -> None:
 
 def test_images_and_audio_are_placed_at_their_marks() -> None:
     content = "See:\n[image 1]\nand hear:\n\n[audio 2]\n[image 3]"
-    said = load_native([{"role": "user", "content": content, "images": [PNG, WAV, OTHER_PNG]}])[0]
-    kinds = [block.text if isinstance(block, TextBlock) else block.type for block in said.blocks]
+    msg = load_native([{"role": "user", "content": content, "images": [PNG, WAV, OTHER_PNG]}])[0]
+    kinds = [block.text if isinstance(block, TextBlock) else block.type for block in msg.blocks]
     assert kinds == ["See:", "image", "and hear:\n", "audio", "image"]
-    assert isinstance(said.blocks[3], AudioBlock)
-    assert isinstance(said.blocks[4], ImageBlock)
+    assert isinstance(msg.blocks[3], AudioBlock)
+    assert isinstance(msg.blocks[4], ImageBlock)
 
 
 def test_results_without_ids_are_matched_by_name_and_order() -> None:
@@ -103,8 +105,8 @@ def test_results_without_ids_are_matched_by_name_and_order() -> None:
 
 def test_arguments_may_be_text_that_is_not_json() -> None:
     calls = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": 1}', '{"a"')]
-    whole, broken = load_native([{"role": "assistant", "tool_calls": calls}])[0].tool_uses
-    assert (whole.input, whole.raw_input) == ({"a": 1}, '{"a": 1}')
+    complete, broken = load_native([{"role": "assistant", "tool_calls": calls}])[0].tool_uses
+    assert (complete.input, complete.raw_input) == ({"a": 1}, '{"a": 1}')
     assert broken.raw_is_broken
 
 

@@ -1,4 +1,4 @@
-"""Replies of Ollama: whole and in lines, as objects, dicts and bytes."""
+"""Replies of Ollama: complete and in lines, as objects, dicts and bytes."""
 
 import json
 from contextlib import suppress
@@ -54,8 +54,8 @@ REPLY: Final[dict[str, Any]] = {
 
 def _line(done: bool = False, **message: Any) -> dict[str, Any]:
     begun = {"model": "qwen3", "created_at": REPLY["created_at"], "done": False}
-    rest = {key: REPLY[key] for key in REPLY if key != "message"} if done else begun
-    return {**rest, "message": {"role": "assistant", **message}}
+    fields = {key: REPLY[key] for key in REPLY if key != "message"} if done else begun
+    return {**fields, "message": {"role": "assistant", **message}}
 
 
 def _lines(reply: dict[str, Any], *cuts: int) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def _streamed(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
     return msg, events + parser.drain()
 
 
-def test_a_whole_reply_becomes_a_message() -> None:
+def test_a_complete_reply_becomes_a_message() -> None:
     msg = parse_response(REPLY)
     thought, text, first, second = msg.blocks
     assert thought == ThinkingBlock("They want me to look.", OpaqueState("ollama", model="qwen3"))
@@ -127,13 +127,15 @@ def test_the_path_of_a_file_in_a_reply_is_not_opened(tmp_path: Any) -> None:
 
 @examples(80)
 @given(st.lists(st.integers(0, 400), max_size=8), st.lists(st.integers(0, 4_000), max_size=8))
-def test_any_chunks_give_the_message_of_the_whole_reply(cuts: list[int], byte_cuts: list[int]) -> None:
-    whole = parse_response(REPLY)
+def test_any_chunks_of_a_stream_give_the_message_of_the_complete_reply(
+    cuts: list[int], byte_cuts: list[int]
+) -> None:
+    reply = parse_response(REPLY)
     lines = _lines(REPLY, *cuts)
-    assert _streamed(*lines)[0] == whole
+    assert _streamed(*lines)[0] == reply
     raw = _ndjson(lines)
-    assert _streamed(*cut(raw, byte_cuts))[0] == whole
-    assert _streamed(raw.removesuffix(b"\n"))[0] == whole
+    assert _streamed(*cut(raw, byte_cuts))[0] == reply
+    assert _streamed(raw.removesuffix(b"\n"))[0] == reply
 
 
 def test_events_are_returned_as_soon_as_lines_are_complete() -> None:
@@ -148,11 +150,11 @@ def test_events_are_returned_as_soon_as_lines_are_complete() -> None:
 
 def test_calls_may_share_a_line_or_have_separate_lines() -> None:
     calls: list[dict[str, Any]] = [{"function": {"name": name, "arguments": {}}} for name in ("a", "b", "c")]
-    one, _ = _streamed(_line(tool_calls=calls), _line(done=True, content=""))
+    msg, _ = _streamed(_line(tool_calls=calls), _line(done=True, content=""))
     several, _ = _streamed(_line(tool_calls=calls[:1]), _line(tool_calls=calls[1:]), _line(done=True, content=""))
-    assert one == several
-    assert [call.name for call in one.tool_uses] == ["a", "b", "c"]
-    assert len({call.id for call in one.tool_uses}) == 3
+    assert msg == several
+    assert [call.name for call in msg.tool_uses] == ["a", "b", "c"]
+    assert len({call.id for call in msg.tool_uses}) == 3
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_arguments_are_an_object_or_json_text(arguments: Any, expected: Any) -> 
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
 
 
-def test_truncated_argument_text_is_kept() -> None:
+def test_truncated_argument_text_is_the_raw_input() -> None:
     msg, _ = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": '{"pla'}}]))
     assert (msg.tool_uses[0].input, msg.tool_uses[0].raw_input) == ({}, '{"pla')
     assert msg.tool_uses[0].metadata == {"incomplete": True}
@@ -175,7 +177,7 @@ def test_truncated_argument_text_is_kept() -> None:
     ("native", "expected"),
     [("stop", "stop"), ("length", "length"), ("load", "other"), ("something new", "other"), (None, "stop")],
 )
-def test_each_finish_reason_is_mapped_and_the_native_reason_kept(native: str | None, expected: str) -> None:
+def test_each_finish_reason_is_mapped_and_the_native_reason_is_recorded(native: str | None, expected: str) -> None:
     done = {"model": "m", "message": {"role": "assistant", "content": "x"}, "done": True}
     msg = parse_response({**done, "done_reason": native} if native else done)
     assert msg.finish_reason == expected
@@ -186,7 +188,7 @@ def test_a_reply_without_counters_has_no_usage() -> None:
     assert parse_response({"message": {"role": "assistant", "content": "x"}, "done": True}).usage is None
 
 
-def test_an_error_in_the_stream_keeps_the_blocks_so_far() -> None:
+def test_an_error_in_the_stream_does_not_remove_the_blocks_before_it() -> None:
     msg, events = _streamed(_line(content="Half an"), b'{"error": "an error was encountered"}\n')
     assert msg.text == "Half an"
     assert msg.finish_reason is FinishReason.ERROR
@@ -223,15 +225,15 @@ def test_the_media_type_of_a_reply_is_detected_from_its_bytes() -> None:
 
 
 def test_log_probabilities_are_metadata_of_the_text() -> None:
-    one, two = {"token": "a", "logprob": -0.1}, {"token": "b", "logprob": float("-inf")}
+    first, second = {"token": "a", "logprob": -0.1}, {"token": "b", "logprob": float("-inf")}
     lines = [
-        {**_line(content="a"), "logprobs": [one]},
-        {**_line(content="b"), "logprobs": [two]},
+        {**_line(content="a"), "logprobs": [first]},
+        {**_line(content="b"), "logprobs": [second]},
         _line(done=True, content=""),
     ]
-    whole = parse_response({**_line(done=True, content="ab"), "logprobs": [one, two]})
-    assert _streamed(*lines)[0] == whole
-    assert whole.blocks[0].metadata == {"logprobs": [one, {"token": "b", "logprob": None}]}
+    reply = parse_response({**_line(done=True, content="ab"), "logprobs": [first, second]})
+    assert _streamed(*lines)[0] == reply
+    assert reply.blocks[0].metadata == {"logprobs": [first, {"token": "b", "logprob": None}]}
 
 
 def test_a_reply_has_the_original_names_of_its_speaker_and_tools() -> None:

@@ -12,7 +12,7 @@ from agentkit import (
 from agentkit.testing import LoopbackError, LoopbackServer
 from agentkit_openai import OpenAIChatEndpoint
 from tests.providers import LOOK
-from tests.providers.calling import HELLO, RawServer, make_raw_model, model_of, open_stream, read_stream
+from tests.providers.calling import HELLO, RawServer, create_model, make_raw_model, open_stream, read_stream
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ NO_TOOLS: Final = (
 
 async def test_an_error_names_the_api_that_accepts_tools() -> None:
     with LoopbackServer([LoopbackError(400, NO_TOOLS)]) as server:
-        async with model_of("openai", server) as model:
+        async with create_model("openai", server) as model:
             with pytest.raises(BadRequestError, match="openai-responses:"):
                 await model.generate(HELLO, tools=[LOOK])
 

@@ -40,10 +40,10 @@ Json = dict[str, Any]
 FAMILY: Final = ("openai", "openai-responses", "deepseek", "vllm", "dashscope-compatible")
 
 
-def _loaded(provider: str, found: object) -> list[Msg]:
+def _loaded(provider: str, log: object) -> list[Msg]:
     load = load_provider(provider).load_native
     assert load is not None
-    return load(found)
+    return load(log)
 
 
 def _again(provider: str, request: Json, model: str | None = None) -> Json:
@@ -60,7 +60,7 @@ def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: li
     # All names are legal. An illegal name is replaced by a name with a hash, which would be replaced again.
     msgs = [Msg(msg.role, msg.content, msg.role) for msg in msgs]
     written = dict(chat(provider).lower(msgs).request)
-    turns = {key: found for key, found in written.items() if key != "tools"}
+    turns = {key: value for key, value in written.items() if key != "tools"}
     again = _again(provider, written)
     assert {key: again[key] for key in turns} == turns
 
@@ -71,12 +71,9 @@ def test_a_request_a_list_and_json_text_are_the_same_log(provider: str) -> None:
         chat(provider).lower([Msg("user", "Hi.", "user"), Msg("assistant", "Ho.", "assistant")]).request
     )
     turns = request.get("messages") or request["input"]
-    whole = _loaded(provider, {"model": "m", "temperature": 1, **request})
+    msgs = _loaded(provider, {"model": "m", "temperature": 1, **request})
     assert (
-        whole
-        == _loaded(provider, turns)
-        == _loaded(provider, json.dumps(turns))
-        == _loaded(provider, tuple(turns))
+        msgs == _loaded(provider, turns) == _loaded(provider, json.dumps(turns)) == _loaded(provider, tuple(turns))
     )
 
 
@@ -144,8 +141,8 @@ def test_a_custom_call_becomes_a_function_call_for_another_provider() -> None:
 
 
 def test_sdk_messages_in_a_log_are_read_like_dicts() -> None:
-    found = [*CHAT_LOG[:2], ChatCompletionMessage.model_validate(CHAT_LOG[2]), *CHAT_LOG[3:]]
-    assert load_chat(found) == load_chat(CHAT_LOG)
+    log = [*CHAT_LOG[:2], ChatCompletionMessage.model_validate(CHAT_LOG[2]), *CHAT_LOG[3:]]
+    assert load_chat(log) == load_chat(CHAT_LOG)
 
 
 def test_content_parts_become_blocks() -> None:
@@ -181,10 +178,10 @@ def test_content_parts_become_blocks() -> None:
 
 
 def test_reasoning_in_a_log_has_the_issuer_of_its_server() -> None:
-    said = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
-    (msg,) = load_deepseek([said])
+    message = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
+    (msg,) = load_deepseek([message])
     assert msg.blocks == (ThinkingBlock("Hm.", OpaqueState("deepseek")), TextBlock("Yes."))
-    assert _again("deepseek", {"messages": [{"role": "user", "content": "?"}, said]})["messages"][1] == said
+    assert _again("deepseek", {"messages": [{"role": "user", "content": "?"}, message]})["messages"][1] == message
 
 
 def test_a_legacy_function_call_and_its_result_become_a_pair() -> None:
@@ -213,11 +210,11 @@ def test_arguments_that_are_not_an_object_stay_text() -> None:
     assert isinstance(msg.blocks[1], InvalidBlock)
 
 
-@pytest.mark.parametrize("found", [7, None, "no json", {}, {"choices": []}, {"messages": "x"}, [1, 2], ["a"]])
+@pytest.mark.parametrize("value", [7, None, "no json", {}, {"choices": []}, {"messages": "x"}, [1, 2], ["a"]])
 @pytest.mark.parametrize("load", [load_chat, load_responses])
-def test_a_value_that_is_not_a_log_raises_an_error(load: Any, found: object) -> None:
+def test_a_value_that_is_not_a_log_raises_an_error(load: Any, value: object) -> None:
     with pytest.raises(MessageError):
-        load(found)
+        load(value)
 
 
 def test_an_empty_list_is_an_empty_log() -> None:
@@ -269,7 +266,7 @@ def test_a_log_of_items_is_loaded_and_written_equally() -> None:
         ("assistant", ["text"]),
     ]
     assert msgs[2].thinking == "**Plan**\n\nLook."
-    assert [found.name for msg in msgs for found in msg.tool_results] == ["look", "sh"]
+    assert [result.name for msg in msgs for result in msg.tool_results] == ["look", "sh"]
     assert _again("openai-responses", {"input": ITEMS})["input"] == ITEMS
 
 
@@ -342,10 +339,10 @@ def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
 @given(
     histories().flatmap(lambda msgs: mangled_events([*chat("openai").lower(msgs).request["messages"], *CHAT_LOG]))
 )
-def test_a_mangled_log_of_chat_completions_is_loaded(found: list[Json]) -> None:
+def test_a_mangled_log_of_chat_completions_is_loaded(log: list[Json]) -> None:
     for load in (load_chat, load_vllm):
         try:
-            msgs = load(found)
+            msgs = load(log)
         except MessageError:
             continue
         assert [Msg.from_dict(msg.to_dict()) for msg in msgs] == msgs
@@ -358,9 +355,9 @@ def test_a_mangled_log_of_chat_completions_is_loaded(found: list[Json]) -> None:
         lambda msgs: mangled_events([*chat("openai-responses").lower(msgs).request["input"], *ITEMS])
     )
 )
-def test_a_mangled_log_of_items_is_loaded(found: list[Json]) -> None:
+def test_a_mangled_log_of_items_is_loaded(log: list[Json]) -> None:
     try:
-        msgs = load_responses(found)
+        msgs = load_responses(log)
     except MessageError:
         return
     assert [Msg.from_dict(msg.to_dict()) for msg in msgs] == msgs

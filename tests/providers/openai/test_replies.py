@@ -45,24 +45,24 @@ from tests.providers.streams import cut, cuts, parse_stream
 Json = dict[str, Any]
 
 
-def _whole(message: Json, finish: str | None = "stop", **rest: Any) -> Json:
+def _reply(message: Json, finish: str | None = "stop", **fields: Any) -> Json:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
-    return {"id": "c1", "object": "chat.completion", "model": "gpt-x", "choices": [choice], **rest}
+    return {"id": "c1", "object": "chat.completion", "model": "gpt-x", "choices": [choice], **fields}
 
 
-def _chunk(delta: Json, finish: str | None = None, **rest: Any) -> Json:
+def _chunk(delta: Json, finish: str | None = None, **fields: Any) -> Json:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "c1", "object": "chat.completion.chunk", "model": "gpt-x", "choices": [choice], **rest}
+    return {"id": "c1", "object": "chat.completion.chunk", "model": "gpt-x", "choices": [choice], **fields}
 
 
-def _piece(index: int | None = None, arguments: Any = None, **said: Any) -> Json:
+def _piece(index: int | None = None, arguments: Any = None, **fields: Any) -> Json:
     """Returns an entry of the `tool_calls` of a delta."""
-    function = {key: said[key] for key in ("name",) if key in said}
+    function = {key: fields[key] for key in ("name",) if key in fields}
     if arguments is not None:
         function["arguments"] = arguments
     entry: Json = {"type": "function", "function": function}
-    if "id" in said:
-        entry["id"] = said["id"]
+    if "id" in fields:
+        entry["id"] = fields["id"]
     return entry if index is None else {"index": index, **entry}
 
 
@@ -76,20 +76,20 @@ def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
 
 def _calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
     """Returns the calls of a stream whose deltas have these lists of entries."""
-    chunks = [_chunk({"tool_calls": found}) for found in entries]
+    chunks = [_chunk({"tool_calls": pieces}) for pieces in entries]
     msg = _streamed(*chunks, _chunk({}, "tool_calls"))
     return [(call.id, call.name, call.input) for call in msg.tool_uses]
 
 
-ONE: Final = ("a", "look", {"x": 1})
-TWO: Final = ("b", "find", {"y": 2})
+FIRST: Final = ("a", "look", {"x": 1})
+SECOND: Final = ("b", "find", {"y": 2})
 
-# -- whole replies ---------------------------------------------------------------------------------------------
+# -- complete replies ------------------------------------------------------------------------------------------
 
 
 def test_a_reply_becomes_an_assistant_message() -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    assert parse_response(_whole({"content": "Hello."}, usage=usage), name="Friday") == Msg(
+    assert parse_response(_reply({"content": "Hello."}, usage=usage), name="Friday") == Msg(
         "Friday",
         [TextBlock("Hello.")],
         "assistant",
@@ -107,63 +107,63 @@ def test_a_reply_becomes_an_assistant_message() -> None:
 
 
 def test_calls_keep_their_argument_text_and_the_finish_reason_is_tool_use() -> None:
-    msg = parse_response(_whole({"content": None, "tool_calls": [_call("a", "look", '{ "x": 1 }')]}, "stop"))
+    msg = parse_response(_reply({"content": None, "tool_calls": [_call("a", "look", '{ "x": 1 }')]}, "stop"))
     assert msg.tool_uses == (ToolUseBlock("a", "look", {"x": 1}, '{ "x": 1 }'),)
     assert msg.finish_reason is FinishReason.TOOL_USE
 
 
 def test_an_sdk_object_a_dict_and_json_text_give_the_same_message() -> None:
-    found = _whole({"content": "Hi.", "tool_calls": [_call("a", "look", "{}")]}, "tool_calls")
-    sdk = ChatCompletion.model_validate({**found, "created": 1})
-    assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
+    native = _reply({"content": "Hi.", "tool_calls": [_call("a", "look", "{}")]}, "tool_calls")
+    sdk = ChatCompletion.model_validate({**native, "created": 1})
+    assert parse_response(sdk) == parse_response(native) == parse_response(json.dumps(native))
 
 
 def test_a_replaced_tool_name_is_restored() -> None:
-    found = _whole({"tool_calls": [_call("a", "web_search_1", "{}")]}, "tool_calls")
-    assert parse_response(found, tool_names={"web_search_1": "web.search"}).tool_uses[0].name == "web.search"
+    native = _reply({"tool_calls": [_call("a", "web_search_1", "{}")]}, "tool_calls")
+    assert parse_response(native, tool_names={"web_search_1": "web.search"}).tool_uses[0].name == "web.search"
 
 
 _REFUSED = OpaqueState("openai", model="gpt-x", fields={"refusal": True})
 
 
 def test_a_refusal_becomes_a_marked_text() -> None:
-    msg = parse_response(_whole({"content": None, "refusal": "No."}))
+    msg = parse_response(_reply({"content": None, "refusal": "No."}))
     assert msg.content == (TextBlock("No.", state=_REFUSED, metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
 def test_annotations_become_citations_of_the_text() -> None:
     cited = {"type": "url_citation", "url_citation": {"url": "https://x.org", "title": "X", "start_index": 0}}
-    msg = parse_response(_whole({"content": "As X says.", "annotations": [cited]}))
+    msg = parse_response(_reply({"content": "As X says.", "annotations": [cited]}))
     assert msg.content == (TextBlock("As X says.", metadata={"citations": [cited]}),)
 
 
-def test_a_spoken_reply_becomes_audio_with_a_transcript() -> None:
+def test_an_audio_reply_becomes_audio_with_a_transcript() -> None:
     audio: Json = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
-    msg = parse_response(_whole({"content": None, "audio": audio}))
-    said = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
+    msg = parse_response(_reply({"content": None, "audio": audio}))
+    native = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
     (block,) = msg.media
-    assert (block.source, block.metadata) == (Base64Source("audio/wav", audio["data"]), said)
+    assert (block.source, block.metadata) == (Base64Source("audio/wav", audio["data"]), native)
     assert block.state is not None
     assert (block.state.issuer, block.state.fields) == ("openai", {"audio": {"transcript": "Hello.", "id": "au1"}})
 
 
 def test_the_media_type_of_audio_is_that_of_the_requested_format() -> None:
     request = {"audio": {"voice": "alloy", "format": "pcm16"}}
-    msg = parse_response(_whole({"audio": {"id": "au1", "data": "AAAA"}}), request=request)
+    msg = parse_response(_reply({"audio": {"id": "au1", "data": "AAAA"}}), request=request)
     (block,) = msg.media
     assert (block.source, block.metadata) == (Base64Source("audio/pcm", "AAAA"), {"id": "au1"})
 
 
 def test_the_text_of_a_custom_tool_becomes_its_only_argument() -> None:
     custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
-    block = parse_response(_whole({"tool_calls": [custom]}, "tool_calls")).tool_uses[0]
+    block = parse_response(_reply({"tool_calls": [custom]}, "tool_calls")).tool_uses[0]
     assert (block.name, block.input, block.raw_input) == ("sh", {"input": "ls -l"}, None)
     assert block.state == OpaqueState("openai", model="gpt-x", fields={"type": "custom"})
 
 
 def test_a_legacy_function_call_gets_a_created_id() -> None:
-    msg = parse_response(_whole({"function_call": {"name": "look", "arguments": '{"x":1}'}}, "function_call"))
+    msg = parse_response(_reply({"function_call": {"name": "look", "arguments": '{"x":1}'}}, "function_call"))
     assert msg.tool_uses[0].name == "look"
     assert msg.tool_uses[0].id.startswith("call_")
 
@@ -176,7 +176,7 @@ def test_content_in_parts_is_read_too() -> None:
         "bare",
         7,
     ]
-    assert parse_response(_whole({"content": parts})).content == (
+    assert parse_response(_reply({"content": parts})).content == (
         TextBlock("See: "),
         ImageBlock(Base64Source("image/png", "AAAA")),
         TextBlock("bare"),
@@ -218,20 +218,23 @@ def test_another_name_after_complete_arguments_begins_another_call(keys: Json) -
     assert _calls_apart(("read", "{}"), ("delete", "{}"), **keys) == [("read", {}), ("delete", {})]
 
 
-def test_a_name_that_is_repeated_with_each_piece_gives_one_call() -> None:
+def test_a_name_that_is_repeated_with_each_piece_starts_a_single_call() -> None:
     pieces = (("read", '{"a"'), ("read", ":1}"), ("read", ""))
     assert _calls_apart(*pieces, index=0) == [("read", {"a": 1})]
 
 
 def test_the_same_call_in_two_turns_gets_two_ids() -> None:
     called = {"tool_calls": [{"type": "function", "function": {"name": "look", "arguments": "{}"}}]}
-    whole = {**_whole({"content": None, **called}), "id": None}
-    first = parse_response(whole, request={"messages": [{"role": "user", "content": "Look."}]})
-    later = parse_response(whole, request={"messages": [{"role": "user", "content": "Look again."}]})
-    made = parse_response({**whole, "created": 1_800_000_000}), parse_response({**whole, "created": 1_800_000_009})
-    ids = [msg.tool_uses[0].id for msg in (first, later, *made)]
+    native = {**_reply({"content": None, **called}), "id": None}
+    first = parse_response(native, request={"messages": [{"role": "user", "content": "Look."}]})
+    later = parse_response(native, request={"messages": [{"role": "user", "content": "Look again."}]})
+    msgs = (
+        parse_response({**native, "created": 1_800_000_000}),
+        parse_response({**native, "created": 1_800_000_009}),
+    )
+    ids = [msg.tool_uses[0].id for msg in (first, later, *msgs)]
     assert len({*ids}) == 4
-    again = parse_response(whole, request={"messages": [{"role": "user", "content": "Look."}]})
+    again = parse_response(native, request={"messages": [{"role": "user", "content": "Look."}]})
     assert again == first
 
 
@@ -244,9 +247,9 @@ def test_a_bare_error_in_a_stream_is_an_error() -> None:
 
 
 def test_only_the_first_choice_is_read() -> None:
-    found = _whole({"content": "first"})
-    found["choices"].append({"index": 1, "message": {"content": "second"}, "finish_reason": "stop"})
-    assert parse_response(found).text == "first"
+    native = _reply({"content": "first"})
+    native["choices"].append({"index": 1, "message": {"content": "second"}, "finish_reason": "stop"})
+    assert parse_response(native).text == "first"
     other = {**_chunk({"content": "second"}), "choices": [{"index": 1, "delta": {"content": "second"}}]}
     assert _streamed(_chunk({"content": "first"}), other, _chunk({}, "stop")).text == "first"
 
@@ -265,28 +268,28 @@ def test_only_the_first_choice_is_read() -> None:
     ],
 )
 def test_each_native_finish_reason_is_mapped_and_recorded(word: str | None, reason: FinishReason) -> None:
-    msg = parse_response(_whole({"content": "Hi."}, word))
+    msg = parse_response(_reply({"content": "Hi."}, word))
     assert msg.finish_reason is reason
     assert (msg.metadata or {})["reply"].get("native_finish_reason") == word
 
 
 def test_arguments_truncated_by_the_token_limit_stay_text_and_are_marked() -> None:
-    block = parse_response(_whole({"tool_calls": [_call("a", "look", '{"x": "lib')]}, "length")).tool_uses[0]
+    block = parse_response(_reply({"tool_calls": [_call("a", "look", '{"x": "lib')]}, "length")).tool_uses[0]
     assert (block.input, block.raw_input, block.metadata) == ({}, '{"x": "lib', {"incomplete": True})
-    empty = parse_response(_whole({"tool_calls": [_call("a", "look", "")]}, "length")).tool_uses[0]
+    empty = parse_response(_reply({"tool_calls": [_call("a", "look", "")]}, "length")).tool_uses[0]
     assert empty.metadata == {"incomplete": True}
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}", "null", '""', None, {}, []])
 def test_missing_arguments_become_an_empty_object(arguments: Any) -> None:
-    block = parse_response(_whole({"tool_calls": [_call("a", "look", arguments)]}, "tool_calls")).tool_uses[0]
+    block = parse_response(_reply({"tool_calls": [_call("a", "look", arguments)]}, "tool_calls")).tool_uses[0]
     assert (block.input, block.metadata) == ({}, None)
 
 
 def test_arguments_in_an_object_are_read_unchanged() -> None:
     entry = _piece(0, {"x": [1, {}]}, id="a", name="look")
     assert _calls([entry]) == [("a", "look", {"x": [1, {}]})]
-    assert parse_response(_whole({"tool_calls": [entry]})).tool_uses[0].input == {"x": [1, {}]}
+    assert parse_response(_reply({"tool_calls": [entry]})).tool_uses[0].input == {"x": [1, {}]}
 
 
 @pytest.mark.parametrize(
@@ -302,10 +305,10 @@ def test_an_error_body_raises_an_error_with_the_text_of_the_provider(body: Json)
         parse_response(body)
 
 
-@pytest.mark.parametrize("found", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
-def test_a_value_that_is_not_a_reply_raises_an_error(found: object) -> None:
+@pytest.mark.parametrize("value", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
+def test_a_value_that_is_not_a_reply_raises_an_error(value: object) -> None:
     with pytest.raises(MessageError):
-        parse_response(found)
+        parse_response(value)
 
 
 @pytest.mark.parametrize("choices", [[], [None], [{}], [{"message": None}], [{"message": {"content": None}}]])
@@ -317,7 +320,7 @@ def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "usage"),
+    ("value", "usage"),
     [
         (
             {
@@ -356,8 +359,8 @@ def test_a_reply_without_content_becomes_an_empty_message(choices: Any) -> None:
     ],
     ids=["OpenAI", "DeepSeek", "DashScope", "vLLM", "absurd", "empty", "null", "text"],
 )
-def test_usage_of_all_vendors_is_mapped_to_the_same_fields(found: Any, usage: Usage | None) -> None:
-    assert parse_response(_whole({"content": "Hi."}, usage=found)).usage == usage
+def test_usage_of_all_vendors_is_mapped_to_the_same_fields(value: Any, usage: Usage | None) -> None:
+    assert parse_response(_reply({"content": "Hi."}, usage=value)).usage == usage
 
 
 USAGE: Final = {"prompt_tokens": 9, "completion_tokens": 2}
@@ -385,7 +388,7 @@ def test_usage_may_arrive_in_any_chunk(chunks: list[Json]) -> None:
 # -- streams, quirk by quirk -----------------------------------------------------------------------------------
 
 
-def test_a_stream_gives_events_as_chunks_arrive() -> None:
+def test_a_stream_returns_events_as_chunks_arrive() -> None:
     chunks = [
         _chunk({"role": "assistant", "content": ""}),
         _chunk({"content": "I "}),
@@ -409,41 +412,41 @@ def test_a_stream_gives_events_as_chunks_arrive() -> None:
 
 def test_an_entry_without_an_index_continues_the_latest_call() -> None:
     entries = [[_piece(None, '{"x"', id="a", name="look")], [_piece(None, ":1}")]]
-    assert _calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [ONE, TWO]
+    assert _calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
 def test_calls_with_any_indexes_are_separated(numbers: tuple[int | None, int | None]) -> None:
-    one, two = numbers
+    first, second = numbers
     assert _calls(
-        [_piece(one, "", id="a", name="look")],
-        [_piece(one, '{"x"')],
-        [_piece(one, ":1}")],
-        [_piece(two, '{"y"', id="b", name="find")],
-        [_piece(two, ":2}")],
-    ) == [ONE, TWO]
+        [_piece(first, "", id="a", name="look")],
+        [_piece(first, '{"x"')],
+        [_piece(first, ":1}")],
+        [_piece(second, '{"y"', id="b", name="find")],
+        [_piece(second, ":2}")],
+    ) == [FIRST, SECOND]
 
 
 def test_calls_are_in_the_order_of_their_indexes() -> None:
     assert _calls([_piece(5, '{"y":2}', id="b", name="find")], [_piece(2, '{"x":1}', id="a", name="look")]) == [
-        ONE,
-        TWO,
+        FIRST,
+        SECOND,
     ]
 
 
 @pytest.mark.parametrize("later", ["a", "", None])
 def test_a_repeated_or_empty_id_continues_the_call(later: str | None) -> None:
-    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [ONE]
+    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [FIRST]
 
 
 def test_a_repeated_name_is_not_doubled() -> None:
-    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [ONE]
+    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [FIRST]
 
 
 def test_a_name_and_an_id_may_arrive_separately_and_late() -> None:
-    assert _calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [ONE]
-    assert _calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [ONE]
-    assert _calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [ONE]
+    assert _calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [FIRST]
+    assert _calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [FIRST]
+    assert _calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [FIRST]
 
 
 def test_entries_with_the_same_index_are_assigned_by_id() -> None:
@@ -452,61 +455,61 @@ def test_entries_with_the_same_index_are_assigned_by_id() -> None:
         [_piece(0, '{"y"', id="b", name="find")],
         [_piece(0, ":1}", id="a")],
         [_piece(0, ":2}", id="b")],
-    ) == [ONE, TWO]
+    ) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("index", [0, None])
 def test_complete_calls_in_one_delta_are_separate_even_without_ids(index: int | None) -> None:
-    found = _calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
-    assert [(name, given) for _, name, given in found] == [("look", {"x": 1})] * 2
-    assert len({id for id, _, _ in found}) == 2
+    calls = _calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
+    assert [(name, arguments) for _, name, arguments in calls] == [("look", {"x": 1})] * 2
+    assert len({id for id, _, _ in calls}) == 2
 
 
 def test_several_objects_in_one_argument_text_become_separate_calls() -> None:
-    found = _calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
-    assert [given for _, _, given in found] == [{"x": 1}, {"x": 2}]
+    calls = _calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
+    assert [arguments for _, _, arguments in calls] == [{"x": 1}, {"x": 2}]
 
 
 def test_entries_of_nulls_are_ignored() -> None:
     nothing = [None, 7, {}, {"index": 0, "id": None, "function": None}, {"function": {"name": None}}]
     assert _calls(nothing) == []  # type: ignore[arg-type]
-    assert parse_response(_whole({"content": "Hi.", "tool_calls": nothing})).tool_uses == ()
+    assert parse_response(_reply({"content": "Hi.", "tool_calls": nothing})).tool_uses == ()
     empty = {"function_call": {"name": "", "arguments": ""}}
     assert _streamed(_chunk({"content": "Hi.", **empty}), _chunk({}, "stop")).tool_uses == ()
 
 
 def test_a_call_without_an_id_gets_the_same_created_id_in_any_chunking() -> None:
-    whole = parse_response(_whole({"tool_calls": [_call("", "look", '{"x":1}')]}, "tool_calls"))
+    reply = parse_response(_reply({"tool_calls": [_call("", "look", '{"x":1}')]}, "tool_calls"))
     for index in (0, 1, 7, None):
         pieces = (_piece(index, '{"x"', name="look"), _piece(index, ":1}"))
         chunks = [_chunk({"tool_calls": [piece]}) for piece in pieces]
-        assert _streamed(*chunks, _chunk({}, "tool_calls")) == whole
+        assert _streamed(*chunks, _chunk({}, "tool_calls")) == reply
 
 
 def test_a_streamed_custom_call_equals_the_complete_one() -> None:
     entry = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "sh", "input": ""}}
     pieces = [{"index": 0, "custom": {"input": piece}} for piece in ("ls ", "-l")]
-    chunks = [_chunk({"tool_calls": [one]}) for one in (entry, *pieces)]
-    whole = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    chunks = [_chunk({"tool_calls": [delta]}) for delta in (entry, *pieces)]
+    complete = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
     assert _streamed(*chunks, _chunk({}, "tool_calls")) == parse_response(
-        _whole({"tool_calls": [whole]}, "tool_calls")
+        _reply({"tool_calls": [complete]}, "tool_calls")
     )
 
 
 def test_pieces_of_a_refusal_are_joined() -> None:
     msg = _streamed(_chunk({"refusal": "I "}), _chunk({"refusal": "won't."}), _chunk({}, "stop"))
-    assert msg == parse_response(_whole({"refusal": "I won't."}))
+    assert msg == parse_response(_reply({"refusal": "I won't."}))
 
 
 def test_pieces_of_audio_become_one_block_at_the_end() -> None:
-    whole = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 9}
+    complete = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 9}
     pieces: list[Json] = [
         {"id": "au1", "transcript": "Hel"},
         {"data": "UklGRgAA"},
         {"data": "AABXQVZF", "transcript": "lo."},
     ]
     chunks = [_chunk({"audio": piece}) for piece in pieces]
-    expected = parse_response(_whole({"audio": whole}))
+    expected = parse_response(_reply({"audio": complete}))
     assert _streamed(*chunks, _chunk({"audio": {"expires_at": 9}}, "stop")) == expected
     assert _streamed(*chunks, _chunk({}, "stop"), _chunk({"audio": {"expires_at": 9}})) == expected
 
@@ -517,14 +520,14 @@ def test_complete_audio_ends_a_reply_without_a_finish_reason() -> None:
     assert len(msg.media) == 1
 
 
-def test_a_spoken_reply_without_a_finish_reason_ends_equally_in_any_chunking() -> None:
+def test_an_audio_reply_without_a_finish_reason_ends_equally_in_any_chunking() -> None:
     sound = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello."}
     chunks = [_chunk({"audio": sound}), _chunk({"audio": {"expires_at": 9}})]
-    whole = parse_response(_whole({"audio": {**sound, "expires_at": 9}}, None))
-    assert whole.finish_reason is FinishReason.STOP
-    assert _streamed(*chunks) == whole
-    assert _streamed(sse(chunks)) == whole  # the bytes end with [DONE]
-    assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == whole
+    reply = parse_response(_reply({"audio": {**sound, "expires_at": 9}}, None))
+    assert reply.finish_reason is FinishReason.STOP
+    assert _streamed(*chunks) == reply
+    assert _streamed(sse(chunks)) == reply  # the bytes end with [DONE]
+    assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == reply
 
 
 def test_separately_encoded_pieces_of_audio_are_joined_as_bytes() -> None:
@@ -541,7 +544,7 @@ def test_a_transcript_without_audio_becomes_a_text() -> None:
 def test_citations_may_arrive_in_any_delta() -> None:
     cited = [{"type": "url_citation", "n": 1}, {"type": "url_citation", "n": 2}]
     chunks = [_chunk({"annotations": cited[:1]}), _chunk({"content": "Hi."}), _chunk({"annotations": cited[1:]})]
-    expected = parse_response(_whole({"content": "Hi.", "annotations": cited}))
+    expected = parse_response(_reply({"content": "Hi.", "annotations": cited}))
     assert _streamed(*chunks, _chunk({}, "stop")) == expected
     assert _streamed(*chunks[:2], _chunk({}, "stop"), chunks[2]) == expected
 
@@ -553,7 +556,7 @@ def test_chunks_without_choices_are_ignored() -> None:
 
 def test_id_and_model_of_a_reply_may_arrive_in_separate_chunks() -> None:
     msg = _streamed({**_chunk({"content": "Hi."}), "id": None}, _chunk({}, "stop"))
-    assert msg == parse_response(_whole({"content": "Hi."}))
+    assert msg == parse_response(_reply({"content": "Hi."}))
 
 
 def test_a_divided_character_is_joined() -> None:
@@ -620,7 +623,7 @@ def test_reasoning_becomes_thinking_with_its_issuer(
     parser: type[StreamParserBase], field: str, issuer: str
 ) -> None:
     expected = (ThinkingBlock("Hm. So.", OpaqueState(issuer, model="gpt-x")), TextBlock("Yes."))
-    assert parser.parse_response(_whole({"content": "Yes.", field: "Hm. So."})).content == expected
+    assert parser.parse_response(_reply({"content": "Yes.", field: "Hm. So."})).content == expected
     chunks = [
         _chunk({"role": "assistant", "content": None, field: ""}),
         _chunk({"content": None, field: "Hm. "}),
@@ -632,13 +635,13 @@ def test_reasoning_becomes_thinking_with_its_issuer(
 
 def test_reasoning_in_two_keys_is_read_once() -> None:
     both = {"reasoning": "Hm.", "reasoning_content": "Hm."}
-    expected = parse_vllm(_whole({"content": "Yes.", **both}))
+    expected = parse_vllm(_reply({"content": "Yes.", **both}))
     assert expected.thinking == "Hm."
     assert _streamed(_chunk(both), _chunk({"content": "Yes."}, "stop"), parser=VLLMChatStreamParser()) == expected
 
 
 def test_reasoning_without_a_proof_has_no_prefix_digest() -> None:
-    msg = parse_deepseek(_whole({"content": "Yes.", "reasoning_content": "Hm."}), request={"messages": []})
+    msg = parse_deepseek(_reply({"content": "Yes.", "reasoning_content": "Hm."}), request={"messages": []})
     assert msg.blocks[0] == ThinkingBlock("Hm.", OpaqueState("deepseek", model="gpt-x"))
 
 
@@ -670,8 +673,8 @@ _ARGUMENTS = st.sampled_from(('{"x":1}', "{}", '{"q": "漢 é", "n": [1, {"k": n
 def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     """Strategy for a complete reply and the same reply in chunks, as different servers send them."""
     calls = [
-        _call(f"call_{at}", draw(st.sampled_from(("look", "find"))), draw(_ARGUMENTS))
-        for at in range(draw(st.integers(0, 3)))
+        _call(f"call_{index}", draw(st.sampled_from(("look", "find"))), draw(_ARGUMENTS))
+        for index in range(draw(st.integers(0, 3)))
     ]
     message: Json = {
         "content": draw(st.one_of(st.none(), _WORDS)),
@@ -682,12 +685,12 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     }
     finish = draw(st.sampled_from(("stop", "length", "tool_calls", "content_filter", "odd")))
     usage = draw(st.sampled_from((None, USAGE)))
-    return _whole(message, finish, usage=usage), _chunked(draw, message, finish, usage)
+    return _reply(message, finish, usage=usage), _chunked(draw, message, finish, usage)
 
 
 def _pieces(draw: DrawFn, text: str) -> list[str]:
-    at = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
-    return [text[start:stop] for start, stop in zip([0, *at], [*at, len(text)], strict=True)]
+    borders = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    return [text[start:stop] for start, stop in zip([0, *borders], [*borders, len(text)], strict=True)]
 
 
 def _chunked(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> list[Json]:
@@ -697,8 +700,10 @@ def _chunked(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> li
     if message["annotations"]:
         chunks.append(_chunk({"annotations": message["annotations"]}))
     numbering = draw(st.sampled_from(("from 0", "from 1", "gaps", "all 0", "none")))
-    for at, call in enumerate(message["tool_calls"] or []):
-        index = {"from 0": at, "from 1": at + 1, "gaps": 3 * at + 2, "all 0": 0, "none": None}[numbering]
+    for position, call in enumerate(message["tool_calls"] or []):
+        index = {"from 0": position, "from 1": position + 1, "gaps": 3 * position + 2, "all 0": 0, "none": None}[
+            numbering
+        ]
         chunks += [_chunk({"tool_calls": [entry]}) for entry in _entries(draw, index, call)]
     together = draw(st.booleans())
     chunks.append(_chunk({}, finish, usage=usage if together else None))
@@ -718,21 +723,21 @@ def _entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
 @examples(150)
 @given(replies(), cuts, st.sampled_from(("\n", "\r\n", "\r")))
 def test_any_chunking_gives_the_message_of_the_complete_reply(
-    reply: tuple[Json, list[Json]], at: list[int], break_: str
+    reply: tuple[Json, list[Json]], borders: list[int], break_: str
 ) -> None:
-    whole, chunks = reply
-    expected = parse_response(whole)
+    complete, chunks = reply
+    expected = parse_response(complete)
     assert _streamed(*chunks) == expected
     assert _streamed(*(ChatCompletionChunk.construct(**chunk) for chunk in chunks)) == expected
-    assert parse_stream(OpenAIChatStreamParser(), cut(sse(chunks, break_), at))[0] == expected
+    assert parse_stream(OpenAIChatStreamParser(), cut(sse(chunks, break_), borders))[0] == expected
 
 
 @examples(40)
 @given(replies())
 def test_chunks_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
-    whole, chunks = reply
-    assert parse_stream(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(whole)
-    assert parse_response(ChatCompletion.construct(**whole)) == parse_response(whole)
+    complete, chunks = reply
+    assert parse_stream(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(complete)
+    assert parse_response(ChatCompletion.construct(**complete)) == parse_response(complete)
 
 
 @examples(100)
@@ -748,16 +753,16 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
 
 @examples(300)
 @given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
-def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
+def test_mangled_events_never_raise(chunks: list[Json], borders: list[int]) -> None:
     for parser in (OpenAIChatStreamParser(), VLLMChatStreamParser()):
         msg, _ = parse_stream(parser, chunks)
         assert Msg.from_dict(msg.to_dict()) == msg
-    parse_stream(OpenAIChatStreamParser(), cut(sse(chunks), at))
+    parse_stream(OpenAIChatStreamParser(), cut(sse(chunks), borders))
 
 
 @examples(200)
 @given(replies().flatmap(lambda reply: mangled(reply[0])))
-def test_a_mangled_reply_gives_a_message_or_an_error(reply: Any) -> None:
+def test_a_mangled_reply_is_parsed_or_raises_an_error(reply: Any) -> None:
     with suppress(MessageError):
         msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg
@@ -768,6 +773,6 @@ def test_a_finished_stream_without_a_finish_reason_is_complete() -> None:
     parser = OpenAIChatStreamParser()
     parser.feed(f"data: {json.dumps({'choices': [delta]})}\n\n")
     parser.feed("data: [DONE]\n\n")
-    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": None}]}
-    assert parser.finish() == OpenAIChatStreamParser.parse_response(whole)
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": None}]}
+    assert parser.finish() == OpenAIChatStreamParser.parse_response(reply)
     assert parser.finish_reason is FinishReason.OTHER

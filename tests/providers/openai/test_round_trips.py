@@ -57,8 +57,8 @@ KINDRED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def formatted(provider: str, found: object, on_loss: Any = "raise") -> Plan:
-    return load_provider(provider).chat_formatter(on_loss=on_loss).lower(load_native(provider, found))
+def formatted(provider: str, log: object, on_loss: Any = "raise") -> Plan:
+    return load_provider(provider).chat_formatter(on_loss=on_loss).lower(load_native(provider, log))
 
 
 @pytest.mark.parametrize("log", CHAT_LOGS)
@@ -132,15 +132,15 @@ def test_a_developer_message_is_restored_at_any_position(provider: str, multi: b
         ASKED,
     ]
     log.append({"role": "developer", "content": "Be long."})
-    found = load_provider(provider)
+    package = load_provider(provider)
     turns = (
-        (found.multi_agent_formatter if multi else found.chat_formatter)()
+        (package.multi_agent_formatter if multi else package.chat_formatter)()
         .lower(load_native(provider, log))
         .request
     )
-    said = turns.get("messages") or turns["input"]
+    messages = turns.get("messages") or turns["input"]
     beside: dict[str, Any] = {} if provider == "openai" else {"type": "message"}
-    assert [said[0], said[1], said[3]] == [{**beside, **log[at]} for at in (0, 1, 3)]
+    assert [messages[0], messages[1], messages[3]] == [{**beside, **log[index]} for index in (0, 1, 3)]
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
@@ -148,12 +148,12 @@ def test_vendors_without_custom_tools_get_function_calls(provider: str) -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
     log = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
     log.append({"role": "tool", "tool_call_id": "c1", "content": "x"})
-    (made,) = formatted(provider, log).request["messages"][1]["tool_calls"]
-    assert made.pop("id") == formatted(provider, log).request["messages"][2]["tool_call_id"]
-    assert made == {"type": "function", "function": {"name": "sh", "arguments": '{"input":"ls"}'}}
+    (sent_call,) = formatted(provider, log).request["messages"][1]["tool_calls"]
+    assert sent_call.pop("id") == formatted(provider, log).request["messages"][2]["tool_call_id"]
+    assert sent_call == {"type": "function", "function": {"name": "sh", "arguments": '{"input":"ls"}'}}
 
 
-# -- replies that were spoken ----------------------------------------------------------------------------
+# -- audio replies ---------------------------------------------------------------------------------------
 
 SPOKEN = {"id": "audio_1", "data": WAV, "transcript": "Bob: a cat.", "expires_at": 1_800_000_000}
 REPLY: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None, "audio": SPOKEN}
@@ -161,7 +161,7 @@ CONVERSATION = [ASKED, REPLY, ASKED]
 
 
 @pytest.mark.parametrize("model", ["gpt-6", "gpt-audio"])
-def test_a_loaded_or_parsed_spoken_reply_is_sent_by_its_id(model: str) -> None:
+def test_a_loaded_or_parsed_audio_reply_is_sent_by_its_id(model: str) -> None:
     read = parse_response({"choices": [{"message": REPLY, "finish_reason": "stop"}]})
     asked = load_native("openai", [ASKED])
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
@@ -171,7 +171,7 @@ def test_a_loaded_or_parsed_spoken_reply_is_sent_by_its_id(model: str) -> None:
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
-def test_other_apis_get_the_transcript_of_a_spoken_reply(target: str) -> None:
+def test_other_apis_get_the_transcript_of_an_audio_reply(target: str) -> None:
     plan = formatted_for(target, load_native("openai", CONVERSATION))
     assert "audio_1" not in str(plan.request)
     if target == "gemini":  # Gemini accepts audio in turns of the model
@@ -185,17 +185,17 @@ def test_other_apis_get_the_transcript_of_a_spoken_reply(target: str) -> None:
 
 
 def test_the_transcript_is_sent_if_the_id_is_of_another_issuer_or_may_have_expired() -> None:
-    said = [ASKED, {"role": "assistant", "content": "Bob: a cat."}, ASKED]
+    log = [ASKED, {"role": "assistant", "content": "Bob: a cat."}, ASKED]
     foreign = load_native("vllm", CONVERSATION)
-    assert formatted_for("openai", foreign).request["messages"] == said
-    assert formatted_for("vllm", foreign).request["messages"] == said
+    assert formatted_for("openai", foreign).request["messages"] == log
+    assert formatted_for("vllm", foreign).request["messages"] == log
     formatter = OpenAIChatFormatter(on_loss="raise", spoken_replies="transcript")
-    assert formatter.lower(load_native("openai", CONVERSATION)).request["messages"] == said
+    assert formatter.lower(load_native("openai", CONVERSATION)).request["messages"] == log
     with pytest.raises(OptionError, match="spoken_replies"):
         OpenAIChatFormatter(spoken_replies=cast("Any", "both"))
 
 
-def test_of_two_spoken_replies_in_a_turn_one_is_sent_by_id() -> None:
+def test_only_the_first_of_two_audio_replies_in_a_turn_is_sent_by_id() -> None:
     asked = load_native("openai", [ASKED])
     (sound,) = load_native("openai", CONVERSATION)[1].media
     msgs = [*asked, Msg("assistant", [sound, sound], "assistant"), *asked]
@@ -208,7 +208,7 @@ def test_of_two_spoken_replies_in_a_turn_one_is_sent_by_id() -> None:
     ]
 
 
-def test_a_spoken_reply_in_a_frame_is_a_transcript() -> None:
+def test_an_audio_reply_in_a_frame_is_a_transcript() -> None:
     plan = (
         load_provider("openai").multi_agent_formatter(on_loss="raise").lower(load_native("openai", CONVERSATION))
     )
@@ -219,7 +219,7 @@ def test_a_spoken_reply_in_a_frame_is_a_transcript() -> None:
     ]
 
 
-def test_a_spoken_reply_without_a_transcript_is_a_loss_where_audio_is_not_accepted() -> None:
+def test_an_audio_reply_without_a_transcript_is_a_loss_where_audio_is_not_accepted() -> None:
     silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
     plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [ASKED, silent, ASKED]))
     assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
@@ -229,7 +229,7 @@ def formatted_for(target: str, msgs: list[Msg]) -> Plan:
     return load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
 
 
-def test_a_spoken_reply_in_a_tool_result_is_data_or_a_transcript() -> None:
+def test_an_audio_reply_in_a_tool_result_is_data_or_a_transcript() -> None:
     (sound,) = load_native("openai", CONVERSATION)[1].media
     call = Msg("Friday", [ToolUseBlock("c1", "listen", {})], "assistant")
     msgs = [Msg("Bob", "And?", "user"), call, Msg("system", [ToolResultBlock("c1", "listen", [sound])], "system")]
@@ -256,11 +256,11 @@ def test_further_keys_of_a_message_are_restored_without_a_loss(provider: str) ->
     own = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
 
     def further(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        kept = ({key: item for key, item in said.items() if key not in own} for said in log)
-        return [keys for keys in kept if keys]
+        expected = ({key: item for key, item in message.items() if key not in own} for message in log)
+        return [keys for keys in expected if keys]
 
-    seen = load_provider(provider).chat_formatter().capabilities().media.image is not None
-    assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if seen else 5 :]])
+    accepts_images = load_provider(provider).chat_formatter().capabilities().media.image is not None
+    assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if accepts_images else 5 :]])
     assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
 
 
@@ -269,11 +269,11 @@ def test_further_keys_of_a_message_are_omitted_for_other_apis_and_recorded(targe
     plan = (
         load_provider(target).chat_formatter(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
     )
-    said = str(plan.request)
-    told = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
+    sent = str(plan.request)
+    recorded = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
     for key in ("weight", "tags", "reasoning_details", "took", "mood"):
-        assert f"'{key}'" not in said
-        assert f"message.{key} omitted: the API has no field for it" in told
+        assert f"'{key}'" not in sent
+        assert f"message.{key} omitted: the API has no field for it" in recorded
 
 
 @pytest.mark.parametrize(("provider", "key"), [("dashscope-compatible", "partial"), ("deepseek", "prefix")])
@@ -328,8 +328,8 @@ def test_further_keys_of_an_empty_message_become_metadata() -> None:
 
 
 def test_annotations_of_a_message_become_citations_of_its_text() -> None:
-    found = [{"type": "url_citation", "url_citation": {"url": "https://x.org"}}]
-    (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": found}])
-    assert msg.blocks[0].metadata == {"citations": found}
+    annotations = [{"type": "url_citation", "url_citation": {"url": "https://x.org"}}]
+    (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": annotations}])
+    assert msg.blocks[0].metadata == {"citations": annotations}
     plan = load_provider("openai").chat_formatter().lower([Msg("user", "Go.", "user"), msg])
     assert plan.ledger.entries[-1].details == ("citations omitted: the API has no field for it",)

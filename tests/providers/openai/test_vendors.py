@@ -38,7 +38,7 @@ NINE: Final = "ab14600fc"
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_row_gives_a_provider_that_passes_all_checks(vendor: str) -> None:
+def test_the_provider_of_each_row_passes_all_checks(vendor: str) -> None:
     check_provider(vendor, model="some-model")
 
 
@@ -74,7 +74,7 @@ NAMED: Final = frozenset({"azure", "openrouter"})
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_an_exchange_has_the_expected_form_for_each_vendor(vendor: str) -> None:
+def test_an_exchange_has_the_expected_json_for_each_vendor(vendor: str) -> None:
     thinking = ThinkingBlock("Hm.", OpaqueState(vendor, signature="S"))
     msgs = [*EXCHANGE[:2], assistant(thinking, "Soon.", CALL), EXCHANGE[3]]
     request = chat(vendor, "some-model").lower(msgs, tools=[LOOK]).request
@@ -124,10 +124,14 @@ def test_call_ids_follow_the_rule_of_the_model(vendor: str, model: str, call_id:
             (vendor, "look", {"type": "function", "function": {"name": "look"}})
             for vendor in ("azure", "compatible", "mistral", "openrouter")
         ],
-        ("llamacpp", "look", "required"),  # the server treats an object as "auto", so only this tool is declared
+        (
+            "llamacpp",
+            "look",
+            "required",
+        ),  # the server treats an object as "auto"; therefore only this tool is declared
     ],
 )
-def test_a_tool_choice_has_a_form_that_the_vendor_accepts(vendor: str, choice: str, sent: object) -> None:
+def test_a_tool_choice_has_a_value_that_the_vendor_accepts(vendor: str, choice: str, sent: object) -> None:
     request = chat(vendor, "some-model").lower(HELLO, tools=[LOOK, Tool("stop")], tool_choice=choice).request
     assert request["tool_choice"] == sent
     names = [tool["function"]["name"] for tool in request["tools"]]
@@ -182,7 +186,7 @@ MEDIA: Final[dict[str, tuple[str, Any, dict[str, Any] | None]]] = {
 
 
 @pytest.mark.parametrize("case", MEDIA)
-def test_media_have_the_expected_form_for_each_vendor(case: str) -> None:
+def test_media_have_the_expected_json_for_each_vendor(case: str) -> None:
     target, block, part = MEDIA[case]
     vendor, _, model = target.partition(":")
     if block == "pdf":
@@ -237,7 +241,7 @@ def test_thinking_parts_of_mistral_become_thinking() -> None:
     content = [thinking, {"type": "text", "text": "Sun."}]
     parser = load_provider("mistral").parser
     assert parser is not None
-    whole = parser.parse_response(
+    reply = parser.parse_response(
         {
             "id": "r1",
             "model": "some-model",
@@ -252,8 +256,8 @@ def test_thinking_parts_of_mistral_become_thinking() -> None:
             _chunk(delta={"content": "Sun."}, finish_reason="stop"),
         ],
     )
-    assert whole.content == streamed.content
-    block = whole.content[0]
+    assert reply.content == streamed.content
+    block = reply.content[0]
     assert isinstance(block, ThinkingBlock)
     assert block.thinking == "Hm."
     assert block.state is not None
@@ -330,21 +334,25 @@ PATHS: Final = {"azure": "/openai/v1/chat/completions"}
 
 
 def _client(vendor: str, server: LoopbackServer) -> dict[str, Any]:
-    given = options(vendor, server)
-    return {**given, "base_url": f"{server.url('azure')}/openai/v1/"} if vendor == "azure" else given
+    client_options = options(vendor, server)
+    return (
+        {**client_options, "base_url": f"{server.url('azure')}/openai/v1/"}
+        if vendor == "azure"
+        else client_options
+    )
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_vendor_gives_complete_and_streamed_replies(vendor: str) -> None:
+async def test_complete_and_streamed_replies_of_each_vendor_are_parsed(vendor: str) -> None:
     reply = Reply("The sun.")
     with LoopbackServer([reply, reply]) as server:
         async with ChatModel(vendor, "some-model", client_options=_client(vendor, server), max_tokens=50) as model:
-            whole = await model.generate(HELLO, tools=[LOOK])
+            native = await model.generate(HELLO, tools=[LOOK])
             async with model.stream(HELLO, tools=[LOOK]) as stream:
                 streamed = await stream.finish()
-    assert whole.content == streamed.content
-    assert whole.text == "The sun."
+    assert native.content == streamed.content
+    assert native.text == "The sun."
     first, second = server.requests
     assert first.path.partition("?")[0] == PATHS.get(vendor, f"/{vendor}/v1/chat/completions")
     assert first.headers["authorization"] == "Bearer sk-loopback"
@@ -384,10 +392,10 @@ async def test_a_prompt_that_is_too_long_is_a_context_length_error(vendor: str, 
     assert load_provider(vendor).error_patterns.parse_sizes(text) == (32768, 40000)
 
 
-def _opened(vendor: str, **given: Any) -> Any:
+def _opened(vendor: str, **fields: Any) -> Any:
     endpoint = load_provider(vendor).endpoint
     assert endpoint is not None
-    return endpoint.open(**given).client
+    return endpoint.open(**fields).client
 
 
 @pytest.mark.parametrize(("vendor", "variable"), KEYS.items())
@@ -436,14 +444,14 @@ def test_the_address_is_that_of_the_vendor(
         assert str(_opened(vendor, api_key="k").base_url) == address
 
 
-# -- a row of one's own -------------------------------------------------------------------------------------------
+# -- the row of a third party -------------------------------------------------------------------------------------
 
 
-def test_a_row_of_a_third_party_is_a_provider() -> None:
-    form: Capabilities = VENDOR_CHAT.override(
+def test_a_row_of_a_third_party_becomes_a_provider() -> None:
+    capabilities: Capabilities = VENDOR_CHAT.override(
         {"name": "Acme", "issuer": "acme", "wire": "acme", "media.image": MediaRule()}
     )
-    row = OpenAICompatible(name="acme", title="Acme", capabilities=form, address="http://localhost:9/v1")
+    row = OpenAICompatible(name="acme", title="Acme", capabilities=capabilities, address="http://localhost:9/v1")
     provider = row.provider()
     check_provider(provider)
     assert provider.load_native is not None

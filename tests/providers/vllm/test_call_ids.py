@@ -34,7 +34,7 @@ def test_call_ids_have_nine_letters_or_digits_for_any_model_name(ids: tuple[str,
     msgs = [user("Go."), assistant(call(first), call(second)), system(result(first, "A"), result(second, "B"))]
     plan = VLLMChatFormatter(model).lower(msgs)
     assert problems("vllm", plan.request) == []
-    asked = [one["id"] for one in plan.request["messages"][1]["tool_calls"]]
-    assert all(re.fullmatch("[A-Za-z0-9]{9}", one) for one in asked)
+    asked = [id["id"] for id in plan.request["messages"][1]["tool_calls"]]
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in asked)
     assert [m["tool_call_id"] for m in plan.request["messages"][2:]] == asked
-    assert [plan.call_ids.get(one, one) for one in asked] == [first, second]
+    assert [plan.call_ids.get(id, id) for id in asked] == [first, second]

@@ -45,7 +45,7 @@ def _thought(number: int = 1) -> Json:
     return {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": f"gAAA{number}"}
 
 
-def _said(number: int = 1, *texts: str) -> Json:
+def _message(number: int = 1, *texts: str) -> Json:
     parts: list[Json] = [{"type": "output_text", "text": text, "annotations": []} for text in texts or ("Hi.",)]
     message = {"type": "message", "id": f"msg_{number}", "role": "assistant"}
     return {**message, "status": "completed", "content": parts}
@@ -71,7 +71,7 @@ def _image(number: int = 1) -> Json:
     return {**item, "revised_prompt": "A cat.", "result": PNG}
 
 
-FOUND: Final[list[Json]] = [
+TOOL_SEARCH: Final[list[Json]] = [
     {"type": "tool_search_call", "id": "tsc_1", "call_id": None, "execution": "server", "status": "completed",
      "arguments": {"paths": ["crm"]}},
     {"type": "tool_search_output", "id": "tso_1", "call_id": None, "execution": "server", "status": "completed",
@@ -83,7 +83,7 @@ def _reply(output: list[Json]) -> Json:
     return {"id": "resp_1", "object": "response", "model": "gpt-x", "status": "completed", "output": output}
 
 
-def _whole(output: list[Json]) -> Msg:
+def _parsed(output: list[Json]) -> Msg:
     return OpenAIResponsesStreamParser.parse_response(_reply(output), name="Friday")
 
 
@@ -105,7 +105,7 @@ def _loaded(output: list[Json]) -> Msg:
     return replace(msg, name="Friday")
 
 
-WAYS: Final = {"whole": _whole, "streamed": _streamed, "loaded": _loaded}
+WAYS: Final = {"whole": _parsed, "streamed": _streamed, "loaded": _loaded}
 EVERY_WAY: Final = pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 
 
@@ -125,17 +125,17 @@ def _sent(*msgs: Msg, model: str | None = None) -> list[Json]:
 
 
 OUTPUTS: Final[dict[str, list[Json]]] = {
-    "a message": [_thought(), _said()],
-    "a message of parts": [_thought(), _said(1, "One.", "Two.")],
+    "a message": [_thought(), _message()],
+    "a message of parts": [_thought(), _message(1, "One.", "Two.")],
     "a call": [_thought(), _call()],
-    "calls side by side": [_thought(), _said(), _call(1), _call(2), _custom(3)],
+    "calls side by side": [_thought(), _message(), _call(1), _call(2), _custom(3)],
     "thought between calls": [_thought(1), _call(1), _thought(2), _call(2)],
-    "thought in two": [_thought(1), _thought(2), _said()],
-    "a search": [_thought(1), _search(), _thought(2), _said()],
-    "an image": [_thought(), _image(), _said()],
-    "tools that were found": [_thought(1), *FOUND, _thought(2), _call()],
-    "a refusal": [_thought(), {**_said(), "content": [{"type": "refusal", "refusal": "No."}]}],
-    "a phase": [_thought(), {**_said(), "phase": "commentary"}, _call()],
+    "thought in two": [_thought(1), _thought(2), _message()],
+    "a search": [_thought(1), _search(), _thought(2), _message()],
+    "an image": [_thought(), _image(), _message()],
+    "tools that were found": [_thought(1), *TOOL_SEARCH, _thought(2), _call()],
+    "a refusal": [_thought(), {**_message(), "content": [{"type": "refusal", "refusal": "No."}]}],
+    "a phase": [_thought(), {**_message(), "phase": "commentary"}, _call()],
 }
 
 
@@ -153,54 +153,54 @@ def test_a_stored_reply_is_sent_back_with_its_ids(output: list[Json], way: Any) 
 
 @EVERY_WAY
 def test_without_reasoning_messages_and_calls_have_no_ids(way: Any) -> None:
-    msg = way([_said(), _call()])
+    msg = way([_message(), _call()])
     assert [getattr(block, "state", None) for block in msg.blocks] == [None, None]
     assert [item.get("id") for item in _sent(msg)] == [None, None]
 
 
-# -- what followed reasoning is gone, changed or unknown ---------------------------------------------------------
+# -- the item after reasoning is removed, changed or unknown -----------------------------------------------------
 
 
 @EVERY_WAY
-@pytest.mark.parametrize("gone", [0, 1, 2])
-def test_reasoning_whose_next_item_was_removed_has_no_id(gone: int, way: Any) -> None:
-    output = [_thought(), _said(), _call(1), _call(2)]
+@pytest.mark.parametrize("removed", [0, 1, 2])
+def test_reasoning_whose_next_item_was_removed_has_no_id(removed: int, way: Any) -> None:
+    output = [_thought(), _message(), _call(1), _call(2)]
     msg = way(output)
-    kept = tuple(block for at, block in enumerate(msg.blocks) if at != gone + 1)
-    items = _sent(replace(msg, content=kept))
-    if gone == 0:
+    remaining = tuple(block for index, block in enumerate(msg.blocks) if index != removed + 1)
+    items = _sent(replace(msg, content=remaining))
+    if removed == 0:
         assert [item.get("id") for item in items] == [None, None, None]
         assert items[0] == {key: value for key, value in _thought().items() if key != "id"}
     else:
-        assert items == [item for at, item in enumerate(output) if at != gone + 1]
+        assert items == [item for index, item in enumerate(output) if index != removed + 1]
 
 
 def test_a_message_without_one_of_its_parts_keeps_its_id() -> None:
-    msg = _whole([_thought(), _said(1, "One.", "Two.")])
-    assert _sent(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [_thought(), _said(1, "Two.")]
+    msg = _parsed([_thought(), _message(1, "One.", "Two.")])
+    assert _sent(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [_thought(), _message(1, "Two.")]
 
 
 @pytest.mark.parametrize("changes", [{"call_id": "c" * 80}, {"name": "functions.look"}])
 def test_a_renamed_call_and_the_reasoning_before_it_have_no_ids(changes: Json) -> None:
-    thought, call = _sent(_whole([_thought(), {**_call(), **changes}]))
+    thought, call = _sent(_parsed([_thought(), {**_call(), **changes}]))
     assert "id" not in thought
     assert "id" not in call
 
 
 def test_of_two_calls_with_the_same_call_id_only_the_first_has_its_item_id() -> None:
     again = {**_call(2), "call_id": "call_1"}
-    items = _sent(_whole([_thought(), _call(1), again]))
+    items = _sent(_parsed([_thought(), _call(1), again]))
     assert [item.get("id") for item in items] == ["rs_1", "fc_1", None]
 
 
 def test_a_repeated_reply_has_its_ids_only_once() -> None:
-    msg = _whole([_thought(), _said()])
+    msg = _parsed([_thought(), _message()])
     assert [item.get("id") for item in _sent(msg, msg)] == ["rs_1", "msg_1", None, None]
 
 
 @pytest.mark.parametrize("id", ["call_1", "fc_" + "x" * 80, "msg_1"])
 def test_an_id_that_openai_refuses_for_the_type_is_not_sent(id: str) -> None:
-    assert [item.get("id") for item in _sent(_whole([_thought(), {**_call(), "id": id}]))] == [None, None]
+    assert [item.get("id") for item in _sent(_parsed([_thought(), {**_call(), "id": id}]))] == [None, None]
 
 
 def test_reasoning_in_a_history_of_earlier_versions_has_no_id() -> None:
@@ -213,14 +213,14 @@ def test_reasoning_in_a_history_of_earlier_versions_has_no_id() -> None:
 
 
 def test_reasoning_without_a_proof_is_omitted_with_its_id() -> None:
-    shown: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [], "encrypted_content": ""}
-    assert _sent(_whole([shown, _said()])) == [{"type": "message", "role": "assistant", "content": "Hi."}]
+    reasoning: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [], "encrypted_content": ""}
+    assert _sent(_parsed([reasoning, _message()])) == [{"type": "message", "role": "assistant", "content": "Hi."}]
 
 
 def test_the_item_after_stale_thinking_has_no_id() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     request = formatter.lower([user("Go.")]).request
-    reply = OpenAIResponsesStreamParser.parse_response(_reply([_thought(), _said()]), request=request)
+    reply = OpenAIResponsesStreamParser.parse_response(_reply([_thought(), _message()]), request=request)
     fresh = formatter.lower([user("Go."), reply, user("On.")]).request["input"]
     assert [item.get("id") for item in fresh] == [None, "rs_1", "msg_1", None]
     stale = formatter.lower([user("Go!"), reply, user("On.")]).request["input"]
@@ -229,15 +229,15 @@ def test_the_item_after_stale_thinking_has_no_id() -> None:
 
 def test_thinking_stays_valid_after_reasoning_with_the_id_of_its_next_item() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
-    first = replace(_whole([_thought(), _said(1, "One.", "Two.")]), content=())
+    first = replace(_parsed([_thought(), _message(1, "One.", "Two.")]), content=())
     reply = OpenAIResponsesStreamParser.parse_response(
-        _reply([_thought(), _said(1, "One.", "Two."), _call()]), request={"input": []}
+        _reply([_thought(), _message(1, "One.", "Two."), _call()]), request={"input": []}
     )
     assert first.content == ()
     start = [user("Go."), reply, Msg("tool", [ToolResultBlock("call_1", output="A.")], "system")]
     request = formatter.lower(start).request
     assert all("id" not in item for item in request["input"])  # the thinking of the reply is stale
-    second = OpenAIResponsesStreamParser.parse_response(_reply([_thought(2), _said(2)]), request=request)
+    second = OpenAIResponsesStreamParser.parse_response(_reply([_thought(2), _message(2)]), request=request)
     items = formatter.lower([*start, second, user("On.")]).request["input"]
     assert [item.get("id") for item in items if "id" in item] == ["rs_2", "msg_2"]
 
@@ -245,8 +245,8 @@ def test_thinking_stays_valid_after_reasoning_with_the_id_of_its_next_item() -> 
 def test_thinking_between_a_hosted_tool_search_and_a_call_is_valid() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     request = formatter.lower([user("Go.")]).request
-    others = [{**item, "id": f"{item['id']}0"} for item in FOUND]
-    output = [*FOUND, _thought(1), *others, _thought(2), _said()]
+    others = [{**item, "id": f"{item['id']}0"} for item in TOOL_SEARCH]
+    output = [*TOOL_SEARCH, _thought(1), *others, _thought(2), _message()]
     reply = OpenAIResponsesStreamParser.parse_response(_reply(output), request=request)
     items = formatter.lower([user("Go."), reply, user("On.")]).request["input"]
     assert [item["id"] for item in items if item["type"] == "reasoning"] == ["rs_1", "rs_2"]
@@ -273,27 +273,27 @@ def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
 
 
 def test_an_item_without_reasoning_before_it_keeps_its_id() -> None:
-    assert _sent(_whole([_search(), _said()]))[0] == _search()
-    assert _sent(_whole([_search(), _thought(), _said()])) == [_search(), _thought(), _said()]
+    assert _sent(_parsed([_search(), _message()]))[0] == _search()
+    assert _sent(_parsed([_search(), _thought(), _message()])) == [_search(), _thought(), _message()]
 
 
 def test_thinking_stays_valid_after_a_search_that_was_dropped_with_its_reasoning() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     first = OpenAIResponsesStreamParser.parse_response(
-        _reply([_thought(), _search(), _said(), _call()]), request={"input": []}
+        _reply([_thought(), _search(), _message(), _call()]), request={"input": []}
     )
     start = [user("Go."), first, Msg("tool", [ToolResultBlock("call_1", output="A.")], "system")]
     plan = formatter.lower(start)
     assert all("id" not in item for item in plan.request["input"])
     assert "web_search_call" not in str(plan.request)
     second = OpenAIResponsesStreamParser.parse_response(
-        _reply([_thought(2), _search(2), _said(2)]), request=plan.request
+        _reply([_thought(2), _search(2), _message(2)]), request=plan.request
     )
     items = formatter.lower([*start, second, user("On.")]).request["input"]
     assert [item["id"] for item in items if "id" in item] == ["rs_2", "ws_2", "msg_2"]
 
 
-MAKERS: Final = (_thought, _said, _call, _custom, _search, _image)
+MAKERS: Final = (_thought, _message, _call, _custom, _search, _image)
 
 
 @st.composite
@@ -308,9 +308,9 @@ def test_reasoning_has_an_id_only_before_its_original_next_item(
     output: list[Json], way: Any, data: st.DataObject
 ) -> None:
     msg = way(output)
-    kept = data.draw(st.lists(st.sampled_from(range(len(msg.blocks))), unique=True)) if msg.blocks else []
-    edited = replace(msg, content=tuple(msg.blocks[at] for at in sorted(kept)))
-    followers = {one["id"]: other["id"] for one, other in pairwise(output)}
+    positions = data.draw(st.lists(st.sampled_from(range(len(msg.blocks))), unique=True)) if msg.blocks else []
+    edited = replace(msg, content=tuple(msg.blocks[index] for index in sorted(positions)))
+    followers = {first["id"]: other["id"] for first, other in pairwise(output)}
     items = _sent(edited)
     for item, following in pairwise([*items, {}]):
         if item["type"] == "reasoning" and "id" in item:
@@ -318,11 +318,11 @@ def test_reasoning_has_an_id_only_before_its_original_next_item(
         assert item["type"] != "reasoning" or following.get("type") not in (None, "user")
 
 
-# -- images that the model made ----------------------------------------------------------------------------------
+# -- images that the model generated -----------------------------------------------------------------------------
 
 
 def test_a_generated_image_is_an_image_for_other_apis() -> None:
-    msg = _whole([_thought(), _image(), _said()])
+    msg = _parsed([_thought(), _image(), _message()])
     history = [user("Draw."), msg, user("Thanks.")]
     for provider in ("openai", "anthropic", "gemini", "dashscope"):
         plan = chat(provider, on_loss="raise").lower(history)
@@ -332,14 +332,14 @@ def test_a_generated_image_is_an_image_for_other_apis() -> None:
 
 
 def test_a_generated_image_in_a_turn_of_another_speaker_is_content() -> None:
-    image = ImageBlock(_whole([_image()]).blocks[0].source, state=OpaqueState("openai", item_id="ig_1"))  # type: ignore[union-attr]
+    image = ImageBlock(_parsed([_image()]).blocks[0].source, state=OpaqueState("openai", item_id="ig_1"))  # type: ignore[union-attr]
     plan = OpenAIResponsesFormatter().lower([user("See.", image)])
     assert [part["type"] for part in plan.request["input"][0]["content"]] == ["input_text", "input_image"]
     assert "ig_1" not in str(plan.request)
 
 
 def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
-    plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _whole([_image()]), user("Thanks.")])
+    plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _parsed([_image()]), user("Thanks.")])
     (entry,) = [entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]"]
     assert entry.disposition is Disposition.CARRIED
     assert entry.reason == "sent by the id of the reply item that generated the media"
@@ -347,8 +347,8 @@ def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
 
 def test_an_image_item_counts_as_an_image() -> None:
     formatter = OpenAIResponsesFormatter()
-    assert PNG not in str(OpenAIChatFormatter().lower([_whole([_said()])]).request)
-    request = formatter.lower([user("Draw."), _whole([_image()]), user("Thanks.")]).request
+    assert PNG not in str(OpenAIChatFormatter().lower([_parsed([_message()])]).request)
+    request = formatter.lower([user("Draw."), _parsed([_image()]), user("Thanks.")]).request
     from agentkit.tokens.request_parts import RequestParts
 
     parts = RequestParts.of(request, formatter)
@@ -382,7 +382,9 @@ def test_reasoning_and_outputs_of_hosted_tools_get_no_markers() -> None:
         {"type": "local_shell_call_output", "id": "s1", "output": "a.txt"},
     ]
     thought = {**_thought(), "content": [{"type": "reasoning_text", "text": "Hm."}]}
-    msg = assistant(*_whole([thought, _said()]).blocks, *(OpaqueBlock("openai-responses", item) for item in shell))
+    msg = assistant(
+        *_parsed([thought, _message()]).blocks, *(OpaqueBlock("openai-responses", item) for item in shell)
+    )
     formatter = OpenAIResponsesFormatter("gpt-5.6", cache_breakpoints="auto")
     items = formatter.lower([user("Go."), msg, user("On.")]).request["input"]
-    assert items[1:5] == [thought, _said(), *shell]
+    assert items[1:5] == [thought, _message(), *shell]

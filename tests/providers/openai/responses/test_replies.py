@@ -46,11 +46,18 @@ from tests.providers.streams import cut, cuts, parse_stream
 Json = dict[str, Any]
 
 
-def _whole(*output: Json, status: str | None = "completed", **rest: Any) -> Json:
-    return {"id": "resp_1", "object": "response", "model": "gpt-x", "status": status, "output": [*output], **rest}
+def _reply(*output: Json, status: str | None = "completed", **fields: Any) -> Json:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-x",
+        "status": status,
+        "output": [*output],
+        **fields,
+    }
 
 
-def _said(*texts: str, id: str = "msg_1", **rest: Any) -> Json:
+def _message(*texts: str, id: str = "msg_1", **fields: Any) -> Json:
     content: list[Json] = [
         {"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in texts
     ]
@@ -60,19 +67,19 @@ def _said(*texts: str, id: str = "msg_1", **rest: Any) -> Json:
         "role": "assistant",
         "status": "completed",
         "content": content,
-        **rest,
+        **fields,
     }
 
 
-def _thought(*summary: str, id: str = "rs_1", **rest: Any) -> Json:
+def _thought(*summary: str, id: str = "rs_1", **fields: Any) -> Json:
     parts = [{"type": "summary_text", "text": text} for text in summary]
-    return {"type": "reasoning", "id": id, "summary": parts, "encrypted_content": "gAAA==", **rest}
+    return {"type": "reasoning", "id": id, "summary": parts, "encrypted_content": "gAAA==", **fields}
 
 
-def _call(call_id: str = "call_1", arguments: str = "{}", is_async: bool | None = None, **rest: Any) -> Json:
+def _call(call_id: str = "call_1", arguments: str = "{}", is_async: bool | None = None, **fields: Any) -> Json:
     call = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "look"}
     late = {} if is_async is None else {"async": is_async}
-    return {**call, "arguments": arguments, "status": "completed", **late, **rest}
+    return {**call, "arguments": arguments, "status": "completed", **late, **fields}
 
 
 SEARCH: Final[Json] = {
@@ -84,7 +91,7 @@ SEARCH: Final[Json] = {
 
 
 def _blocks(*output: Json) -> tuple[Any, ...]:
-    return parse_response(_whole(*output)).blocks
+    return parse_response(_reply(*output)).blocks
 
 
 def _state(**fields: Any) -> OpaqueState:
@@ -95,7 +102,7 @@ def _streamed(*events: object) -> Msg:
     return parse_stream(OpenAIResponsesStreamParser(), events)[0]
 
 
-# -- whole replies ---------------------------------------------------------------------------------------------
+# -- complete replies ------------------------------------------------------------------------------------------
 
 
 def test_a_reply_becomes_an_assistant_message_in_the_order_of_the_output() -> None:
@@ -106,7 +113,7 @@ def test_a_reply_becomes_an_assistant_message_in_the_order_of_the_output() -> No
         "output_tokens_details": {"reasoning_tokens": 40},
         "total_tokens": 150,
     }
-    msg = parse_response(_whole(_thought("Hm."), SEARCH, _said("I look."), _call(), usage=usage), name="Friday")
+    msg = parse_response(_reply(_thought("Hm."), SEARCH, _message("I look."), _call(), usage=usage), name="Friday")
     assert msg == Msg(
         "Friday",
         [
@@ -138,27 +145,32 @@ def test_the_id_of_a_call_is_its_call_id_or_else_the_id_of_its_item() -> None:
 
 def test_thinking_has_the_prefix_digest_of_its_request() -> None:
     request = {"input": [{"role": "user", "content": "Go."}]}
-    block = parse_response(_whole(_thought(), _said("Done.")), request=request).blocks[0]
+    block = parse_response(_reply(_thought(), _message("Done.")), request=request).blocks[0]
     state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
     assert block == ThinkingBlock(
         "", replace(state, prefix=prefix_digest(request, load_provider("openai-responses")))
     )
-    unproven = parse_response(_whole(_thought(encrypted_content=None), _said("Done.")), request=request).blocks[0]
+    unproven = parse_response(_reply(_thought(encrypted_content=None), _message("Done.")), request=request).blocks[
+        0
+    ]
     assert unproven == ThinkingBlock("", _state(item_id="rs_1"))
 
 
 def test_each_text_of_a_message_has_its_phase() -> None:
     state = _state(fields={"phase": "commentary"})
-    assert _blocks(_said("One.", "Two.", phase="commentary")) == (
+    assert _blocks(_message("One.", "Two.", phase="commentary")) == (
         TextBlock("One.", state=state),
         TextBlock("Two.", state=state),
     )
 
 
 def test_a_phase_of_the_complete_item_applies_to_earlier_texts() -> None:
-    message = _said("Hm.", "Hi.", phase="commentary")
-    refused: Json = {**_said(id="msg_2", phase="final_answer"), "content": [{"type": "refusal", "refusal": "No."}]}
-    begun: list[Json] = [{**item, "content": []} for item in (_said(), _said(id="msg_2"))]
+    message = _message("Hm.", "Hi.", phase="commentary")
+    refused: Json = {
+        **_message(id="msg_2", phase="final_answer"),
+        "content": [{"type": "refusal", "refusal": "No."}],
+    }
+    begun: list[Json] = [{**item, "content": []} for item in (_message(), _message(id="msg_2"))]
     events = [
         _event("output_item.added", output_index=0, item=begun[0]),
         _event("output_text.delta", output_index=0, content_index=0, item_id="msg_1", delta="Hm."),
@@ -166,12 +178,14 @@ def test_a_phase_of_the_complete_item_applies_to_earlier_texts() -> None:
         _event("output_item.added", output_index=1, item=begun[1]),
         _event("refusal.delta", output_index=1, content_index=0, item_id="msg_2", delta="No."),
     ]
-    done = [_event("output_item.done", output_index=at, item=item) for at, item in enumerate((message, refused))]
-    whole = parse_response(_whole(message, refused))
-    assert _streamed(_created(), *events, *done, _completed(message, refused)) == whole
-    assert _streamed(_created(), *events, _completed(message, refused)) == whole
+    done = [
+        _event("output_item.done", output_index=index, item=item) for index, item in enumerate((message, refused))
+    ]
+    reply = parse_response(_reply(message, refused))
+    assert _streamed(_created(), *events, *done, _completed(message, refused)) == reply
+    assert _streamed(_created(), *events, _completed(message, refused)) == reply
     bare: list[Json] = [{**item, "content": []} for item in (message, refused)]
-    assert _streamed(_created(), *events, _completed(*bare)).blocks == whole.blocks
+    assert _streamed(_created(), *events, _completed(*bare)).blocks == reply.blocks
 
 
 def test_namespace_caller_and_async_of_a_call_are_in_its_state() -> None:
@@ -188,15 +202,15 @@ def test_the_text_of_a_custom_tool_becomes_its_only_argument() -> None:
 
 
 def test_a_refusal_becomes_a_marked_text() -> None:
-    message = {**_said(), "content": [{"type": "refusal", "refusal": "No."}]}
-    msg = parse_response(_whole(message))
+    message = {**_message(), "content": [{"type": "refusal", "refusal": "No."}]}
+    msg = parse_response(_reply(message))
     assert msg.content == (TextBlock("No.", state=_state(fields={"type": "refusal"}), metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
 def test_annotations_become_citations_of_the_text() -> None:
     cited = {"type": "url_citation", "url": "https://x.org", "title": "X", "start_index": 0, "end_index": 2}
-    message = _said("As X says.")
+    message = _message("As X says.")
     message["content"][0]["annotations"] = [cited]
     assert _blocks(message) == (TextBlock("As X says.", metadata={"citations": [cited]}),)
 
@@ -235,7 +249,7 @@ def test_reasoning_text_is_read_if_there_is_no_summary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "rest", "reason", "native"),
+    ("status", "fields", "reason", "native"),
     [
         ("completed", {}, FinishReason.STOP, "completed"),
         (
@@ -259,65 +273,65 @@ def test_reasoning_text_is_read_if_there_is_no_summary() -> None:
     ],
 )
 def test_each_status_is_mapped_to_a_finish_reason(
-    status: str | None, rest: Json, reason: FinishReason, native: str | None
+    status: str | None, fields: Json, reason: FinishReason, native: str | None
 ) -> None:
-    msg = parse_response(_whole(_said("Hi."), status=status, **rest))
+    msg = parse_response(_reply(_message("Hi."), status=status, **fields))
     assert msg.finish_reason is reason
     assert (msg.metadata or {})["reply"].get("native_finish_reason") == native
 
 
 def test_a_failed_reply_has_the_error_of_the_provider() -> None:
-    msg = parse_response(_whole(status="failed", error={"code": "server_error", "message": "out of order"}))
+    msg = parse_response(_reply(status="failed", error={"code": "server_error", "message": "out of order"}))
     assert (msg.metadata or {})["reply"]["error"] == {"message": "out of order", "code": "server_error"}
 
 
 def test_arguments_truncated_by_the_token_limit_stay_text_and_are_marked() -> None:
     details = {"reason": "max_output_tokens"}
     item = _call(arguments='{"pla', status="incomplete")
-    block = parse_response(_whole(item, status="incomplete", incomplete_details=details)).tool_uses[0]
+    block = parse_response(_reply(item, status="incomplete", incomplete_details=details)).tool_uses[0]
     assert block == ToolUseBlock("call_1", "look", {}, '{"pla', metadata={"incomplete": True})
 
 
 def test_reasoning_that_openai_removed_from_the_prompt_is_recorded() -> None:
     removed = [{"id": "rs_0", "type": "reasoning", "action": "removed", "reason": "prefix_mismatch"}]
-    msg = parse_response(_whole(_said("Hi."), input_transformations=removed))
+    msg = parse_response(_reply(_message("Hi."), input_transformations=removed))
     assert (msg.metadata or {})["reply"]["input_transformations"] == removed
 
 
 def test_an_sdk_object_a_dict_and_json_text_give_the_same_message() -> None:
-    found = _whole(_thought("a", "b"), SEARCH, _said("Hi.", phase="final_answer"), _call(is_async=True))
-    rest: Json = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
-    sdk = Response.model_validate({**found, **rest})
-    assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
+    native = _reply(_thought("a", "b"), SEARCH, _message("Hi.", phase="final_answer"), _call(is_async=True))
+    fields: Json = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    sdk = Response.model_validate({**native, **fields})
+    assert parse_response(sdk) == parse_response(native) == parse_response(json.dumps(native))
 
 
-@pytest.mark.parametrize("found", [{"error": {"message": "out of order"}}, {"output": 7}, {"object": "list"}])
-def test_a_value_that_is_not_a_reply_raises_an_error(found: Json) -> None:
+@pytest.mark.parametrize("value", [{"error": {"message": "out of order"}}, {"output": 7}, {"object": "list"}])
+def test_a_value_that_is_not_a_reply_raises_an_error(value: Json) -> None:
     with pytest.raises(MessageError):
-        OpenAIResponsesStreamParser.parse_response(found)
+        OpenAIResponsesStreamParser.parse_response(value)
 
 
 @pytest.mark.parametrize("output", [[], [None], [7], [{}], [{"type": None}], [{"type": "message"}]])
 def test_an_output_without_content_becomes_an_empty_message(output: Any) -> None:
-    assert parse_response({**_whole(), "output": output}).content == ()
+    assert parse_response({**_reply(), "output": output}).content == ()
 
 
 # -- streams, quirk by quirk -----------------------------------------------------------------------------------
 
 
-def _event(kind: str, **rest: Any) -> Json:
-    return {"type": f"response.{kind}", "sequence_number": 1, **rest}
+def _event(kind: str, **fields: Any) -> Json:
+    return {"type": f"response.{kind}", "sequence_number": 1, **fields}
 
 
 def _created() -> Json:
-    return _event("created", response={**_whole(status="in_progress")})
+    return _event("created", response={**_reply(status="in_progress")})
 
 
-def _completed(*output: Json, **rest: Any) -> Json:
-    return _event("completed", response=_whole(*output, **rest))
+def _completed(*output: Json, **fields: Any) -> Json:
+    return _event("completed", response=_reply(*output, **fields))
 
 
-def test_a_stream_gives_events_as_native_events_arrive() -> None:
+def test_a_stream_returns_events_as_native_events_arrive() -> None:
     call = _call(arguments='{"place":"here"}')
     parser = OpenAIResponsesStreamParser()
     events = [
@@ -329,14 +343,14 @@ def test_a_stream_gives_events_as_native_events_arrive() -> None:
             _event("output_item.done", output_index=0, item=_thought("Hm.")),
             _event("output_item.added", output_index=1, item=SEARCH),
             _event("output_item.done", output_index=1, item=SEARCH),
-            _event("output_item.added", output_index=2, item=_said()),
+            _event("output_item.added", output_index=2, item=_message()),
             _event("output_text.delta", output_index=2, content_index=0, delta="I look."),
-            _event("output_item.done", output_index=2, item=_said("I look.")),
+            _event("output_item.done", output_index=2, item=_message("I look.")),
             _event("output_item.added", output_index=3, item={**call, "arguments": ""}),
             _event("function_call_arguments.delta", output_index=3, delta='{"place":"he'),
             _event("function_call_arguments.delta", output_index=3, delta='re"}'),
             _event("output_item.done", output_index=3, item=call),
-            _completed(_thought("Hm."), SEARCH, _said("I look."), call),
+            _completed(_thought("Hm."), SEARCH, _message("I look."), call),
         ]
         for event in parser.feed(chunk)
     ]
@@ -350,7 +364,7 @@ def test_a_stream_gives_events_as_native_events_arrive() -> None:
         {"place": "here"},
     ]
     assert events[-1] == MessageEnd(FinishReason.TOOL_USE, "completed")
-    assert parser.finish() == parse_response(_whole(_thought("Hm."), SEARCH, _said("I look."), call))
+    assert parser.finish() == parse_response(_reply(_thought("Hm."), SEARCH, _message("I look."), call))
 
 
 def test_the_proof_of_reasoning_is_that_of_the_complete_item() -> None:
@@ -358,7 +372,7 @@ def test_the_proof_of_reasoning_is_that_of_the_complete_item() -> None:
     msg = _streamed(
         _event("output_item.added", output_index=0, item=early),
         _event("output_item.done", output_index=0, item=_thought()),
-        _event("output_item.done", output_index=1, item=_said("Hi.")),
+        _event("output_item.done", output_index=1, item=_message("Hi.")),
         _completed(),
     )
     state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
@@ -369,57 +383,57 @@ def test_a_complete_item_replaces_its_pieces() -> None:
     msg = _streamed(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="Hxllo"),
-        _event("output_item.done", output_index=0, item=_said("Hello.")),
+        _event("output_item.done", output_index=0, item=_message("Hello.")),
         _event("function_call_arguments.delta", output_index=1, delta='{"x":'),
         _event("output_item.done", output_index=1, item=_call(arguments='{"x":1}')),
         _completed(),
     )
-    assert msg == parse_response(_whole(_said("Hello."), _call(arguments='{"x":1}')))
+    assert msg == parse_response(_reply(_message("Hello."), _call(arguments='{"x":1}')))
 
 
 def test_items_without_an_index_are_assigned_by_id() -> None:
-    one, two = _call("call_1", '{"x":1}'), _call("call_2", '{"x":2}')
+    first, second = _call("call_1", '{"x":1}'), _call("call_2", '{"x":2}')
     msg = _streamed(
         _created(),
-        _event("output_item.added", item={**one, "arguments": ""}),
-        _event("output_item.added", item={**two, "arguments": ""}),
-        _event("function_call_arguments.delta", item_id=one["id"], delta='{"x"'),
-        _event("function_call_arguments.delta", item_id=two["id"], delta='{"x":2}'),
-        _event("function_call_arguments.delta", item_id=one["id"], delta=":1}"),
-        _event("output_item.done", item=one),
-        _event("output_item.done", item=two),
-        _completed(one, two),
+        _event("output_item.added", item={**first, "arguments": ""}),
+        _event("output_item.added", item={**second, "arguments": ""}),
+        _event("function_call_arguments.delta", item_id=first["id"], delta='{"x"'),
+        _event("function_call_arguments.delta", item_id=second["id"], delta='{"x":2}'),
+        _event("function_call_arguments.delta", item_id=first["id"], delta=":1}"),
+        _event("output_item.done", item=first),
+        _event("output_item.done", item=second),
+        _completed(first, second),
     )
-    assert msg == parse_response(_whole(one, two))
+    assert msg == parse_response(_reply(first, second))
 
 
 def test_items_without_an_index_and_an_id_are_assigned_by_order() -> None:
-    one, two = ({**_call(name, "{}"), "id": None} for name in ("call_1", "call_2"))
+    first, second = ({**_call(name, "{}"), "id": None} for name in ("call_1", "call_2"))
     events = [
         event
-        for item in (one, two)
+        for item in (first, second)
         for event in (
             _event("output_item.added", item={**item, "arguments": ""}),
             _event("function_call_arguments.delta", delta="{}"),
             _event("output_item.done", item=item),
         )
     ]
-    assert _streamed(_created(), *events, _completed()) == parse_response(_whole(one, two))
+    assert _streamed(_created(), *events, _completed()) == parse_response(_reply(first, second))
 
 
 def test_items_with_an_index_may_have_another_id_in_each_event() -> None:
     msg = _streamed(
         _created(),
-        _event("output_item.added", output_index=0, item=_said(id="a")),
+        _event("output_item.added", output_index=0, item=_message(id="a")),
         _event("output_text.delta", output_index=0, item_id="b", content_index=0, delta="Hi."),
-        _event("output_item.done", output_index=0, item=_said("Hi.", id="c")),
-        _completed(_said("Hi.", id="d")),
+        _event("output_item.done", output_index=0, item=_message("Hi.", id="c")),
+        _completed(_message("Hi.", id="d")),
     )
-    assert msg == parse_response(_whole(_said("Hi.")))
+    assert msg == parse_response(_reply(_message("Hi.")))
 
 
 def test_items_that_all_have_the_index_0_are_separated() -> None:
-    items = (_said("Hi."), _call("call_1"), _call("call_2"))
+    items = (_message("Hi."), _call("call_1"), _call("call_2"))
     events = [
         event
         for item in items
@@ -428,12 +442,12 @@ def test_items_that_all_have_the_index_0_are_separated() -> None:
             _event("output_item.done", output_index=0, item=item),
         )
     ]
-    assert _streamed(_created(), *events, _completed()) == parse_response(_whole(*items))
+    assert _streamed(_created(), *events, _completed()) == parse_response(_reply(*items))
 
 
 def test_items_without_events_are_read_from_the_last_event() -> None:
-    items = (_thought("Hm."), SEARCH, _said("Hi."), _call())
-    expected = parse_response(_whole(*items))
+    items = (_thought("Hm."), SEARCH, _message("Hi."), _call())
+    expected = parse_response(_reply(*items))
     assert _streamed(_created(), _completed(*items)) == expected
     assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
 
@@ -448,7 +462,7 @@ def test_a_stream_without_complete_items_is_read_from_its_pieces() -> None:
         _event("function_call_arguments.done", output_index=1, arguments='{"x":1}'),
         _completed(),
     )
-    assert msg == parse_response(_whole(_said("Hello.", "More."), _call(arguments='{"x":1}')))
+    assert msg == parse_response(_reply(_message("Hello.", "More."), _call(arguments='{"x":1}')))
 
 
 def test_an_item_that_is_complete_twice_is_read_once() -> None:
@@ -510,8 +524,8 @@ def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call()
 # -- there and back --------------------------------------------------------------------------------------------
 
 
-def _sent(reply: Msg, *rest: Msg) -> list[Json]:
-    request = OpenAIResponsesFormatter().lower([user("Go."), reply, *rest]).request
+def _sent(reply: Msg, *msgs: Msg) -> list[Json]:
+    request = OpenAIResponsesFormatter().lower([user("Go."), reply, *msgs]).request
     assert problems("openai-responses", request) == []
     return list(request["input"])[1:]
 
@@ -521,14 +535,14 @@ def test_a_reply_is_sent_back_item_for_item() -> None:
     items = [
         _thought("**Plan**", "Look."),
         SEARCH,
-        _said("I look.", phase="commentary"),
+        _message("I look.", phase="commentary"),
         _thought(id="rs_2"),
         _call("call_1", '{ "x": 1 }', namespace="eyes", caller=caller),
         {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "sh", "input": "ls"},
     ]
     results = [Msg("tool", [ToolResultBlock(id, output="A.")], "system") for id in ("call_1", "call_2")]
     call = {key: value for key, value in items[4].items() if key != "status"}
-    assert _sent(parse_response(_whole(*items)), *results) == [
+    assert _sent(parse_response(_reply(*items)), *results) == [
         items[0],
         SEARCH,
         {**items[2], "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
@@ -553,15 +567,15 @@ def test_a_reply_is_sent_back_item_for_item() -> None:
     ],
 )
 def test_reasoning_is_sent_back_part_for_part(item: Json) -> None:
-    assert _sent(parse_response(_whole(item, _said("Hi."))))[0] == item
+    assert _sent(parse_response(_reply(item, _message("Hi."))))[0] == item
 
 
 def test_reasoning_stays_valid_after_items_of_hosted_tools() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
     first = [user("Go.")]
     request = formatter.lower(first).request
-    items = [_thought(id="rs_1"), SEARCH, _thought(id="rs_2", encrypted_content="gBBB=="), _said("Hi.")]
-    reply = parse_response(_whole(*items), request=request)
+    items = [_thought(id="rs_1"), SEARCH, _thought(id="rs_2", encrypted_content="gBBB=="), _message("Hi.")]
+    reply = parse_response(_reply(*items), request=request)
     sent = formatter.lower([*first, reply, user("On.")]).request["input"]
     assert [item["id"] for item in sent if item.get("type") == "reasoning"] == ["rs_1", "rs_2"]
     changed = formatter.lower([user("Go!"), reply, user("On.")]).request["input"]
@@ -582,7 +596,7 @@ ALLOWED: Final[Json] = {"type": "mcp_approval_response", "approval_request_id": 
 
 @pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (ASKED, ALLOWED)])
 def test_a_request_of_the_model_is_sent_back_only_with_its_response(asks: Json, answers: Json) -> None:
-    reply = parse_response(_whole(_thought(), asks))
+    reply = parse_response(_reply(_thought(), asks))
     answer = Msg("assistant", [OpaqueBlock("openai-responses", answers)], "assistant")
     formatter = OpenAIResponsesFormatter()
     assert formatter.lower([user("Go."), reply, answer]).request["input"][1:] == [_thought(), asks, answers]
@@ -607,53 +621,56 @@ _arguments = st.sampled_from(('{"x":1}', "{}", '{"q": "漢 é"}', "", '{"cut": "
 
 @st.composite
 def _items(draw: DrawFn) -> list[Json]:
-    made: list[Json] = []
-    for at in range(draw(st.integers(0, 5))):
+    items: list[Json] = []
+    for index in range(draw(st.integers(0, 5))):
         kind = draw(st.sampled_from(("message", "reasoning", "call", "custom", "search", "refusal")))
         if kind == "message":
             phase = draw(st.sampled_from(({}, {"phase": "commentary"})))
-            made.append(_said(*draw(st.lists(_words, max_size=2)), id=f"msg_{at}", **phase))
+            items.append(_message(*draw(st.lists(_words, max_size=2)), id=f"msg_{index}", **phase))
         elif kind == "refusal":
-            made.append({**_said(id=f"msg_{at}"), "content": [{"type": "refusal", "refusal": draw(_words)}]})
+            items.append(
+                {**_message(id=f"msg_{index}"), "content": [{"type": "refusal", "refusal": draw(_words)}]}
+            )
         elif kind == "reasoning":
-            made.append(_thought(*draw(st.lists(_words, max_size=2)), id=f"rs_{at}"))
+            items.append(_thought(*draw(st.lists(_words, max_size=2)), id=f"rs_{index}"))
         elif kind == "call":
-            made.append(_call(f"call_{at}", draw(_arguments)))
+            items.append(_call(f"call_{index}", draw(_arguments)))
         elif kind == "custom":
-            call = {"type": "custom_tool_call", "id": f"ctc_{at}", "call_id": f"call_{at}", "name": "sh"}
-            made.append({**call, "input": draw(_words)})
+            call = {"type": "custom_tool_call", "id": f"ctc_{index}", "call_id": f"call_{index}", "name": "sh"}
+            items.append({**call, "input": draw(_words)})
         else:
-            made.append({**SEARCH, "id": f"ws_{at}"})
-    return made
+            items.append({**SEARCH, "id": f"ws_{index}"})
+    return items
 
 
 def _pieces(draw: DrawFn, text: str) -> list[str]:
-    at = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
-    return [text[start:stop] for start, stop in zip([0, *at], [*at, len(text)], strict=True)]
+    borders = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[start:stop] for start, stop in zip([0, *borders], [*borders, len(text)], strict=True)]
 
 
-def _events_of(draw: DrawFn, item: Json, where: Json) -> list[Json]:
+def _draw_events(draw: DrawFn, item: Json, where: Json) -> list[Json]:
     """Returns the events of an item. `where` has its `output_index` and `item_id`, if the server sends them."""
     events: list[Json] = []
     if item["type"] == "message":
         for number, part in enumerate(item["content"]):
             kind = "refusal" if part["type"] == "refusal" else "output_text"
-            said = part["refusal" if kind == "refusal" else "text"]
+            text = part["refusal" if kind == "refusal" else "text"]
             events += [
-                _event(f"{kind}.delta", content_index=number, delta=one, **where) for one in _pieces(draw, said)
+                _event(f"{kind}.delta", content_index=number, delta=piece, **where)
+                for piece in _pieces(draw, text)
             ]
     elif item["type"] == "reasoning":
         for number, part in enumerate(item["summary"]):
             events += [
-                _event("reasoning_summary_text.delta", summary_index=number, delta=one, **where)
-                for one in _pieces(draw, part["text"])
+                _event("reasoning_summary_text.delta", summary_index=number, delta=piece, **where)
+                for piece in _pieces(draw, part["text"])
             ]
     elif item["type"] in ("function_call", "custom_tool_call"):
         custom = item["type"] == "custom_tool_call"
         kind = "custom_tool_call_input" if custom else "function_call_arguments"
-        said = item["input" if custom else "arguments"]
-        events += [_event(f"{kind}.delta", delta=one, **where) for one in _pieces(draw, said)]
-        events.append(_event(f"{kind}.done", **{"input" if custom else "arguments": said}, **where))
+        text = item["input" if custom else "arguments"]
+        events += [_event(f"{kind}.delta", delta=piece, **where) for piece in _pieces(draw, text)]
+        events.append(_event(f"{kind}.done", **{"input" if custom else "arguments": text}, **where))
     return events
 
 
@@ -667,44 +684,44 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     status = draw(st.sampled_from(("completed", "incomplete")))
     details = {"reason": "max_output_tokens"} if status == "incomplete" else None
     usage = draw(st.sampled_from((None, {"input_tokens": 9, "output_tokens": 2})))
-    whole = _whole(*items, status=status, incomplete_details=details, usage=usage)
+    reply = _reply(*items, status=status, incomplete_details=details, usage=usage)
     habit = draw(
         st.sampled_from(("plain", "gaps", "no index", "no events", "no end", "rotating ids", "no deltas"))
     )
     events = [_created()]
-    for at, item in enumerate(items):
-        index = {} if habit == "no index" else {"output_index": 2 * at + 1 if habit == "gaps" else at}
+    for position, item in enumerate(items):
+        index = {} if habit == "no index" else {"output_index": 2 * position + 1 if habit == "gaps" else position}
         where = {**index, "item_id": f"x{draw(st.integers(0, 9))}" if habit == "rotating ids" else item["id"]}
         empty: Json = {**item, "content": [], "summary": [], "arguments": "", "input": ""}
         if habit != "no events":
             events.append(_event("output_item.added", **index, item=empty))
         if habit not in ("no events", "no deltas"):
-            events += _events_of(draw, item, where)
+            events += _draw_events(draw, item, where)
         if habit != "no events":
             events.append(_event("output_item.done", **index, item=item))
-    end: Json = {**whole, "output": []} if habit == "no end" else whole
-    return whole, [*events, _event(status, response=end)]
+    end: Json = {**reply, "output": []} if habit == "no end" else reply
+    return reply, [*events, _event(status, response=end)]
 
 
 @examples(200)
 @given(replies(), cuts)
 def test_any_chunking_gives_the_message_of_the_complete_reply(
-    reply: tuple[Json, list[Json]], at: list[int]
+    reply: tuple[Json, list[Json]], borders: list[int]
 ) -> None:
-    whole, events = reply
-    expected = parse_response(whole)
+    complete, events = reply
+    expected = parse_response(complete)
     assert _streamed(*events) == expected
-    assert parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), at))[0] == expected
+    assert parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), borders))[0] == expected
 
 
 @examples(50)
 @given(replies())
 def test_events_of_the_sdk_client_give_the_same_message(reply: tuple[Json, list[Json]]) -> None:
-    whole, events = reply
+    complete, events = reply
     assert parse_stream(OpenAIResponsesStreamParser(), sdk_events("responses", sse(events)))[0] == parse_response(
-        whole
+        complete
     )
-    assert parse_response(Response.construct(**whole)) == parse_response(whole)
+    assert parse_response(Response.construct(**complete)) == parse_response(complete)
 
 
 @examples(100)
@@ -721,16 +738,16 @@ def test_the_events_agree_with_the_message(reply: tuple[Json, list[Json]]) -> No
 
 @examples(300)
 @given(replies().flatmap(lambda reply: mangled_events(reply[1])), cuts)
-def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
+def test_mangled_events_never_raise(events: list[Json], borders: list[int]) -> None:
     msg, _ = parse_stream(OpenAIResponsesStreamParser(), events)
     assert Msg.from_dict(msg.to_dict()) == msg
     OpenAIResponsesFormatter().lower([user("Go."), msg])
-    parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), at))
+    parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), borders))
 
 
 @examples(200)
 @given(replies().flatmap(lambda reply: mangled(reply[0])))
-def test_a_mangled_reply_gives_a_message_or_an_error(reply: Any) -> None:
+def test_a_mangled_reply_is_parsed_or_raises_an_error(reply: Any) -> None:
     with suppress(MessageError):
         msg = parse_response(reply)
         assert Msg.from_dict(msg.to_dict()) == msg
@@ -749,7 +766,7 @@ RAN: Final[list[Json]] = [
 
 
 def test_a_call_with_its_output_is_opaque_and_sent_back_with_it() -> None:
-    msg = parse_response(_whole(*RAN))
+    msg = parse_response(_reply(*RAN))
     assert msg.blocks[1:3] == (OpaqueBlock("openai-responses", RAN[1]), OpaqueBlock("openai-responses", RAN[2]))
     assert (msg.tool_uses, msg.finish_reason) == ((), FinishReason.STOP)
     plan = OpenAIResponsesFormatter("gpt-5").lower([Msg("Bob", "Hi.", "user"), msg, Msg("Bob", "And?", "user")])
@@ -759,12 +776,12 @@ def test_a_call_with_its_output_is_opaque_and_sent_back_with_it() -> None:
 
 def test_a_streamed_call_with_its_output_equals_the_complete_one() -> None:
     parser = OpenAIResponsesStreamParser()
-    for at, item in enumerate(RAN):
-        parser.feed({"type": "response.output_item.added", "output_index": at, "item": item})
-        parser.feed({"type": "response.output_item.done", "output_index": at, "item": item})
-    whole = _whole(*RAN)
-    parser.feed({"type": "response.completed", "response": whole})
-    assert parser.finish() == parse_response(whole)
+    for index, item in enumerate(RAN):
+        parser.feed({"type": "response.output_item.added", "output_index": index, "item": item})
+        parser.feed({"type": "response.output_item.done", "output_index": index, "item": item})
+    reply = _reply(*RAN)
+    parser.feed({"type": "response.completed", "response": reply})
+    assert parser.finish() == parse_response(reply)
 
 
 def test_a_call_truncated_before_its_arguments_is_marked() -> None:

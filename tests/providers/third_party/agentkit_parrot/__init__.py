@@ -77,9 +77,9 @@ def _squawk(msg: Msg) -> dict[str, Any]:
     if msg.tool_results:
         results: dict[str, Any] = {
             "who": "keeper",
-            "results": {found.id: found.text for found in msg.tool_results},
+            "results": {result.id: result.text for result in msg.tool_results},
         }
-        if failed := [found.id for found in msg.tool_results if found.is_error]:
+        if failed := [result.id for result in msg.tool_results if result.is_error]:
             results["failed"] = failed
         return {**results, "text": msg.text} if msg.text else results
     squawk: dict[str, Any] = {"who": "bird" if msg.role == "assistant" else "keeper", "text": msg.text}

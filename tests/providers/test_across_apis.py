@@ -1,4 +1,4 @@
-"""A log of every wire to every other: the request obeys the wire, and the ledger names what is lost."""
+"""Logs of every API converted to every other API: the request is valid, and the ledger lists each loss."""
 
 import asyncio
 import copy
@@ -35,8 +35,8 @@ def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
     return msgs, asyncio.run(formatter.plan(msgs, **asked))
 
 
-def _content_of(block: Block) -> str:
-    """What a request must have of a block that was not lost, as it stands in JSON text."""
+def _get_expected_text(block: Block) -> str:
+    """Returns the JSON text that a request must contain for a block that was not lost."""
     match block:
         case TextBlock():
             return json.dumps(block.text)[1:-1]
@@ -53,10 +53,10 @@ def _content_of(block: Block) -> str:
 
 
 @pytest.mark.parametrize("source", LOGS)
-def test_each_wire_says_the_same_conversation(source: str) -> None:
+def test_each_log_loads_as_the_same_conversation(source: str) -> None:
     msgs, asked = _loaded(source)
-    said = [msg.text or msg.tool_results[0].text for msg in msgs]
-    assert said == [*SAID, "Thanks."]
+    texts = [msg.text or msg.tool_results[0].text for msg in msgs]
+    assert texts == [*SAID, "Thanks."]
     assert [msg.role for msg in msgs if not msg.tool_results] == [
         "system",
         "user",
@@ -75,14 +75,14 @@ def test_each_wire_says_the_same_conversation(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", LOGS)
-def test_a_log_is_left_as_it_was(source: str) -> None:
+def test_loading_does_not_change_the_log(source: str) -> None:
     before = copy.deepcopy(LOGS[source])
     _loaded(source)
     assert before == LOGS[source]
 
 
 @pytest.mark.parametrize("source", PROVIDERS)
-def test_there_and_back_is_the_same_request(source: str) -> None:
+def test_a_loaded_request_is_built_again_unchanged(source: str) -> None:
     msgs, asked = _loaded(source)
     request = chat(source).lower(msgs, **asked).request
     again = chat(source).lower(load_native(source, request), **load_request_options(source, request)).request
@@ -92,29 +92,27 @@ def test_there_and_back_is_the_same_request(source: str) -> None:
 @pytest.mark.parametrize("multi", [False, True])
 @pytest.mark.parametrize("target", PROVIDERS)
 @pytest.mark.parametrize("source", LOGS)
-def test_the_request_obeys_the_wire_and_the_ledger_names_what_is_lost(
-    source: str, target: str, multi: bool
-) -> None:
+def test_the_request_is_valid_and_the_ledger_lists_each_loss(source: str, target: str, multi: bool) -> None:
     msgs, plan = _plan(source, target, multi)
     assert problems(target, plan.request) == []
     body = json.dumps(plan.request)
     fates = {entry.place: entry for entry in plan.ledger.entries}
-    for at, msg in enumerate(msgs):
+    for index, msg in enumerate(msgs):
         for number, block in enumerate(msg.blocks):
-            fate = fates[f"msgs[{at}].content[{number}]"]
+            fate = fates[f"msgs[{index}].content[{number}]"]
             if fate.disposition.word in ("dropped", "described"):
                 assert fate.reason
             else:
-                assert _content_of(block) in body
+                assert _get_expected_text(block) in body
 
 
 @pytest.mark.parametrize("target", PROVIDERS)
 @pytest.mark.parametrize("source", PROVIDERS)
-def test_thinking_goes_back_to_its_issuer_alone(source: str, target: str) -> None:
+def test_thinking_is_dropped_for_other_issuers(source: str, target: str) -> None:
     msgs, plan = _plan(source, target, multi=False)
     thinking = [
-        f"msgs[{at}].content[{n}]"
-        for at, m in enumerate(msgs)
+        f"msgs[{index}].content[{n}]"
+        for index, m in enumerate(msgs)
         for n, b in enumerate(m.blocks)
         if b.type == "thinking"
     ]
@@ -125,7 +123,7 @@ def test_thinking_goes_back_to_its_issuer_alone(source: str, target: str) -> Non
 
 
 @pytest.mark.parametrize("source", LOGS)
-def test_what_was_loaded_can_be_stored(source: str) -> None:
+def test_loaded_messages_can_be_stored(source: str) -> None:
     msgs, _ = _loaded(source)
     stored: Any = [msg.to_dict() for msg in msgs]
     assert load_messages(json.loads(json.dumps(stored))) == msgs
@@ -133,10 +131,10 @@ def test_what_was_loaded_can_be_stored(source: str) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("output", ["no net \n", "  no net", "no net"])
-def test_a_failed_result_keeps_its_blanks(provider: str, output: str) -> None:
+def test_the_whitespace_of_a_failed_result_does_not_change(provider: str, output: str) -> None:
     msgs = [user("Go."), assistant(call("c1")), system(result("c1", output, is_error=True))]
     request = chat(provider).lower(msgs).request
     assert json.dumps(output)[1:] in json.dumps(request)
-    if provider in ("dashscope", "ollama"):  # these logs are read with the mark of our formatter
+    if provider in ("dashscope", "ollama"):  # the formatters mark errors in these logs
         (loaded,) = load_native(provider, request)[2].tool_results
         assert (loaded.text, loaded.is_error) == (output, True)
