@@ -214,7 +214,7 @@ def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
     blocks = [block for block in texts if isinstance(block, TextBlock)]
     parts: list[dict[str, Any]] = []
     for block in blocks:
-        text = {"type": "output_text", "text": block.text, "annotations": []}
+        text: dict[str, Any] = {"type": "output_text", "text": block.text, "annotations": []}
         parts.append(refusal_part(block) if is_refusal(block) else text)
     item = {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": parts}
     return {**item, **copy_state_fields(blocks[0], "phase")}
