@@ -37,7 +37,7 @@ ERROR_PATTERNS = ErrorPatterns(
 """Patterns for status names and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
 
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers that may contain the id of a request. Gateways send `x-request-id`."""
+"""Response headers that can contain the id of a request. Gateways send `x-request-id`."""
 
 _LONG_INTEGER = "integer string conversion"
 """Text of Python's error for a number of more than 4,300 digits."""
@@ -69,7 +69,7 @@ def _parse_api_error(error: Any) -> Failure:
     inner = as_object(details.get("error")) or details
     failure = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
-    # The status of such an error is INVALID_ARGUMENT, which does not show that the key is the cause.
+    # The status of an error about the API key is INVALID_ARGUMENT, which has other causes too.
     has_key_error = any(item.get("reason") == "API_KEY_INVALID" for item in _details(inner))
     return Failure(
         failure.message or error.message or str(error),

@@ -16,7 +16,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\
 _MAX_STEPS = 100
 """Maximum number of keys and indices in a JSON path. A longer path counts as invalid."""
 _MAX_SKIPPED = 1_000
-"""Maximum number of list items that the JSON paths of one call may skip.
+"""Maximum number of list items that all JSON paths of one tool call together can skip.
 
 The limit bounds the use of memory. The API sends the items of a list in order, so valid paths skip no items.
 """
@@ -85,9 +85,10 @@ class PartialArguments:
             self._texts[path] = (container, steps[-1], [item])
 
     def _find_container(self, steps: list[str | int]) -> Any:
-        """Returns the object or list that contains the last step of a path. Creates missing objects and lists.
+        """Returns the object or list to which the last key or index of a path belongs.
 
-        Returns None if a value on the path has the wrong type.
+        Creates missing objects and lists on the path. Returns None if a value on the path has the wrong type, or
+        if the path skips too many list items.
         """
         container: Any = self._arguments
         for step, next_step in pairwise(steps):
@@ -102,7 +103,7 @@ class PartialArguments:
         return container
 
     def _put(self, container: Any, step: str | int, item: Any) -> bool:
-        """Sets an item of an object or list. Returns False if the call has skipped too many list items."""
+        """Sets an item of an object or list. Returns False if the paths have skipped too many list items."""
         if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped
             if self._skipped > _MAX_SKIPPED:

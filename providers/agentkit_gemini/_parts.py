@@ -63,7 +63,7 @@ _EXTRA_KEYS = (
     "speech_metadata",
     "audio_transcription",
 )
-"""Keys that a part may have in addition to its content and signature (SDK: Part, FunctionResponsePart)."""
+"""Keys that a part can have in addition to its content and signature (SDK: Part, FunctionResponsePart)."""
 
 _FREE_KEYS = frozenset({"args", "response", "part_metadata"})
 """Keys whose values are objects of a tool or of the application.
@@ -92,9 +92,14 @@ def to_camel_case(key: str) -> str:
 
 
 def get_field(fields: Mapping[str, Any], key: str) -> Any:
-    """Returns the value of a key that the object may spell in snake_case or in camelCase.
+    """Returns the value of a key that is in snake_case or in camelCase in the object.
 
-    Returns None if the value is missing or null.
+    Args:
+        fields: Object with the key.
+        key: Key in snake_case.
+
+    Returns:
+        The value, or None if the value is missing or null.
     """
     item = fields.get(to_camel_case(key))
     return fields.get(key) if item is None else item
@@ -153,7 +158,7 @@ def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
 def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
     """Returns a dict with the `display_name` of a media part. The dict is empty if the part has no display name.
 
-    The JSON object of a function response may refer to a media item by this name (SDK: Blob, FileData).
+    The JSON object of a function response can refer to a media item by this name (SDK: Blob, FileData).
     """
     fields = normalize_keys(as_object(part.get("inline_data") or part.get("file_data")))
     name = as_text(fields.get("display_name"))
@@ -164,7 +169,7 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
     """Returns a key that pairs a call of a server tool with its result. Returns None for any other part.
 
     The first item of the key is "request" for code and tool calls, and "response" for their results. The second
-    item is equal for both parts of a pair. It contains the id of the call, if there is an id.
+    item is the same for both parts of a pair, and contains the id of the call if the call has an id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -175,10 +180,13 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 
 
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns the roles of messages that may contain a part, plus "result" if tool results may contain it.
+    """Returns the roles of messages that can contain a part, plus "result" if tool results can contain the part.
 
-    Sources: SDK, Part; ai.google.dev, function-calling. With `in_results`, function responses may contain media
-    (Gemini 3 and later).
+    Args:
+        data: Part with snake_case keys.
+        in_results: True if the model accepts media in function responses (Gemini 3 and later).
+
+    Sources: SDK, Part; ai.google.dev, function-calling.
     """
     if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
         return frozenset({"assistant"})

@@ -1,6 +1,6 @@
 """Readers for tool choices and schemas in logged requests.
 
-A log may contain arguments of an SDK, the JSON body of a request, or values of protobuf messages.
+A log can contain arguments of an SDK, the JSON body of a request, or values of protobuf messages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _as_json_schema(schema: dict[str, Any]) -> Any:
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts one level of a `Schema`. Its types are in capitals, and `nullable` is a separate field."""
+    """Converts one level of a `Schema`, in which types are in upper case and `nullable` is a separate field."""
     converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
     for key in ("default", "example"):
         if converted.get(key, 0) is None:  # the SDK dumps a missing value as null

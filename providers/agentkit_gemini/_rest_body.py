@@ -36,8 +36,8 @@ _SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # objects that ma
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON body of `POST models/MODEL:generateContent` for the arguments `contents` and `config`.
 
-    All keys of the API are in camelCase, at any depth. The service also accepts snake_case, but a proxy may omit
-    keys in snake_case. Bytes stay in the standard base64 alphabet, which the service accepts.
+    The keys that the API defines are in camelCase, at any depth. The service also accepts snake_case, but a proxy
+    can omit keys in snake_case. Bytes stay in the standard base64 alphabet, which the service accepts.
     """
     config: Mapping[str, Any] = request.get("config") or {}
     body: dict[str, Any] = {"contents": [_convert_content(content) for content in request["contents"]]}
@@ -102,7 +102,7 @@ def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_system(system: Any) -> dict[str, Any]:
-    """Converts a system instruction (text, parts or a content) to a content with the role `user`, like the SDK."""
+    """Converts a system instruction to a content, as the SDK does. Text and parts get the role `user`."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
     part = {"text": system} if isinstance(system, str) else cast("object", system)
@@ -111,7 +111,7 @@ def _convert_system(system: Any) -> dict[str, Any]:
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the tools with all function declarations merged into one last tool."""
+    """Returns the tools, with all function declarations merged into one tool at the end."""
     declarations: list[Any] = []
     others: list[dict[str, Any]] = []
     for tool in tools:

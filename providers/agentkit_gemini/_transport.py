@@ -68,9 +68,9 @@ class Sender:
         return await self._client._async_request(request, options, stream=stream)
 
     def _build_body(self, options: Any) -> dict[str, Any]:
-        """Returns the request body. If there is an `extra_body`, returns a deep copy.
+        """Returns the request body. If the HTTP options have an `extra_body`, copies all fields but `contents`.
 
-        The SDK would otherwise write the `extra_body` into objects that the body shares with the caller's request.
+        Without the copy, the SDK would write the `extra_body` into objects of the caller's request.
         """
         body = dict(self._outgoing.body)
         http_options = (options, getattr(self._client, "_http_options", None))
@@ -107,7 +107,7 @@ async def _empty_stream() -> AsyncGenerator[Any]:
 async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """Yields the bytes of an event stream. Yields an error that is not an event as one parsed JSON value.
 
-    The service may send an error as bare JSON within the stream, and the SDK reads such errors too. Bare JSON of
+    The service can send an error as bare JSON within the stream, and the SDK reads such errors too. Bare JSON of
     more than 16 MiB is too long for an error, and is yielded as bytes.
     """
     bare: list[bytes] = []

@@ -48,7 +48,7 @@ LAYOUT = WireLayout(
     result_keys=frozenset({"function_response", "functionResponse"}),
     result_labels=frozenset(),
 )
-"""Layout of a request (google-genai: Content, Part, GenerateContentConfig)."""
+"""Keys of Gemini's requests (google-genai: Content, Part, GenerateContentConfig)."""
 
 GENERATE = Capabilities(
     name="Gemini",
@@ -81,8 +81,8 @@ GENERATE = Capabilities(
             schemes=_URLS,
             limits=MediaLimits(data=66_000_000),  # 50 MB per PDF, in base64 text
         ),
-        total=95_000_000,  # a request may have 100 MB of inline data (file-input-methods)
-        roles=frozenset({"user", "assistant"}),  # a model turn may have media that the model generated
+        total=95_000_000,  # a request can have 100 MB of inline data (file-input-methods)
+        roles=frozenset({"user", "assistant"}),  # a model turn can have media that the model generated
     ),
     thinking=ThinkingCapabilities(mode="signed"),  # only Gemini's thinking is sent; its signature is optional
     opaque=OpaqueCapabilities(
@@ -96,7 +96,7 @@ GENERATE = Capabilities(
         placeholder_signature=SKIP_SIGNATURE,
     ),
 )
-"""Capabilities of all current models. Media in function responses needs Gemini 3 or later."""
+"""Capabilities that all current Gemini models share. `FACTS` adds media in function responses from Gemini 3 on."""
 
 _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
 

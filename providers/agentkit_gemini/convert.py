@@ -109,7 +109,11 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 
 
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
-    """Signs the first of parallel calls, which must have a signature (ai.google.dev thought-signatures)."""
+    """Adds the placeholder signature to the first tool call of a turn, if this call has no signature.
+
+    Some models require a signature in the first of parallel calls (ai.google.dev thought-signatures). For other
+    models, `placeholder` is None.
+    """
     first = next(part for part in parts if "function_call" in part)
     if placeholder and "thought_signature" not in first:
         first["thought_signature"] = placeholder
@@ -169,7 +173,7 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
 def _choice(choice: ToolChoice) -> dict[str, Any]:
     """Writes a tool choice as a function calling config (SDK: FunctionCallingConfig).
 
-    Only the modes ANY and VALIDATED accept names of tools. With VALIDATED, the model may also reply with text.
+    Only the modes ANY and VALIDATED accept names of tools. With VALIDATED, the model can also reply with text.
     """
     names = [*choice.names] if choice.name is None else [choice.name]
     if not names:

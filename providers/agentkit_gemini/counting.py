@@ -35,7 +35,8 @@ class GeminiTokenCounter(RemoteTokenCounter):
         """Returns the number of prompt tokens of `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request for another reason than an argument that only Vertex AI has.
+            ValueError: The SDK refuses the request. If the only reason is an argument that only Vertex AI accepts,
+                the counter sends the request without it instead.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")
@@ -65,7 +66,10 @@ class GeminiTokenCounter(RemoteTokenCounter):
 
 
 def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of `config` that are part of the prompt (SDK: CountTokensConfig)."""
+    """Returns the fields of `config` that add tokens to the prompt, as a config for `count_tokens`.
+
+    SDK: CountTokensConfig.
+    """
     prompt = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
     schema = {key: config[key] for key in _SCHEMA_KEYS if config.get(key)}
     return {**prompt, "generation_config": schema} if schema else prompt

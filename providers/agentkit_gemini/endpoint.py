@@ -29,7 +29,7 @@ _PLACEHOLDER = "."  # the SDK requires an argument `contents`; the contents of t
 class GeminiEndpoint(EndpointBase):
     """Endpoint for Gemini, through `google.genai.Client` or its attribute `aio`.
 
-    The client may be for the Gemini Developer API or for Vertex AI. The SDK chooses the URL path, the
+    The client can be for the Gemini Developer API or for Vertex AI. The SDK chooses the URL path, the
     credentials and the HTTP client. The endpoint sends the finished body of the REST API unchanged, and returns
     the reply as bytes (see `Sender`). Test doubles of the SDK's `models` instead get the body as
     `http_options.extra_body`, which overrides the SDK's own body, and return their own events.
@@ -63,7 +63,7 @@ class GeminiEndpoint(EndpointBase):
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """Creates an endpoint with `genai.Client(**options)`. `base_url` is added to `http_options`.
+        """Creates an endpoint with `genai.Client(**options)`. The option `base_url` is added to `http_options`.
 
         Raises:
             MissingExtraError: The SDK is not installed.

@@ -110,9 +110,10 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns the role and the parts of an item.
+    """Returns a dict with the role and the `parts` of an item.
 
-    For text or a part that is not inside a content, the key of the role is `bare_role`.
+    The key of the role is `role` for a content. For text or a part that is not inside a content, the key is
+    `bare_role`.
     """
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
@@ -127,7 +128,7 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
             raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
-        reason = "expected the keys of a content or a part"
+        reason = "expected a key of a content or a part, such as `parts` or `text`"
         raise MessageError(place, reason, describe_log_format(cast("object", item)))
     return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 

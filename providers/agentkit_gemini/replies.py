@@ -54,7 +54,7 @@ _NOTE_KEYS = (
 )
 
 _STRUCTURE_KEYS = frozenset({"content", "index", "role"})
-"""Keys of a candidate that do not become notes in the metadata of the reply."""
+"""Keys of a candidate that contain neither metadata nor a finish reason."""
 
 
 class GeminiStreamParser(StreamParserBase):
@@ -72,11 +72,11 @@ class GeminiStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._count = 0  # number of blocks so far
-        self._is_thinking: bool | None = None  # for the open text block; None if no text block is open
+        self._is_thinking: bool | None = None  # True if the open block is thinking; None if no text block is open
         self._key = (0,)
         self._usage: dict[str, Any] = {}
         self._native_reason = ""
-        self._citations: dict[str, Any] = {}  # by their repr
+        self._citations: dict[str, Any] = {}  # citations of all chunks, by their repr
         self._partial: PartialArguments | None = None  # arguments of the unfinished call, whose key is `_key`
 
     def read_reply(self, reply: dict[str, Any]) -> None:
@@ -111,7 +111,10 @@ class GeminiStreamParser(StreamParserBase):
             self._read_feedback(as_object(feedback))
 
     def close(self) -> None:
-        """Ends an unfinished tool call with its arguments so far. Sets the last usage and the finish reason."""
+        """Ends a stream. Ends an unfinished tool call with the arguments received so far.
+
+        Also sets the final usage, and the finish reason if it has arrived.
+        """
         self._end_call()
         self._set_usage()
         self._end()
@@ -161,7 +164,10 @@ class GeminiStreamParser(StreamParserBase):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: object, *, is_thinking: bool) -> None:
-        """Appends text without a signature to the open block. Begins a new block between text and thinking."""
+        """Appends text without a signature to the open block.
+
+        Begins a new block if the open block is thinking and the text is not, or the reverse.
+        """
         if type(text) is not str or not text:
             return
         if self._is_thinking is not is_thinking:

@@ -46,7 +46,7 @@ _REASONS: Final[dict[str, str]] = {
 
 
 class FakeGemini(FakeService):
-    """Fake of `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
+    """Fake service for `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
@@ -165,7 +165,7 @@ def _part(block: Block, reply: NormalizedReply, index: int) -> dict[str, Any]:
     part = _unsigned_part(block)
     signature = getattr(getattr(block, "state", None), "thought_signature", None)
     if signature is None and isinstance(block, ToolUseBlock) and block is reply.msg.tool_uses[0]:
-        # Gemini 3 signs the first call of every step: ai.google.dev/gemini-api/docs/thought-signatures
+        # Gemini 3 signs the first tool call of every reply: ai.google.dev/gemini-api/docs/thought-signatures
         signature = base64.b64encode(hash_text(f"{reply.id} {index}", 24).encode()).decode()
     return {**part, "thoughtSignature": signature} if signature else part
 
