@@ -32,18 +32,19 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Capabilities:
-    """Rules for the content and the turns that a target accepts. Objects are compared by identity.
+    """Rules for the content and the turns that a target accepts. Two objects are equal only if they are identical.
 
     The defaults describe an API that accepts texts and tools and has no further rule.
 
     Attributes:
         name: Name of the target in errors and descriptions.
-        issuer: System that issues the target's opaque state and accepts it back. None: no opaque state is sent.
+        issuer: Name of the system that issues opaque state and accepts it in later requests. None: the target
+            accepts no opaque state.
         wire: Wire format whose opaque blocks the target accepts. None: the target accepts no opaque blocks.
         output: Response formats that the API enforces: "schema" for a JSON schema, "object" for any JSON object,
             or "prompt" if the API enforces no format and an instruction in the prompt asks for it.
-        can_combine_output: False if the API refuses a response format in a request with tools. In a request with
-            tools, `output` is then "prompt".
+        can_combine_output: False if the API refuses a response format in a request with tools. Such a request then
+            behaves as if `output` were "prompt".
         cache_breakpoints: True if content parts may carry a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
@@ -73,7 +74,7 @@ class Capabilities:
             check_option(f"capabilities.{group}", getattr(self, group), expected, f"Pass {expected.__name__}(…).")
 
     def override(self, changes: Mapping[str, Any]) -> Capabilities:
-        """Returns a copy with some fields changed.
+        """Returns a copy of the capabilities with other values in some fields.
 
         Args:
             changes: New values by field, or by group and field: `{"name": "vLLM", "media.image": None}`.
@@ -90,7 +91,10 @@ class Capabilities:
         return replace(self, **values)
 
     def find_pair(self, block: Block) -> tuple[str, str]:
-        """Returns the pair key of a block (see `OpaqueCapabilities.pair_key`), or ("", "") if it has no key."""
+        """Returns ("request", id) or ("response", id) for an opaque block with a counterpart, else ("", "").
+
+        `OpaqueCapabilities.pair_key` reads the values from the data of the block.
+        """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
             return "", ""
@@ -98,7 +102,7 @@ class Capabilities:
 
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
-    """Checks that each key names a field, such as `media.image`. Raises OptionError for the first other key."""
+    """Checks that each key in `changes` names a field, such as `media.image`. Raises OptionError otherwise."""
     check_option(owner, changes, Mapping, "Pass new values by field, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:
@@ -107,7 +111,7 @@ def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
             advice = (
                 f"Did you mean {closest!r}?" if closest else "Use the fields of Capabilities and of its groups."
             )
-            raise OptionError(f"{owner}.{name}", "Capabilities has no such field", advice)
+            raise OptionError(f"{owner}.{name}", "Capabilities has no field with this name", advice)
 
 
 _FIELDS = frozenset(

@@ -1,4 +1,4 @@
-"""Groups of `Capabilities`, with rules for turns, tools, media, thinking and opaque blocks."""
+"""Parts of `Capabilities`: rules for turns, tools, media, thinking and opaque blocks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TurnCapabilities:
     Attributes:
         text_joining: How the API passes several texts of a turn to the model. "apart": as separate parts. "glued":
             joined with line breaks. "string": joined without a separator.
-        text_notes: Function that takes the text and the role of a message. It returns ledger notes about changes
-            to the text in the request. None if the request never changes texts.
+        text_notes: Function that takes the text and the role of a message, and returns notes for the ledger about
+            how the request changes the text. None if requests never change texts.
         merge: True if consecutive turns of one role are joined.
         alternate: True if user and assistant turns must alternate. Tool results do not count as turns, but an
             assistant turn is added between a tool result and a user turn. True implies `merge`, `first_user`,
@@ -39,14 +39,15 @@ class TurnCapabilities:
         needs_user: True if the request must have at least one user turn.
         resumable: True if the API continues an assistant turn that ends with an unanswered call of a server tool
             (`OpaqueCapabilities.pair_key`). No user turn is then added after such a turn.
-        system_role: True if the API has a system role. If False, the first user turn starts with the prompt.
+        system_role: True if the API has a system role. If False, the first user turn starts with the system
+            prompt.
         late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
-            a line in a user turn. The line starts with the speaker name.
+            a line of a user turn that starts with the speaker name.
         one_system: True if the system prompt must be a single message.
         speaker_names: True if messages have a field for the name of the speaker. Always False if turns are joined,
             because one field cannot name several speakers.
-        speaker_refused: Characters that the field for the speaker name refuses, as in a regular expression's
-            `[…]`, without the brackets.
+        speaker_refused: Characters that the API refuses in a speaker name, written like the content of `[…]` in a
+            regular expression.
     """
 
     text_joining: Literal["apart", "glued", "string"] = "apart"
@@ -80,8 +81,8 @@ class StrictRules:
     """Rules of a target for a schema with `strict: true`. All targets require `additionalProperties: false`.
 
     Attributes:
-        keywords: JSON Schema keywords that the target accepts. Other keywords that are only annotations are
-            omitted.
+        keywords: JSON Schema keywords that the target accepts. Any other keyword is omitted if it is only an
+            annotation.
         formats: Values of `format` that the target accepts.
         can_omit_properties: True if a schema may have optional properties, which `required` does not list.
         can_recurse: True if a definition may refer to itself.
@@ -108,9 +109,9 @@ class ToolCapabilities:
 
     Attributes:
         role: True if the API has roles for tool calls and results. If False, calls and results are sent as texts.
-        choices: Modes of `ToolChoice` that the API accepts. Without "tool", a required tool is the only tool of a
-            request with "required". If no mode requires a call, an instruction at the end of the request asks for
-            the call.
+        choices: Modes of `ToolChoice` that the API accepts. If "tool" is missing, a request that must call one
+            tool declares only this tool and uses "required". If "required" is missing too, an instruction at the
+            end of the request asks for the call.
         allowed: Modes ("auto" or "required") in which the API can limit the choice to some of the tools. In any
             other mode, the request declares only the allowed tools.
         strict: Rules for schemas under `strict: true`. None if the API has no such flag.
@@ -119,7 +120,8 @@ class ToolCapabilities:
         call_ids: Call ids that the API accepts. None means any non-empty id.
         parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
             by its result.
-        results: "each" if every result needs a separate message, "together" if the results share one turn.
+        results: "each" if every result needs a separate message, "together" if the results of a turn share one
+            message.
         results_in_order: True if results must have the same order as their calls.
     """
 
@@ -139,7 +141,7 @@ class ToolCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaCapabilities:
-    """Rules for images, audio, video and documents. Media that a turn cannot contain are moved to a user turn.
+    """Rules for images, audio, video and documents. Media that a turn must not contain move to a user turn.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -154,10 +156,10 @@ class MediaCapabilities:
             rule for the media kind accepts.
         error_results: True if a result that is marked as an error may have media.
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
-        audio_by_id: True if a request refers by id to audio that the target's own model generated
+        audio_by_id: True if a request contains only the id of audio that a model of the provider generated
             (`OpaqueState.fields`).
-        generated_by_id: True if a request refers by item id to other media that the target's own model generated
-            (`OpaqueState.item_id`).
+        generated_by_id: True if a request contains only the item id of other media that a model of the provider
+            generated (`OpaqueState.item_id`).
     """
 
     image: MediaRule | None = None
@@ -182,7 +184,7 @@ class MediaCapabilities:
 
     @property
     def has_limits(self) -> bool:
-        """True if a limit is known for any media."""
+        """True if the request has a known limit for at least one kind of media, or for all media together."""
         return bool(self.total) or any(rule and rule.limits for rule in self.rules.values())
 
 
@@ -194,8 +196,8 @@ class ThinkingCapabilities:
         mode: When earlier thinking is sent. "never" omits thinking. "signed" sends thinking with a signature
             or other proof to the provider that issued it. "text" sends plain text if the target issued the
             thinking or the issuer is unknown.
-        required_proof: Fields of `OpaqueState` that prove the origin of thinking. Signed thinking must have at
-            least one of these fields. Empty if no proof is required.
+        required_proof: Fields of `OpaqueState` that prove the origin of thinking. With the mode "signed", thinking
+            must have at least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
     """
@@ -212,13 +214,14 @@ class OpaqueCapabilities:
     """Rules for opaque blocks of the target's wire format and for opaque state of other blocks.
 
     Attributes:
-        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Turns
-            other than assistant turns omit the block, which does not count as a loss. None if no opaque data is
-            limited to replies.
+        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Only
+            assistant turns can contain such a block. An omission in any other place is not a loss. None if all
+            opaque data may also come from other messages.
         places: Function that returns where the data of an opaque block may be sent: in "assistant", "user" or
-            "system" turns, or in a tool "result". In any other place, the block is lost. None: in every place.
+            "system" turns, or in a tool "result". In any other place, the block is lost. None: the data may be
+            sent in every place.
         pair_key: Function that returns ("request", id) for data that a later block must answer, and ("response",
-            id) for the answer. A block without its counterpart is not sent. None if no block has a counterpart.
+            id) for the answer. A block without its counterpart is not sent. None if no block needs a counterpart.
         needs_thinking: Function that returns True if the API refuses the data of an opaque block without the
             preceding thinking in the same reply. The block is then left out together with the thinking. None if
             no data need thinking.
@@ -226,7 +229,7 @@ class OpaqueCapabilities:
             document, `title of a URL` for documents that are sent by URL, or a key of `OpaqueState.fields`. `*`
             matches any key, `message.*` matches any key with that prefix, and `-key` excludes a key. Requests
             contain no other keys, and the ledger lists the keys that are left out.
-        signed_parts: True if each text and each tool call may have a separate signature.
+        signed_parts: True if each text and each tool call of a reply can have a separate signature.
         placeholder_signature: Signature (base64) for tool calls that have no signature of their own. None if the
             API requires no signature.
     """

@@ -37,7 +37,7 @@ class Box(NamedTuple):
     data: int = 0
 
     def holds(self, size: tuple[int, int] | None, data: int) -> bool:
-        """Returns True if an image is within the limits.
+        """Returns True if an image is within these limits.
 
         If the width and height are unknown, only `data`, the length of the base64 text, is checked.
         """
@@ -106,7 +106,7 @@ class MediaRule:
         return self.embed and _matches(self.types, kind, media_type)
 
     def fetches(self, kind: str, media_type: str | None) -> bool:
-        """Returns True if the target accepts a URL of a media type. An unknown type (None) is accepted."""
+        """Returns True if the target accepts a URL of media with this type. An unknown type (None) is accepted."""
         return media_type is None or _matches(self.url_types or self.types, kind, media_type)
 
 
@@ -117,11 +117,11 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
 
 
 LIMIT_STEPS = 5
-"""Number of steps of a limit. Media are omitted in steps, so that prompt caches stay valid between two steps."""
+"""Number of steps in a limit. Media are omitted a step at a time, so that most requests omit the same media."""
 
 
 def excess(count: int, limit: int) -> int:
-    """Returns how many of `count` media to omit, oldest first. The number is a multiple of a fifth of `limit`."""
+    """Returns how many of `count` media to omit to meet `limit`, rounded up to steps of a fifth of `limit`."""
     return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
 
 

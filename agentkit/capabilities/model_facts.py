@@ -60,10 +60,11 @@ def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact
     return base.override(changes) if changes else base
 
 
-# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. File names do not match: WORD and `-` must follow.
+# Vendor prefixes. Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and `-` must follow, so that
+# file names do not match.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
-# Suffixes. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
+# Suffixes of a model name. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
 # Dates: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's preview-05-06.
 _DATE = re.compile(
@@ -71,13 +72,13 @@ _DATE = re.compile(
 )
 
 _MAX_LENGTH = 200
-"""Length of a model name in characters above which the name is not normalized: searching it would take long."""
+"""Maximum length of a model name that is normalized, in characters. Searching a longer name would take long."""
 
 
 def normalize_model_name(model: str) -> str:
-    """Returns the model name in lower case, without path, vendor, date and version suffix of a cloud.
+    """Returns the model name in lower case, without its path, vendor prefix, date and cloud suffix.
 
-    Numbers in versions have one or two digits. Dates have more digits, so a date is never taken for a version.
+    The numbers of a version have one or two digits. Longer numbers belong to a date.
 
     >>> normalize_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
     'claude-opus-4-5'

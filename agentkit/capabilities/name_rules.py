@@ -15,13 +15,13 @@ __all__ = ["NameRule", "derive_call_id", "legal_speaker_name", "legal_speaker_na
 
 def short_hash(text: str, length: int) -> str:
     """Returns the first `length` hexadecimal digits of the SHA-256 of a text."""
-    from hashlib import sha256  # slow to import, and only needed for illegal names
+    from hashlib import sha256  # imported here, because the import is slow and only illegal names need it
 
     return sha256(text.encode()).hexdigest()[:length]
 
 
 def derive_call_id(seed: str) -> str:
-    """Returns an id for a tool call that has none. The same seed always gives the same id."""
+    """Returns a new id for a tool call without an id. The same seed always gives the same id."""
     return f"call_{short_hash(seed, 24)}"
 
 
@@ -29,9 +29,9 @@ def derive_call_id(seed: str) -> str:
 def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    A changed name ends with a short hash. The function never changes its own results, so that names from a log
-    stay the same. Two speakers may get the same name. `legal_speaker_names` prevents this. `refused` lists the
-    characters that the API refuses, as in a regular expression's `[…]`, without the brackets.
+    A changed name ends with a short hash. The function returns a name that it returned before unchanged, so that
+    names from a log stay the same. Two speakers may get the same name, which `legal_speaker_names` prevents.
+    `refused` has the characters that the API refuses, written like the content of `[…]` in a regular expression.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
@@ -42,7 +42,8 @@ def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
     """Returns the legal name of each speaker whose name must change, by the original name.
 
     Different speakers always have different legal names. A new speaker never changes the legal names of earlier
-    speakers. `names` has the order of the messages. `refused` is the argument of `legal_speaker_name`.
+    speakers. `names` are the speaker names in the order of the messages. `refused` is passed to
+    `legal_speaker_name`.
     """
     speakers: dict[str, str] = {}
     for name in dict.fromkeys(names):
@@ -56,7 +57,7 @@ def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """Rule of an API for identifiers.
+    """Rule of an API for the identifiers that it accepts, such as tool names or call ids.
 
     Example:
         >>> NameRule().fit("search"), NameRule().fit("web search!")
@@ -78,7 +79,7 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """True if every name is legal that has none of the features `ODD_ID`, `ODD_NAME` and `RESERVED_NAME`."""
+        """True if the rule allows every name that has no feature `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`."""
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
     @lru_cache(4096)  # noqa: B019 - rules live as long as the program

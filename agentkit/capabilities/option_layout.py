@@ -13,8 +13,8 @@ __all__ = ["OptionLayout"]
 class OptionLayout:
     """Keys of tools, tool choice and output schema in a request.
 
-    By default, the paths are `tool_choice` and `response_format`. A path is one key, or several nested keys
-    separated by dots.
+    By default, the tool choice has the path `tool_choice`, and the output schema has the path `response_format`. A
+    path is one key, or several nested keys separated by dots.
 
     Attributes:
         function_types: Types of tools that the application runs. The provider runs tools of any other type. A tool

@@ -1,9 +1,9 @@
 """Digests of the prefix of a reply, which is the system prompt, the tools and all turns before the reply.
 
 Some models accept thinking in a later request only after the same prefix. The digest of the prefix is therefore
-stored in each thinking block, and compared with the prefix in the later request. Cache markers, the order of JSON
-keys and the choice of a tool do not change the digest. Digests of long texts are cached, so the cost is linear in
-the text that is not cached.
+stored in each thinking block, and compared with the digest of the prefix in the later request. Cache markers, the
+order of JSON keys and the tool choice do not change the digest. Digests of long texts are cached, because later
+requests repeat these texts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layou
 
 __all__ = ["PrefixDigest", "prefix_digest"]
 
-_LONG = 4_096  # characters
+_LONG = 4_096  # length in characters from which a text is replaced by its digest
 
 
 def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
@@ -27,11 +27,11 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
 
     Store the digest in the state of a thinking block: `OpaqueState("anthropic", signature=…, prefix=digest)`. A
     formatter then sends the thinking back only after the same prefix. A parser that gets the request stores the
-    digest itself.
+    digest automatically.
 
     Args:
         request: Request for the provider, such as `plan.request`.
-        provider: Provider, formatter or layout that the request is for.
+        provider: Provider, formatter or request layout of the API that gets the request.
 
     Raises:
         OptionError: `request` is not a mapping, or `provider` has no layout.

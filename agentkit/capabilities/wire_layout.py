@@ -23,7 +23,7 @@ def _no_keys() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WireLayout:
-    """Keys of the requests in one wire format. Any key not listed here has text, or objects with text, as value.
+    """Keys of the requests in one wire format. The value of any other key is text, or objects with text.
 
     The defaults describe a list of `messages` with `role` and `content`.
 
@@ -65,11 +65,11 @@ class WireLayout:
         result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
         error_paths: Names for the list of turns in the API's error texts, in addition to `turns`.
         options: Keys of tool choice and output schema, for the loaders of request options.
-        cache_markers: Keys of markers for a prompt cache. The markers are not part of the prompt.
-        digest_turn: Function that yields the parts of a turn for the prefix digest, independent of ids of stored
+        cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
+        digest_turn: Function that yields the parts of a turn that the prefix digest covers, without ids of stored
             items. None: the digest covers the turn unchanged.
-        digest_prompt: Function that converts the system prompt for the prefix digest. None: the digest covers the
-            prompt unchanged.
+        digest_prompt: Function that returns the system prompt in the form that the prefix digest covers. None: the
+            digest covers the prompt unchanged.
     """
 
     turns: str = "messages"
@@ -124,7 +124,7 @@ class WireLayout:
         return cast("list[Any]", turns) if isinstance(turns, list) else []
 
     def read_items(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yields the keys and values of a request and of its containers."""
+        """Yields the keys and values of a request, and those of its containers (see `containers`)."""
         for key, value in request.items():
             if key in self.containers and isinstance(value, dict):
                 yield from cast("dict[str, Any]", value).items()

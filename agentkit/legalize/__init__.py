@@ -1,4 +1,4 @@
-"""Legalization: rewrites a conversation so that the conversation obeys the rules of a target.
+"""Legalization: rewrites a conversation to obey the rules of a target.
 
 The input is a repaired conversation, in which each tool call has one result, and the `Capabilities` of the target.
 The output is a `LegalConversation`. The ledger records every change. The module `agentkit.formatting.pipeline`

@@ -42,7 +42,7 @@ _FINAL_THINKING: Final = "the API requires a text or tool call after thinking, a
 
 
 def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role) -> str | None:
-    """Returns the reason why a thinking block is not sent back. Returns None if it is sent."""
+    """Returns the reason why a request omits a thinking block. Returns None if the target accepts the block."""
     state = block.state
     if target.thinking.mode == "never" or role != "assistant":
         return "the API does not accept thinking in this message"
@@ -63,11 +63,11 @@ class BlockLegalizer(MediaLegalizer):
     """Rewriter of one message that applies the target's rules to each block."""
 
     def run(self, msg: Msg) -> LegalMessage:
-        """Returns the message as the target accepts it, with its ledger notes."""
+        """Returns the message rewritten to the target's rules, with notes for the ledger."""
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
-                pairs.append((block, index))  # the usual block: no rule applies
+                pairs.append((block, index))  # no rule applies to most blocks
             else:
                 legalize = RULES[block.type].legalize
                 pairs.extend((legal, index) for legal in legalize(self, block, (index,), msg))
@@ -123,7 +123,7 @@ class BlockLegalizer(MediaLegalizer):
         block = self._without_foreign_state(block, path)
         legal_id, name = self._legalize_id(block.id), self._legalize_tool_name(block.name)
         if block.raw_is_broken:
-            reason = "argument text is not the JSON object in `input`; a JSON object is sent instead"
+            reason = "the text `raw_input` is not the JSON text of `input`, so a JSON object is sent instead"
             self._note(path, Disposition.REPAIRED, reason)
             if not block.input:
                 block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
@@ -177,7 +177,8 @@ class BlockLegalizer(MediaLegalizer):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """Yields the opaque block if the target accepts the block in this message or tool result.
 
-        Otherwise, the block is left out. The ledger records this as a loss, except in turns of a model.
+        Otherwise, the block is omitted. The omission is a loss, unless the data can only come from a reply, or an
+        assistant turn has a block of another wire format.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
@@ -204,7 +205,7 @@ class BlockLegalizer(MediaLegalizer):
             yield from self._lose(path, "part", f"only {wire} knows it", ledger_reason=reason)
 
     def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg | ToolResultBlock) -> Iterator[TextBlock]:
-        """Yields a short text in place of a block that could not be loaded from a log.
+        """Yields a short text in place of an invalid block, which could not be loaded from stored JSON or a log.
 
         Only the ledger states why the block is invalid, because that reason may quote the content of the block.
         """
@@ -212,7 +213,7 @@ class BlockLegalizer(MediaLegalizer):
         yield from self._lose(path, "block", reason, ledger_reason=f"invalid block: {shorten(block.reason, 300)}")
 
     def media_item(self, block: MediaBlock, path: BlockPath, msg: Msg) -> Iterator[Block]:
-        """Yields a media item, or a short text in its place if the target does not accept the media item."""
+        """Yields a media item, or the text that replaces an item that the target does not accept here."""
         yield from self._legalize_media(block, path, f"from the message of '{sanitize(msg.name)}'")
 
 
@@ -235,7 +236,7 @@ class BlockRule:
 
 
 def _odd_names(target: Capabilities) -> int:
-    """Returns the features of messages whose call ids or tool names the target may refuse."""
+    """Returns the features of messages with call ids or tool names that the target may refuse."""
     rules = (target.tools.call_ids, target.tools.names)
     is_strict = not all(rule is None or rule.takes_plain for rule in rules)
     has_reserved = target.tools.names is not None and bool(target.tools.names.reserved)

@@ -1,4 +1,4 @@
-"""Call ids: rewrites ids that a target refuses, and repeated ids of the calls in one turn."""
+"""Call ids: replaces ids that a target refuses, and ids that several calls of one turn share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["legal_call_id", "make_call_ids_distinct"]
 
 _ANY_ID = NameRule(prefix="call_")
-"""Rule for new call ids where the target has no rule of its own."""
+"""Rule for new call ids if the target has no rule for call ids."""
 
 
 def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
@@ -31,10 +31,10 @@ def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
 
 
 def make_call_ids_distinct(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Replaces repeated ids of the tool calls in one turn. This is a stage.
+    """Replaces repeated ids of the tool calls in one turn. This is a pipeline stage.
 
-    The ids of the results change later, in `arrange_results`. The conversation records the original
-    of each new id.
+    The stage `arrange_results` changes the ids of the results later. The attribute `call_ids` of the conversation
+    maps each new id to the original id.
     """
     turns = conversation.turns
     msgs = [

@@ -28,7 +28,7 @@ __all__ = ["LegalConversation", "StageContext", "split_results"]
 class LegalConversation:
     """Conversation that obeys the rules of a target.
 
-    The first stages of the pipeline get a conversation that does not obey the rules yet. Until
+    The first stages of the pipeline get a conversation that does not obey the rules yet. Before the stage
     `split_system_prompt`, `turns` has all messages and `system` is empty.
 
     In a turn with tool results, the results come before all other blocks. A turn with tool calls counts as an
@@ -51,7 +51,7 @@ class LegalConversation:
     __repr__ = bounded_repr
 
     def with_turns(self, turns: TracedConversation) -> LegalConversation:
-        """Returns a copy with other turns. Returns the same object if the turns are the same object."""
+        """Returns a copy with other turns. Returns this object if `turns` is already its list of turns."""
         if turns is self.turns:
             return self
         return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers)
@@ -70,7 +70,7 @@ def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
 
 @dataclass(slots=True)
 class StageContext:
-    """Values besides the conversation that all stages use, and the ledger that stages write to.
+    """Values that all stages get in addition to the conversation, and the ledger to which they write.
 
     Attributes:
         spec: The target, tools, tool choice and output schema. Stages may replace it, except for the target.

@@ -28,7 +28,7 @@ class PromotedMedia:
 
     Attributes:
         label: Text that tells the model where the media item comes from.
-        call_id: Id of the tool call whose result had the media item. Empty outside of results.
+        call_id: Id of the tool call whose result had the media item. Empty if the item was not in a tool result.
     """
 
     block: MediaBlock
@@ -41,7 +41,8 @@ class PromotedMedia:
 class LegalMessage:
     """Message rewritten to the rules of a target.
 
-    A path has the index of a block. For an item of a tool result, the index of the item follows.
+    A path is a tuple with the index of a block. For an item of a tool result, the tuple also has the index of the
+    item.
 
     Attributes:
         msg: The message. None if no block remains.
@@ -49,7 +50,7 @@ class LegalMessage:
         notes: The paths of changed or omitted blocks, each with a note for the ledger.
         media: The media that the request contains as media, in this message or in a separate user turn.
         sizes: For each media kind, the number of items in `media` and the characters of their base64 data.
-        box_checks: Cached results of size checks, by media kind and size limit (`Box`).
+        box_checks: Cached results of checks that images are within size limits, by media kind and limits (`Box`).
         call_ids: The original id of each tool call whose id changed.
         tool_names: The original name of each tool whose name changed.
     """
@@ -65,7 +66,7 @@ class LegalMessage:
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_media(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
-        """Adds a media item that the request sends as media, not as a text in its place."""
+        """Adds a media item that the request contains as media, and not as a text."""
         self.media.append((path, kind, source))
         count, characters = self.sizes.get(kind, (0, 0))
         added = len(source.data) if isinstance(source, Base64Source) else 0

@@ -37,11 +37,11 @@ _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 """Treatment of content that an API does not accept.
 
-`describe` sends a short text in its place, `drop` leaves the content out, and `raise` raises LossError.
+`describe` sends a short text instead of the content, `drop` omits the content, and `raise` raises LossError.
 """
 
 OMITTED_SUFFIX = "was omitted"
-"""Last words of each ledger reason for a block that is sent without its signature or other provider data."""
+"""Last words of the ledger reason for a block that is sent without a signature or other data of a provider."""
 
 
 @lru_cache(512)
@@ -94,9 +94,9 @@ class MediaLegalizer:
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
         """Returns the block without opaque state that the target does not accept here.
 
-        Opaque state is sent only to the provider that issued the state. Outside of assistant turns, state with a
-        signature is left out. Of the fields, only passthrough keys remain, and the ledger lists the other fields
-        (see `OmittedDetails`).
+        Only the provider that issued opaque state gets the state. State with a signature is omitted in user turns,
+        system turns and tool results. Of the fields, only passthrough keys remain, and the ledger lists the other
+        fields (see `OmittedDetails`).
         """
         state = block.state
         if state is None:
@@ -115,7 +115,7 @@ class MediaLegalizer:
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Returns the media item without the opaque state of another issuer or the signature of replaced data."""
+        """Returns the media item without state of another issuer, and without a signature if the data changed."""
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
@@ -129,7 +129,7 @@ class MediaLegalizer:
     def _legalize_media(
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
-        """Yields a media item unchanged, or the text that takes its place.
+        """Yields a media item as the target accepts it, or a text in its place.
 
         The text is the content of a text document, a note that the media item moved, or a short description.
         `label` tells the model where the media item comes from, if it moves to another turn. `result` is the tool
@@ -139,7 +139,7 @@ class MediaLegalizer:
             yield from self._legalize_reply_audio(block, block.state, path, label, result)
             return
         if self._is_generated(block, path, result):
-            self._note(path, Disposition.CARRIED, "sent by the id of the reply item that generated the media")
+            self._note(path, Disposition.CARRIED, "sent as the id of the reply item that contains the media")
             self.out.add_media(path, block.type, cast("Base64Source", block.source))
             yield block
             return
@@ -211,8 +211,8 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """Yields audio that a model generated.
 
-        A target of the provider that generated the audio gets the id of the audio. Other targets get the audio, or
-        the transcript if they do not accept audio.
+        A target of the provider that generated the audio gets the id of the audio. Any other target gets the audio
+        data, or the transcript if the target does not accept audio.
         """
         audio = as_object((state.fields or {}).get("audio"))
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
@@ -220,7 +220,7 @@ class MediaLegalizer:
         transcript = as_text(audio.get("transcript"))
         omitted = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
         if is_own and is_in_reply and as_text(audio.get("id")) and not self.has_audio_id:
-            self.has_audio_id = True  # the API has one field for it in each message
+            self.has_audio_id = True  # a message of the API has only one field for such an id
             self._note(path, Disposition.CARRIED, "audio sent as the id under which the provider stores the audio")
             yield block
         elif not transcript or transcript.isspace() or self._can_send_data(block, path, result):
@@ -254,7 +254,7 @@ class MediaLegalizer:
     def _is_accepted_here(
         self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None
     ) -> bool:
-        """Returns True if messages of this role, or the tool result, may have such media."""
+        """Returns True if a message of this role, or the tool result, may contain media of this kind and type."""
         rules = self.capabilities.media
         if result is None:
             is_remote = self.role == "assistant" and isinstance(source, URLSource)
@@ -278,8 +278,8 @@ class MediaLegalizer:
     ) -> Iterator[TextBlock]:
         """Yields a description of content that is not sent, or nothing if `on_loss` is not `describe`.
 
-        The description includes the URL of `source`. If `ledger_reason` is empty, the ledger has the reason of the
-        description.
+        The description includes `reason` and the URL of `source`. The ledger gets `ledger_reason`, or `reason` if
+        `ledger_reason` is empty.
         """
         if self.on_loss == "describe":
             self._note(path, Disposition.DESCRIBED, ledger_reason or reason, lost=True)
@@ -290,7 +290,7 @@ class MediaLegalizer:
             self._note(path, Disposition.DROPPED, ledger_reason or reason, lost=True)
 
     def _format_line(self, label: str, text: str | None = None) -> str:
-        """Returns a label and its text, which begin on a new line inside a history frame."""
+        """Returns a label with an optional text after it. Inside a history frame, the label begins a new line."""
         if not self.frame_tag:
             return label if text is None else f"{label}\n{text}"
         lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""

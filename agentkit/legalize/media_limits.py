@@ -1,9 +1,10 @@
 """Limits of a target for the media of a whole request.
 
-First, each image that is too large is replaced by its resized copy, or left out if it has no such copy. Then the
-oldest media are left out until the others fit. The number or size to leave out is rounded up to a fifth of the
-limit, so that successive requests of a growing conversation mostly leave out the same media. The start of these
-requests then stays the same, and the provider's prompt cache stays valid. The same history gives the same choice.
+If a request has too many media of a kind, the oldest of them are omitted. Each image that is too large is replaced
+by its resized copy, or omitted if it has no such copy. If the data of the remaining media are too long, the oldest
+are omitted again. The number or length to omit is rounded up to a multiple of a fifth of the limit, so that most
+requests of a growing conversation omit the same media. The start of these requests then stays the same, and the
+provider's prompt cache stays valid.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class AcceptedMedia:
 def limit_media(
     messages: Mapping[int, LegalMessage], target: Capabilities, media: ResolvedMedia
 ) -> dict[int, Changes]:
-    """Returns the changes that keep all media of a request within the limits, by message index.
+    """Returns the changes that keep all media of a request within the target's limits, by message index.
 
-    `messages` has the messages with media by index, in the order of the request.
+    `messages` maps the index of each message with media to the message, in the order of the request.
     """
     if _are_within(messages.values(), target):
         return {}
@@ -100,7 +101,7 @@ def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Limiting:
-    """The media of one request that remain, and the changes so far."""
+    """State while limits are applied: the remaining media of a request, and the changes to its media."""
 
     target: Capabilities
     media: ResolvedMedia
@@ -114,7 +115,7 @@ class _Limiting:
         return {**groups}
 
     def limit_kind(self, kind: str, limits: MediaLimits) -> None:
-        """Leaves out or resizes media of one kind until the media are within the limits."""
+        """Omits or resizes media of one kind until they are within the limits."""
         items = self._list_kind(kind)
         reason = f"{self.target.name} takes no more than {limits.count} of the kind in one request"
         self._omit(items[: excess(len(items), limits.count)], reason)
@@ -141,7 +142,7 @@ class _Limiting:
         return [item for item in self.remaining if item.kind == kind]
 
     def _resize(self, item: AcceptedMedia, box: Box) -> Iterator[AcceptedMedia]:
-        """Yields the media item unchanged or resized, or nothing if it is too large."""
+        """Yields the media item unchanged or resized. Yields nothing if it is too large and has no copy."""
         source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
             yield item
@@ -150,7 +151,7 @@ class _Limiting:
         if smaller is None and self.media.resizes and is_resizable(source):
             yield replace(
                 item, source=Base64Source(source.media_type, "")
-            )  # resized later, so its size is unknown
+            )  # the copy is created later, so its size is unknown
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:

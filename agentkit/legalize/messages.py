@@ -33,7 +33,7 @@ __all__ = ["legalize_content", "legalize_message"]
 
 
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Rewrites each message to the target's rules. This is a stage.
+    """Rewrites each message to the target's rules. This is a pipeline stage.
 
     The stage first applies the limits for all media of the request, then the rules for the blocks. Media that the
     target refuses in a message, but accepts from the user, move to a separate user turn.
@@ -74,7 +74,7 @@ class _Legalizing:
             self._legalize_turns(turns, len(system.msgs))
         else:
             self.legal.turns = turns
-        if self.has_promoted:  # a turn of media may be inside a pair of opaque blocks
+        if self.has_promoted:  # a new turn with media may separate a request block from its response block
             return omit_half_pairs(self.legal, self.context)
         return self.legal
 
@@ -115,7 +115,7 @@ class _Legalizing:
         out.normal_form = find_normal_form(out, 0)
 
     def _count_unchanged(self, turns: TracedConversation, start: int) -> int:
-        """Returns the number of messages before the first one that changes or needs a note."""
+        """Returns the number of messages before the first message that changes or needs a note in the ledger."""
         if self.promoted:
             return 0
         for index, msg in enumerate(turns.msgs):
@@ -181,7 +181,7 @@ def legalize_message(
     changes: Changes | None = None,
     frame_tag: str = "",
 ) -> LegalMessage:
-    """Returns a message rewritten to the rules of a target, without regard to other messages.
+    """Returns a message rewritten to the rules of a target that concern single messages.
 
     The result is cached on the message if it depends only on the message and its files. `changes` keep the whole
     request within its media limits. `frame_tag` is the name of the tag if the message is a history frame.
@@ -216,7 +216,8 @@ class _CachedMessage:
     """Rewritten message in the cache of the original message.
 
     Attributes:
-        files: The content of the files that the message refers to. If a file changes, the entry is not used.
+        files: The content of the files that the message refers to. The cache entry is not used if a file has
+            changed.
         is_self_contained: True if the message contains the data of all its media.
     """
 
@@ -242,7 +243,7 @@ def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
 
 
 def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
-    """Returns the unchanged message if the target accepted all its texts and media before, else None."""
+    """Returns the unchanged message if it has only texts, and media that the target accepted before, else None."""
     key, legal = accepted_key(capabilities, role), LegalMessage(msg)
     for index, block in enumerate(msg.blocks):
         if type(block) is TextBlock:

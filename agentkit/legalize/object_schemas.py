@@ -15,7 +15,7 @@ __all__ = ["as_object_schema"]
 # Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
 _REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
 _CHOICES = ("anyOf", "oneOf")
-_MAX_MERGED = 50  # limit, because recursive definitions have no end
+_MAX_MERGED = 50  # maximum number of merged schemas; without it, a recursive definition would be merged forever
 
 
 def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -41,7 +41,7 @@ def _is_combined(schema: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merges references, `allOf`, `anyOf` and `oneOf` into the root. `lost` has the keywords without a merge."""
+    """Merges references, `allOf`, `anyOf` and `oneOf` into the root. `lost` has keywords whose meaning is lost."""
 
     root: Mapping[str, Any]
     lost: dict[str, None] = field(default_factory=dict[str, None])
@@ -86,7 +86,7 @@ def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
 
 
 def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Returns an object schema with the keywords of both schemas. If two values differ, the first one counts."""
+    """Returns an object schema with the keywords of both schemas. If values differ, `first` takes precedence."""
     merged = {**first, **second, **first}
     for key in ("properties", "$defs", "definitions"):
         if key in first and key in second:
@@ -98,7 +98,7 @@ def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]
 def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns an object schema with the properties of all schemas.
 
-    It requires a property only if every schema requires the property.
+    The schema requires a property only if every schema in `objects` requires the property.
     """
     merged: dict[str, Any] = objects[0]
     for other in objects[1:]:
@@ -120,6 +120,6 @@ def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """Returns the alternatives of a schema whose only keyword is `anyOf`, else a list of the schema."""
+    """Returns the alternatives of a schema whose only keyword is `anyOf`, else a list with the schema alone."""
     keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

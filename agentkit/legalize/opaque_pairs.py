@@ -1,8 +1,8 @@
 """Removal of opaque blocks whose counterpart is missing.
 
 A tool that the provider runs, such as a web search, leaves a request and a response in the replies. The provider
-refuses one without the other. A cut, a broken stream or another wire format can remove one of them. The response
-may be in a later reply than the request.
+refuses a request without its response, and a response without its request. A cut, a broken stream or another wire
+format can remove either of them. The response may be in a later reply than the request.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from agentkit.messages.message import Msg, build_part
 __all__ = ["ends_with_request", "omit_half_pairs"]
 
 
-_HALF = Note(Disposition.DROPPED, "the request or the response of a tool that the provider runs is missing")
+_HALF = Note(Disposition.DROPPED, "the matching request or response of the provider's tool is missing")
 
 
 def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Leaves out requests and responses whose counterpart is missing. This is a stage.
+    """Omits requests and responses of the provider's tools without a counterpart. This is a pipeline stage.
 
     If the target can continue an unfinished reply (`TurnCapabilities.resumable`), a request without a response
     remains at the end of the conversation, or in a turn that only tool results follow.
@@ -68,7 +68,7 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index at which the last assistant turn begins, if only tool results follow that turn.
+    """Returns the index of the first message in the last assistant turn, if only tool results follow that turn.
 
     Otherwise, returns the number of messages.
     """

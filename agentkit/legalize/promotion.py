@@ -1,4 +1,4 @@
-"""Promotion: moves media that an API refuses in their turn to a separate user turn, with labels."""
+"""Promotion: moves media to a separate user turn, with labels, if an API refuses them in their original turn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVED = Note(
 
 
 def build_media_turn(promoted: Sequence[TracedMedia], ledger: Ledger) -> TracedMessage:
-    """Returns a user turn with the media. A label before the media says which message or result they come from."""
+    """Returns a user turn with the moved media. Labels name the messages or tool results they come from."""
     blocks: list[Block] = []
     origins: list[Provenance] = []
     for label, group in groupby(promoted, key=lambda pair: pair[0].label):

@@ -31,7 +31,8 @@ class RequestSpec:
         tools: The tools to declare.
         tool_choice: The tool choice. None means the provider's default.
         output: The JSON schema of the reply. None means a reply in free text.
-        syntheses: Notes about changes to the tools, the tool choice and the output schema of the caller.
+        syntheses: Notes about differences from the tools, the tool choice and the output schema that the caller
+            passed.
     """
 
     capabilities: Capabilities
@@ -46,9 +47,9 @@ class RequestSpec:
     def write_tools(
         self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
     ) -> Request:
-        """Returns the keys of the tools and the tool choice in the target's layout. Omits a key without a value.
+        """Returns the part of the request with the tools and the tool choice. Omits a key without a value.
 
-        The first path of `OptionLayout.choices` must be one key.
+        The keys come from the target's layout. The first path of `OptionLayout.choices` must be a single key.
         """
         if not self.tools:
             return {}
@@ -88,5 +89,5 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
 def _check_distinct(tools: tuple[Tool, ...], names: list[str]) -> None:
     if len({*names}) < len(names):
         index = next(index for index, name in enumerate(names) if name in names[:index])
-        reason = f"{tools[index].name!r} becomes {names[index]!r} for this API, and so does another tool's name"
+        reason = f"{tools[index].name!r} and another tool's name both become {names[index]!r} for this API"
         raise MessageError(f"tools[{index}].name", reason, "Rename one of the tools.")

@@ -17,11 +17,11 @@ class _NotStrictError(Exception):
 
 
 def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
-    """Returns the schema as strict mode accepts it, or None and a reason if its meaning would change.
+    """Returns a copy of the schema that strict mode accepts, and "". Returns None and a reason if there is none.
 
     An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
-    properties. The function never removes optional properties, additional properties, or keywords that the target
-    does not accept, because they affect which values are valid.
+    properties. A schema is refused if it has optional properties, additional properties or keywords that the
+    target does not accept, because their removal would change which values are valid.
     """
     walk = _Walk(rules, schema)
     try:

@@ -1,4 +1,4 @@
-"""System messages for APIs that accept a single one, none at all, or none after the first turn."""
+"""Rewriting of system messages for APIs that accept only one, none at all, or none after the first turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOVED = Note(Disposition.MOVED, "moved into the first user turn: the target has
 
 
 def join_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Merges the messages of the system prompt into one message. This is a stage."""
+    """Merges the messages of the system prompt into one message. This is a pipeline stage."""
     prompt = conversation.system
     if len(prompt.msgs) > 1:
         blocks, origins = _list_blocks(prompt)
@@ -30,7 +30,7 @@ def join_system_prompt(conversation: LegalConversation, context: StageContext) -
 
 
 def begin_with_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Moves the system prompt to the start of the first user turn. Adds a user turn if needed. This is a stage."""
+    """Moves the system prompt to the start of the first user turn, or a new one. This is a pipeline stage."""
     prompt, turns = conversation.system, conversation.turns
     if not prompt.msgs:
         return conversation
@@ -53,7 +53,7 @@ def _list_blocks(prompt: TracedConversation) -> tuple[list[Block], list[Provenan
 
 
 def write_late_system_lines(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Replaces each system message after the system prompt by a user message. This is a stage.
+    """Replaces each system message after the system prompt by a user message. This is a pipeline stage.
 
     Each text of the user message begins with the name of the system message's speaker.
     """

@@ -25,7 +25,7 @@ _REASON = "the API refuses this block without the thinking before it, which is n
 
 
 def omit_orphaned_parts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Leaves out reply blocks that need thinking which the target does not accept. This is a stage."""
+    """Omits reply blocks that need thinking which the target does not accept. This is a pipeline stage."""
 
     def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
         return find_omission_reason(block, context.target, "assistant") is not None
@@ -42,7 +42,7 @@ def find_orphaned_parts(
 ) -> set[BlockPath]:
     """Returns the input paths of reply blocks that need omitted thinking, and notes these blocks in the ledger.
 
-    A block needs the last thinking of the same issuer before the block in its message.
+    Such a block needs the nearest thinking of the target's issuer before the block in the same message.
     """
     orphans: set[BlockPath] = set()
     if target.opaque.needs_thinking is None:
@@ -73,7 +73,7 @@ def _needs_thinking(block: Block, target: Capabilities) -> bool:
 def without_blocks(conversation: TracedConversation, omitted: Collection[BlockPath]) -> TracedConversation:
     """Returns the conversation without the blocks at the paths in `omitted`.
 
-    Images remain, but lose their opaque state.
+    An image at such a path remains, but loses its opaque state.
     """
     if not omitted:
         return conversation

@@ -18,11 +18,11 @@ __all__ = ["fit_choice", "fit_output", "fit_tools", "state_output"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
-"""Keywords at the root of a tool's schema that may describe arguments and cannot always be merged."""
+"""Root keywords of a tool's schema that can define arguments, and cannot always be merged into `properties`."""
 
 
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
-    """Returns the tools with schemas that the target accepts. `notes` gets each change of meaning."""
+    """Returns the tools with schemas that the target accepts. Adds each change of meaning to `notes`."""
     fitted = tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
     rules = capabilities.tools.strict
     if rules is None or not rules.is_request_wide or len({tool.strict is True for tool in fitted}) < 2:
@@ -68,7 +68,7 @@ def fit_output(
 ) -> OutputSchema | None:
     """Returns the output schema with `strict` set to True or False.
 
-    Returns the schema unchanged if the target has no such flag for output schemas.
+    Returns the schema unchanged if the target has no strict mode for output schemas.
     """
     rules = capabilities.tools.strict
     if output is None or capabilities.output != "schema" or rules is None or not rules.has_output_flag:

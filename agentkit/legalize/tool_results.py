@@ -22,7 +22,7 @@ _Result: TypeAlias = tuple[ToolResultBlock, Provenance]
 
 
 def arrange_results(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Gives tool results the order, the turns and the ids that the target requires. This is a stage."""
+    """Gives tool results the order, the turns and the ids that the target requires. This is a pipeline stage."""
     turns, target, call_ids = conversation.turns, context.target, conversation.call_ids
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
     together = target.tools.results == "together"
@@ -51,12 +51,12 @@ def _add_results(
     target: Capabilities,
     call_ids: Mapping[str, str],
 ) -> None:
-    """Adds the results of the calls in one turn, all in one message or each in a separate message."""
+    """Adds the results of the calls in one turn to `out`, all in one message or each in a separate message."""
     together = target.tools.results == "together"
     result_ids = tuple(call_id for msg in results.msgs for call_id in msg.tool_ids)
     is_ordered = result_ids == call.tool_ids
     if not is_ordered and not together and not target.tools.results_in_order:
-        is_ordered = Counter(result_ids) == Counter(call.tool_ids)  # any order is legal: keep the original order
+        is_ordered = Counter(result_ids) == Counter(call.tool_ids)  # keeps the original order
     if is_ordered and not (together and len(results.msgs) > 1):
         out.extend(results)
         return

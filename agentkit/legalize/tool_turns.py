@@ -35,7 +35,7 @@ _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 
 
 def rewrite_exchanges(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Writes tool calls and their results as text, or with one call in each turn. This is a stage.
+    """Writes tool calls and their results as text, or with one call in each turn. This is a pipeline stage.
 
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
     parallel calls, each call gets a separate turn, followed by its result.
@@ -60,7 +60,10 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
-    """Adds each call with the blocks before it, then its result. The last call keeps the blocks after it."""
+    """Adds a turn for each call and the blocks before it, then a turn for its result.
+
+    The turn of the last call also has the blocks after this call.
+    """
     msg = exchange.msgs[0]
     origins = block_origins(msg, exchange.origins[0])
     calls = [index for index, block in enumerate(msg.blocks) if isinstance(block, ToolUseBlock)]
@@ -106,7 +109,7 @@ class _TextExchange:
             )
 
     def _pairs(self, block: Block, origin: Provenance, lead: str) -> Iterator[tuple[Block, Provenance]]:
-        """Yields the blocks that replace a block, each with the path of its input block."""
+        """Yields the blocks that replace a block of the exchange, each with the path of its input block."""
         if isinstance(block, ToolUseBlock):
             self.ledger.note_origins([origin], _AS_TEXT)
             if block.state is not None:

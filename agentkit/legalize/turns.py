@@ -26,7 +26,7 @@ _MERGED = Note(Disposition.MERGED, "merged into the previous turn of the same ro
 
 
 def apply_turn_rules(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Merges consecutive turns of one role, and adds turns that the target requires. This is a stage."""
+    """Merges consecutive turns of one role, and adds turns that the target requires. This is a pipeline stage."""
     rules = _TurnRules(conversation.turns, context.ledger, context.target)
     return conversation.with_turns(rules.run(bool(conversation.system.msgs)))
 
@@ -56,7 +56,7 @@ class _TurnRules:
         return self.turns
 
     def _separate_results(self) -> None:
-        """Adds an assistant turn between each result and a user turn that follows it."""
+        """Adds an assistant turn between each tool result and the user turn that follows."""
         msgs = self.turns.msgs
         for index in range(len(msgs) - 1, 0, -1):
             if msgs[index - 1].features & Feature.RESULT and _is_user_turn(msgs[index]):

@@ -155,7 +155,7 @@ def test_override_applies_fields_after_their_group() -> None:
 def test_an_unknown_field_is_an_error_that_names_the_field(name: str, advice: str) -> None:
     with pytest.raises(OptionError) as error:
         ECHO.override({name: None})
-    assert str(error.value).startswith(f"changes.{name}: Capabilities has no such field")
+    assert str(error.value).startswith(f"changes.{name}: Capabilities has no field with this name")
     assert advice in str(error.value)
     with pytest.raises(OptionError, match=rf"ModelFact\.changes\.{re.escape(name)}: "):
         ModelFact("x", {name: None}, "sheet", "2026-11-20")

@@ -80,7 +80,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"its argument text is not the JSON object of its input",
-        r"argument text is not the JSON object in `input`; a JSON object is sent instead",
+        r"the text `raw_input` is not the JSON text of `input`, so a JSON object is sent instead",
     ),
     (
         r"its id or tool name in the wire's spelling",
@@ -130,7 +130,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"a part whose other half is missing",
-        r"the request or the response of a tool that the provider runs is missing",
+        r"the matching request or response of the provider's tool is missing",
     ),
     (
         r"thinking bound to a prefix that has changed",
@@ -152,7 +152,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"([^\[\]]*) has no place for it in (a [^\[\]]*)", r"\1 does not accept this type of block in \2"),
     (
         r"sent as the item that the model made it in",
-        r"sent by the id of the reply item that generated the media",
+        r"sent as the id of the reply item that contains the media",
     ),
     (
         r"sent as (.*), which its bytes or its server say it is, not (.*)",

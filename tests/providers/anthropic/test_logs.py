@@ -400,9 +400,7 @@ def test_half_a_pair_is_not_sent_if_media_are_moved_after_the_results() -> None:
     ]
     plan = AnthropicChatFormatter().lower(msgs)
     assert "srvtoolu" not in json.dumps(plan.request)
-    assert (
-        plan.ledger.entries[1].reason == "the request or the response of a tool that the provider runs is missing"
-    )
+    assert plan.ledger.entries[1].reason == "the matching request or response of the provider's tool is missing"
     assert AnthropicChatFormatter().lower(load_native(plan.request)).request == plan.request
 
 

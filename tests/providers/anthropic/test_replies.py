@@ -518,7 +518,7 @@ def test_half_a_pair_that_remains_after_a_cut_is_not_sent_and_is_in_the_ledger()
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
     assert (entry.disposition.word, entry.reason) == (
         "dropped",
-        "the request or the response of a tool that the provider runs is missing",
+        "the matching request or response of the provider's tool is missing",
     )
 
 

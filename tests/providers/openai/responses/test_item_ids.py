@@ -342,7 +342,7 @@ def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
     plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _parsed([_image()]), user("Thanks.")])
     (entry,) = [entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]"]
     assert entry.disposition is Disposition.CARRIED
-    assert entry.reason == "sent by the id of the reply item that generated the media"
+    assert entry.reason == "sent as the id of the reply item that contains the media"
 
 
 def test_an_image_item_counts_as_an_image() -> None:
