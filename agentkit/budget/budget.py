@@ -96,7 +96,7 @@ def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
 def _tool_names(place: str, value: object) -> frozenset[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise OptionError(
-            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of str."
+            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of names."
         )
     names = list(cast("Iterable[object]", value))
     invalid = [name for name in names if not isinstance(name, str)]

@@ -1,7 +1,8 @@
 """Formatting: from messages to the request of one provider's API.
 
-Input: messages and options. Output: a `Plan` with the request and its ledger. `formatter` loads media and fits the
-budget; `pipeline` is the pure part, a list of stages.
+Input: messages and options. Output: a `Plan` with the request and its ledger, which records what happened to each
+input block. `formatter` loads media and cuts the conversation to the budget. `pipeline` builds the request without
+I/O, in a list of stages.
 
 Read `formatter` first, then `pipeline`.
 """

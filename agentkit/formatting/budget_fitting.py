@@ -22,29 +22,34 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 
-_SLACK = 64  # tokens by which a request may shrink although messages are added, because fillers or tags vanish
+# A request can shrink by this number of tokens although messages are added, because added texts such as tags can
+# become unnecessary.
+_SLACK = 64
 
-_NONE_TOO_LARGE = EditCount(-1)  # no position is known to be too large
+_NONE_TOO_LARGE = EditCount(-1)  # no number of edits is known to be too small
 
-_MAX_LIMITS = 8  # limits that are tried for a BudgetError, before the size of the whole conversation is used
+# For a BudgetError, this number of larger limits is tried. Then the size of the conversation without a cut is
+# used.
+_MAX_LIMITS = 8
 
 
 @dataclass(slots=True)
 class BudgetFitter:
     """Search for the smallest cut after which the request of one conversation fits the budget.
 
-    A cut plan lists the edits in order. A position in the plan is a number of edits at which a cut may end.
-    Weights are estimates that only guide the search. The decision comes from the size of complete requests.
+    An edit drops or shortens one part of the conversation. A cut plan lists all edits, and a cut applies the first
+    n edits of the list. Token estimates of single messages guide the search for n. The sizes of complete requests
+    decide.
 
-    A request that is too large stays too large when messages are added. So the units remember positions that were
-    too large. If the budget's counter needs I/O, a local counter searches first. Media are loaded only for
-    messages that remain after the cut.
+    A request that is too large usually stays too large when messages are added. The search in a longer
+    conversation therefore starts after the last cut that was not enough. If the budget's counter needs I/O, the
+    search first uses a local counter. Media are loaded only for messages that remain after the cut.
 
     Attributes:
-        summarize: The strategy that writes summaries. None if the budget has no such strategy.
+        summarize: The budget's strategy that writes summaries. None if the budget has no such strategy.
         counter_ratio: Number of tokens that the budget's counter counts for each token of the local counter. At
             least 1.
-        summarized: The conversations with summaries, by the number of edits.
+        summarized: The cut conversations with summaries, by the number of edits.
     """
 
     lowering: Lowering
@@ -65,7 +70,7 @@ class BudgetFitter:
         conversation: TracedConversation,
         ledger: Ledger,
     ) -> BudgetFitter:
-        """Returns the fitter for a repaired conversation, with the weights of its units."""
+        """Estimates the tokens of a repaired conversation, and returns the fitter for the conversation."""
         thinking = lowering.spec.capabilities.thinking.mode != "never"
         units = await weigher.weigh_units(conversation.msgs, thinking)
         if not lowering.history.shows_everything:
@@ -79,7 +84,7 @@ class BudgetFitter:
         return cls(lowering, budget, units, cuts, sizes, summarize)
 
     async def plan(self) -> Plan:
-        """Returns the plan within the budget.
+        """Returns a plan whose request fits the budget.
 
         Raises:
             BudgetError: The smallest request does not fit.
@@ -97,7 +102,10 @@ class BudgetFitter:
     # -- the position of the cut -----------------------------------------------------------------------------
 
     async def _find_cut(self) -> EditCount:
-        """Returns the first position at which the request fits, or the end of the cut plan if there is none."""
+        """Returns the smallest allowed number of edits after which the request fits.
+
+        If the request never fits, the number of all edits is returned.
+        """
         if self.sizes.needs_loading:
             await self._measure_text_files()
         has_remote_counter = self.sizes.has_remote_counter
@@ -115,16 +123,16 @@ class BudgetFitter:
         return count
 
     async def _measure_text_files(self) -> None:
-        """Measures text files before any file is loaded, so that files in dropped messages are never loaded."""
+        """Determines the sizes of text files, so that text files in dropped messages are never read."""
         await self._raise_on_certain_loss(self.cuts.end)
         if await self.lowering.measure_text_files(self.sizes.conversation, self.sizes.ledger):
             self.sizes.estimated.clear()
 
     async def _compare_counters(self) -> None:
-        """Sets `counter_ratio` from the smallest request.
+        """Sets `counter_ratio` by counting the smallest request with both counters.
 
-        Without the ratio, media would be loaded for messages that the cut then drops, because the local counter
-        may count fewer tokens than the budget's counter.
+        The local counter may count fewer tokens than the budget's counter. Without the ratio, media would then be
+        loaded for messages that the cut drops later.
         """
         end = self.cuts.end
         if 2 * self.units.sums[-1] > self.budget.limit:
@@ -139,9 +147,9 @@ class BudgetFitter:
         too_large: EditCount = _NONE_TOO_LARGE,
         guess: EditCount | None = None,
     ) -> EditCount:
-        """Returns the first position at which the request fits by one counter.
+        """Returns the smallest allowed number of edits after which the request fits according to one counter.
 
-        The units remember that the position before it is too large.
+        The result is stored, so that the search in a longer conversation starts there.
         """
         search = CutSearch(self.cuts, self._get_limit(EditCount(1)), fits, sizes)
         too_large = max(too_large, self._find_known_too_large(counter))
@@ -155,14 +163,20 @@ class BudgetFitter:
         return count
 
     async def _find_fewest(self) -> EditCount:
-        """Returns the fewest edits after which the request fits. Measures O(log n) requests."""
+        """Returns the smallest number of edits after which the request fits, and measures O(log n) requests.
+
+        If the request never fits, the number of all edits is returned.
+        """
         end = self.cuts.end
         if await self._fits(NO_EDITS):
             return NO_EDITS
         return await search_cut(self._fits, 0, end) if await self._fits(end) else end
 
     async def _guess(self) -> EditCount:
-        """Returns a position to start with, estimated from the weights of the units and the smallest request."""
+        """Returns the number of edits at which the search starts.
+
+        The number is an estimate from the size of the smallest request and the token estimates of the messages.
+        """
         if self.units.sums[-1] <= self.budget.limit:
             return NO_EDITS
         end = self.cuts.end
@@ -172,7 +186,10 @@ class BudgetFitter:
         return self.cuts.position_from(self.cuts.count_for(self.cuts.weight(end) + free))
 
     def _find_known_too_large(self, counter: str) -> EditCount:
-        """Returns the last position at which the request of the shorter conversation did not fit, or -1."""
+        """Returns the largest number of edits that was not enough for an earlier, shorter conversation.
+
+        If there is no such number, -1 is returned.
+        """
         conditions, length, count = self.units.known_too_large.get(counter, (None, 0, _NONE_TOO_LARGE))
         is_valid = length <= len(self.units.msgs) and conditions == self._conditions
         return count if is_valid else _NONE_TOO_LARGE
@@ -183,7 +200,7 @@ class BudgetFitter:
         return (self.lowering.spec, self.lowering.history, self.budget)
 
     def _remember(self, counter: str, count: EditCount, sizes: Sizes) -> None:
-        """Remembers that the request at a position is too large, unless more messages could make it smaller."""
+        """Records that `count` edits are not enough, unless more messages could make the request smaller."""
         is_deterministic = sizes is self.sizes.estimated or self.budget.counter.deterministic
         is_lasting = (
             is_deterministic
@@ -222,10 +239,13 @@ class BudgetFitter:
         return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
-        """Raises LossError if content is already known to be lost before any file or URL is read."""
+        """Raises LossError if a loss is certain, before any file or URL is read.
+
+        The method does nothing unless `on_loss` is `raise`.
+        """
         if self.lowering.on_loss == "raise":
             ledger = (await self.sizes.estimate(count))[0].ledger.copy()
-            self.sizes.edit(count).record(ledger)  # a cut is no loss
+            self.sizes.edit(count).record(ledger)  # content that the cut drops is no loss
             self.lowering.raise_on_loss(ledger)
 
     async def _create_plan(self, count: EditCount) -> Plan:
@@ -247,9 +267,10 @@ class BudgetFitter:
     # -- errors ----------------------------------------------------------------------------------------------
 
     async def _raise_budget_error(self) -> None:
-        """Raises BudgetError with a limit under which the same call succeeds.
+        """Raises BudgetError with a limit that is large enough for the same call.
 
-        This method tries larger limits until one succeeds, because the limit may also change where a cut lies.
+        A different limit can change the step of a cut, and therefore the size of the smallest request. This method
+        tries larger limits until one of them is large enough.
         """
         fitter, needed = self, await self._measure_smallest()
         for _ in range(_MAX_LIMITS):
@@ -267,12 +288,12 @@ class BudgetFitter:
         raise BudgetError(self.budget.limit, needed, [format_place((index,)) for index in indexes])
 
     async def _measure_smallest(self) -> int:
-        """Returns the tokens of the request after all edits, plus the tokens that summaries may need."""
+        """Returns the number of tokens of the request after all edits, plus the tokens that summaries may need."""
         lowered, size = await self.sizes.measure(self.cuts.end)
         if self.summarize is None or not self.cuts.end:
             return size
         layout = self.lowering.spec.capabilities.layout
-        estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)  # the unit of `max_tokens`
+        estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)  # as counted for `max_tokens`
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
@@ -282,7 +303,10 @@ class BudgetFitter:
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:
-    """Returns the index of the input message that a message comes from, or None if there is none."""
+    """Returns the index of the input message for the origin of a message.
+
+    Returns None if the pipeline added the message.
+    """
     if isinstance(origin, int):
         return origin
     return next((path[0] for path in origin if not isinstance(path, str)), None)

@@ -14,11 +14,12 @@ __all__ = ["CutSearch"]
 
 @dataclass(slots=True)
 class CutSearch:
-    """Search for the first position of a cut plan at which the request fits.
+    """Search for the smallest number of edits after which the request fits.
 
-    A position is a number of edits at which a cut may end. The search starts at a guess and moves away from the
-    guess in growing steps. If the guess is right, the search measures the guess and the position before it. At
-    worst, it measures O(log n) positions.
+    A cut applies the first n edits of a cut plan. A position is a number of edits after which the cut may end. The
+    search starts at a guess and moves away from the guess in growing steps. If the guess is right, the search
+    measures only the requests at the guess and at the position before the guess. At worst, the search measures
+    O(log n) requests.
 
     Attributes:
         limit: Maximum number of tokens of a request after a cut.
@@ -32,9 +33,10 @@ class CutSearch:
     sizes: Mapping[EditCount, tuple[Lowered, int]]
 
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
-        """Returns the first position that fits. Returns the end of the plan if no position fits.
+        """Returns the smallest allowed number of edits after which the request fits.
 
-        The request does not fit at `too_large`, which is -1 if no such position is known.
+        If the request never fits, the number of all edits is returned. The search starts at `guess`. After
+        `too_large` edits, the request does not fit. -1 means that no such number is known.
         """
         too_large, fitting = await self._search_up(guess, too_large)
         if too_large == fitting:
@@ -48,9 +50,9 @@ class CutSearch:
         return positions[await search_cut(fits_at, 0, len(positions) - 1)]
 
     async def _search_up(self, count: EditCount, too_large: EditCount) -> tuple[EditCount, EditCount]:
-        """Returns the last measured position that is too large, and a later position that fits.
+        """Returns the largest measured number of edits that is not enough, and a larger number that is enough.
 
-        Returns the end of the plan twice if no position fits.
+        If the request never fits, both values are the number of all edits.
         """
         steps = 1
         while not await self.fits(count):
@@ -62,7 +64,10 @@ class CutSearch:
         return too_large, count
 
     async def _search_down(self, fitting: EditCount, too_large: EditCount) -> tuple[EditCount, EditCount]:
-        """Returns a position that does not fit, and a later one that fits, at or before `fitting`."""
+        """Returns a number of edits that is not enough, and a larger number that is enough.
+
+        The second value is at most `fitting`.
+        """
         steps = 1
         while self.plan.position_before(fitting) > too_large:
             earlier = min(self._estimate(fitting), self._move_back(fitting, steps))
@@ -75,9 +80,10 @@ class CutSearch:
         return too_large, fitting
 
     def _estimate(self, count: EditCount) -> EditCount:
-        """Returns the position at which the request should fit, by linear interpolation of tokens over weights.
+        """Returns the number of edits after which the request should fit.
 
-        The two points are `count` and the end of the plan. Returns `count` if one of them is not measured.
+        The number is a linear interpolation between the requests after `count` edits and after all edits. Returns
+        `count` if one of these requests has not been measured.
         """
         end = self.plan.end
         if count not in self.sizes or end not in self.sizes:
@@ -90,7 +96,7 @@ class CutSearch:
         return self.plan.position_from(self.plan.count_for(weight + free))
 
     def move_on(self, count: EditCount, steps: int = 1) -> EditCount:
-        """Returns the position that is `steps` positions after `count`."""
+        """Returns the allowed number of edits that is `steps` positions after `count`."""
         for _ in range(steps):
             count = self.plan.position_after(count)
         return count

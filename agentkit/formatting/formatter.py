@@ -77,7 +77,8 @@ class FormatterBase(ABC):
             sentence, `drop` leaves it out, and `raise` raises LossError. The ledger lists every case.
         media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
-        model_rules: What the chat template of a local model does not accept, such as a system role or media.
+        model_rules: Features that the chat template of a local model does not accept, such as a system role or
+            media. None means that the template accepts all features.
 
     Raises:
         OptionError: An option is unknown, or has a value that is not allowed.
@@ -112,7 +113,7 @@ class FormatterBase(ABC):
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self.model_rules = options.get("model_rules")
-        select_stages(_find_capabilities(type(self), model))  # now, so that the first request is not slower
+        select_stages(_find_capabilities(type(self), model))  # cached, so that the first request is not slower
         self._repair = IncrementalRepair()
         self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 
@@ -140,8 +141,8 @@ class FormatterBase(ABC):
     ) -> Request:
         """Returns the request: keyword arguments for the SDK's call, as JSON values. The caller may change them.
 
-        If the API does not accept a tool name or a call id, the request has another one. `plan()` also returns
-        the originals.
+        If the API does not accept a tool name or a call id, the request contains a replacement. `plan()` also
+        returns the originals.
 
         Args:
             msgs: The conversation.
@@ -162,7 +163,7 @@ class FormatterBase(ABC):
     ) -> Plan:
         """Returns a `Plan`: the request, its ledger, its size, its cut, and the history to continue with.
 
-        Takes the options of `format`, and raises the same errors.
+        The method takes the options of `format`, and raises the same errors.
         """
         checked = _check_messages(msgs)
         lowering = self._create_lowering(options, model)
@@ -182,9 +183,9 @@ class FormatterBase(ABC):
         return log_plan(lowered.plan(tuple(checked)))
 
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
-        """Returns the plan as far as it needs no I/O. This is the synchronous part of `plan`.
+        """Returns a `Plan` without any I/O. This is the synchronous part of `plan`.
 
-        No file is read, no URL is fetched, no image is resized, and no budget is applied. Takes the options of
+        No file is read, no URL is fetched, no image is resized, and no budget is applied. The options are those of
         `format`.
 
         Raises:
@@ -247,7 +248,7 @@ def _check_messages(msgs: Sequence[Msg]) -> list[Msg]:
         if not issubclass(kind, Msg):
             index = next(index for index, msg in enumerate(checked) if type(msg) is kind)
             reason = f"expected a Msg, got {kind.__name__}"
-            raise MessageError(f"msgs[{index}]", reason, "Use Msg.from_dict or load_messages for stored ones.")
+            raise MessageError(f"msgs[{index}]", reason, "Use Msg.from_dict or load_messages for stored messages.")
     if not checked:
         raise EmptyConversationError
     return checked

@@ -1,8 +1,8 @@
 """`Lowering`: builds the request of a repaired conversation, with or without I/O.
 
-Expensive results are computed once and cached on their messages: argument texts, base64 media, legal messages,
-lines of a frame, weights. Finished dicts are not cached, because the caller may change a request: copies of
-finished dicts take longer than new dicts (see tests/benchmarks).
+Expensive results are computed once and cached on their messages. Examples are base64 media, lines of a history
+frame, and token estimates. The dicts of a request are not cached, because the caller may change them. Copying
+cached dicts would take longer than creating new dicts (see tests/benchmarks).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Lowered", "Lowering", "has_media"]
 
 _STALE = Note(
     Disposition.DROPPED,
-    "the API accepts this thinking only with unchanged tools and earlier messages, but some have changed",
+    "tools or earlier messages have changed, and the API refuses this thinking after such a change",
 )
 
 
@@ -87,10 +87,10 @@ class Lowering:
     def lower(
         self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia, changed: int | None = None
     ) -> Lowered:
-        """Returns the request of a conversation. Needs no I/O, because the media are already loaded.
+        """Returns the request of a conversation, without I/O. `media` has the media that are already loaded.
 
-        Afterwards, use only the ledger in the result. `changed` is the index of the first input message that a cut
-        dropped or edited. None means no cut.
+        Read the ledger from the result, because `ledger` may be incomplete. `changed` is the index of the first
+        input message that a cut dropped or edited. None means that there is no such message.
         """
         target = self.spec.capabilities
         if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):
@@ -118,7 +118,7 @@ class Lowering:
     async def load_and_lower(
         self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
     ) -> Lowered:
-        """Loads the media of a conversation, and returns its request. Takes the arguments of `lower`."""
+        """Loads the media of a conversation, and returns the request. See `lower` for the arguments."""
         if not has_media(conversation):
             return self.lower(conversation, ledger, ResolvedMedia(), changed)
         msgs = self._list_visible(conversation, ledger)
@@ -126,7 +126,7 @@ class Lowering:
         return self.lower(conversation, ledger, media, changed)
 
     async def measure_text_files(self, conversation: TracedConversation, ledger: Ledger) -> bool:
-        """Measures text files, so that `lower_without_io` knows their sizes. Returns True if there are any."""
+        """Determines the sizes of text files for `lower_without_io`. Returns True if there are text files."""
         msgs = self._list_visible(conversation, ledger)
         self.text_sizes.update(await measure_texts(msgs, self.spec.capabilities, self.media_roots))
         return bool(self.text_sizes)
@@ -140,10 +140,10 @@ class Lowering:
     def lower_without_io(
         self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
     ) -> Lowered:
-        """Returns the request as far as it is known before any file is read or any URL is fetched.
+        """Returns the request before any file is read or any URL is fetched.
 
-        Text files have the sizes that `measure_text_files` found. Takes the arguments of `lower`, but does not
-        change the ledger.
+        In place of text files, the request contains placeholders of the sizes that `measure_text_files`
+        determined. The arguments are those of `lower`. `ledger` does not change.
         """
         can_fetch = self.fetch is not None
         media = ResolvedMedia(self.text_sizes, bool(self.media_roots), OUTSIDE, can_fetch, can_resize())

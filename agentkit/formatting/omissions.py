@@ -26,13 +26,13 @@ __all__ = ["OmittedDetails", "OmittedNames", "format_name_reason"]
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
-    """Function that returns the ledger details of a block. The ledger calls it when an entry is read."""
+    """Callable that lists fields of a block that the request omits. A ledger calls it when an entry is read."""
 
     target: Capabilities
     policy: HistoryPolicy
 
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
-        """Returns one reason for each field of a block that is not sent, and one for an omitted speaker name."""
+        """Returns a reason for each omitted field of a block, and a reason if the speaker name is omitted."""
         if any(_is_omitted(note) for note in notes):
             return ()
         is_in_message = len(path) == 2
@@ -105,11 +105,11 @@ _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
 
 @dataclass(frozen=True, slots=True)
 class OmittedNames:
-    """Function that notes lost speaker names, which occur if several speakers share a role.
+    """Callable that creates ledger notes about lost speaker names, for an API without a field for speaker names.
 
-    The target has no field for speaker names. Names in the texts of history frames and system lines are not lost.
-    The name of the agent that the request is built for is not lost either, because that agent has the role
-    `assistant`. The notes are computed when the ledger is read, because most callers never read the ledger.
+    A name is lost if several speakers share a role. Names in the texts of history frames and system lines are not
+    lost. The name of the agent that the request is for is not lost either, because that agent has the role
+    `assistant`. The notes are created when the ledger is read, because most callers never read the ledger.
     """
 
     conversation: TracedConversation
@@ -142,7 +142,10 @@ class OmittedNames:
         return speakers
 
     def _find_shared_roles(self) -> dict[int, str]:
-        """Returns the roles that may have several speakers, by role features. This fast test comes first."""
+        """Returns the roles that may have several speakers, by role features.
+
+        The check is fast, and most conversations have no such role.
+        """
         pairs = {(msg.features & _ROLE_FEATURES, msg.name) for msg in self.conversation.msgs}
         if self.viewer is not None:
             pairs.add((Feature.ASSISTANT, self.viewer))

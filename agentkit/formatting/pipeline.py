@@ -5,8 +5,8 @@ stage is a function `stage(conversation, context) -> conversation`. The stages r
 The context has the target, the history policy, the loaded media and the options. Stages record their
 changes in the ledger of the context.
 
-An entry of `STAGES` is one rule: its function, and the features of the conversations that the function may change.
-The pipeline skips a stage if the conversation has none of its features. Most messages are text, and most targets
+An entry of `STAGES` has a function, and the features of the conversations that the function can change. The
+pipeline skips an entry if the conversation has none of these features. Most messages are text, and most targets
 have few rules, so most stages are skipped.
 
 No stage reads a file, a clock, the environment or a global. The same input gives the same request.
@@ -105,7 +105,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the stages that a target needs, each with the features of the conversations to change."""
+    """Returns the functions of the stages that a target needs, each with the features that it handles."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 
@@ -114,7 +114,7 @@ def select_stages(
 
 
 def apply_history_policy(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Replaces the conversation by what the history policy shows to the model."""
+    """Replaces the conversation by the messages that the history policy shows to the model."""
     rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
     if type(rendered) is not TracedConversation:
         advice = "Return the conversation, or override `view` instead."
@@ -123,7 +123,7 @@ def apply_history_policy(conversation: LegalConversation, context: StageContext)
 
 
 def repair_rendered(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Removes tool calls or results whose counterpart the history policy left out. This is not a loss."""
+    """Repairs tool calls and results after the history policy omitted some of them. The ledger records no loss."""
     repaired = repair_pairing(conversation.turns, context.ledger, "omit")
     return LegalConversation(conversation.system, repaired)
 

@@ -21,7 +21,7 @@ _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""",
 
 
 def log_plan(plan: Plan) -> Plan:
-    """Logs the cut and the losses at INFO, repairs and syntheses at DEBUG. Returns the plan."""
+    """Logs the cut and the losses at INFO, and repairs and added texts at DEBUG. Returns the plan unchanged."""
     if plan.cut is not None and _budget.isEnabledFor(logging.INFO):
         _budget.info("%s", _describe_cut(plan.cut, plan.tokens))
     if _losses.isEnabledFor(logging.INFO):

@@ -1,9 +1,9 @@
 """Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
-A provider's cache stores the request up to a marked block. A later request finds the stored part if it has a
-marker on the same block, or on a block at most a fixed number of blocks later. The code that places markers
-does not know the previous request. So each history gets markers within that number of blocks after the markers of
-every shorter history.
+A provider's cache stores the request up to a marked block. A later request can read the stored part if the later
+request has a marker on the same block, or a limited number of blocks after it. The code that places markers does
+not know the earlier requests. Each request therefore gets markers close after the last marker of every request for
+a shorter history.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "fra
 
 
 def check_cache_breakpoints(value: str, *more: str) -> None:
-    """Raises OptionError for a value that is neither `off`, `auto` nor one of `more`."""
+    """Raises OptionError unless the value is `off`, `auto`, or one of the values in `more`."""
     allowed = ("off", "auto", *more)
     if value not in allowed:
         advice = f"Use {', '.join(allowed[:-1])} or {allowed[-1]}."
@@ -49,18 +49,23 @@ def place_cache_breakpoints(
 ) -> list[int]:
     """Returns the positions for at most `limit` cache markers.
 
-    The next request must find the marker on the last candidate. One of its markers reaches that position:
+    A marker covers a position if the marker is at this position or fewer than `reach` positions after it. A
+    request reads from the cache if one of its markers covers the last marker of an earlier request. The markers
+    are placed in this order:
 
-    - the marker before the last assistant turn, because the last candidate was there when that turn was requested.
-      So one step of a dialogue, or of a tool loop, may add any number of positions;
-    - the marker on the last candidate of all, and then each marker on the newest candidate that no marker reaches
-      yet. So a request may add `reach` * (`limit` - 1) - 1 positions without an assistant turn.
+    1. On the last candidate, for the next request.
+    2. On the last candidate before the last assistant turn. The request for that turn had its last marker there,
+        so
+       the messages since then may have any number of positions.
+    3. On the newest candidate that no marker covers, until `limit` markers are placed. Requests without a new
+       assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions.
 
-    Positions may be overestimated, never underestimated: markers are then closer together than necessary.
+    If the caller cannot determine exact positions, it must pass larger positions, never smaller ones. The markers
+    are then closer together than necessary.
 
     Args:
-        candidates: The positions that may have a marker, ascending. Any request for a shorter history had its last
-            marker on one of them.
+        candidates: The ascending positions that may have a marker. The last marker of each request for a shorter
+            history was on one of these positions.
         limit: The maximum number of markers.
         reach: The number of positions that a cache looks back from a marker.
         turn: The position at which the last assistant turn starts. None if there is no assistant turn.

@@ -27,7 +27,7 @@ class RequestSizes:
         conversation: The repaired conversation before the cut.
         needs_loading: True if media must be read, fetched or resized.
         counted: The requests measured by the budget's counter.
-        estimated: The requests as far as they are known without I/O, measured by the local counter.
+        estimated: The requests before media are loaded, measured by the local counter.
     """
 
     lowering: Lowering
@@ -54,7 +54,10 @@ class RequestSizes:
         return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
 
     async def estimate(self, count: EditCount) -> tuple[Lowered, int]:
-        """Returns the request as far as it is known without I/O, and its tokens by the local counter."""
+        """Returns the request after `count` edits, without loaded media, and its number of tokens.
+
+        The local counter counts the tokens.
+        """
         if count not in self.estimated:
             edited = self.edit(count)
             lowered = self.lowering.lower_without_io(edited.apply(), self.ledger, edited.first_change)
@@ -62,7 +65,7 @@ class RequestSizes:
         return self.estimated[count]
 
     async def measure(self, count: EditCount) -> tuple[Lowered, int]:
-        """Returns the request after `count` edits, and its tokens by the budget's counter."""
+        """Returns the request after `count` edits, and its number of tokens according to the budget's counter."""
         if count not in self.counted:
             edited = self.edit(count)
             conversation = edited.apply()
@@ -76,7 +79,10 @@ class RequestSizes:
     async def load_and_count(
         self, conversation: TracedConversation, ledger: Ledger, edited: EditedConversation
     ) -> tuple[Lowered, int]:
-        """Loads the media of an edited conversation. Returns its request and the budget's token count."""
+        """Loads the media of an edited conversation.
+
+        Returns the request, and its number of tokens according to the budget's counter.
+        """
         lowered = await self.lowering.load_and_lower(conversation, ledger, edited.first_change)
         return lowered, await self._count(self.counter, lowered)
 

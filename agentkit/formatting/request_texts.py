@@ -34,7 +34,10 @@ CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
 
 
 def add_tool_choice_text(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Adds a user turn that asks for a tool call. It comes last, so that prompt caches stay valid."""
+    """Adds a user turn that asks for a tool call, if the API does not accept the tool choice.
+
+    The turn comes last, so that prompt caches stay valid.
+    """
     choice, target, turns = context.spec.tool_choice, context.target, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
@@ -75,7 +78,7 @@ def _create_instruction(context: StageContext) -> TracedConversation:
 
 
 def _describe_schema(output: OutputSchema) -> str:
-    # DeepSeek and DashScope refuse json_object unless a message says json.
+    # DeepSeek and DashScope refuse the response format json_object unless a message contains the word "json".
     return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
 
 
@@ -85,7 +88,7 @@ def declare_called_tools(conversation: LegalConversation, context: StageContext)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names and not context.spec.tools:
         reason = (
-            "the API requires declarations of the tools in earlier calls; tool_choice 'none' forbids new calls"
+            "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
         )
         context.ledger.add_synthesis("declared tools", reason)
         tools = tuple(map(_declare, names))

@@ -2,20 +2,21 @@
 
 Idea. Some models accept their signed thinking only after exactly the prefix that produced it: system prompt, tools
 and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Cache markers, the tool
-choice and the order of JSON keys do not count. A parsed reply has a digest of the prefix of its request. For a new
-request, this module computes a chained digest over the turns. Before each reply, the chained digest must equal the
-digest of the reply. Otherwise the thinking of the reply is stale. The caller lowers the conversation again
-without stale thinking.
+choice and the order of JSON keys do not count. A parsed reply stores a digest of the prefix that produced it. For
+a new request, this module computes a chained digest over the turns. Before each reply, the chained digest must
+equal the stored digest of the reply. Otherwise the thinking of the reply is stale. The caller then builds the
+request again without stale thinking.
 
 Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
 
-- The user text in `user 1` changes. The chain before `reply 1` is not `a`: its thinking is stale. The chain
-  continues without that thinking, so that it is not `b` before `reply 2` either: both are stale.
-- Only a new turn follows `reply 2`. Both digests match, and all thinking is sent.
+- The user text in `user 1` changes. The chained digest before `reply 1` is then not `a`, so the thinking of
+  `reply 1` is stale. The chain continues without that thinking. The chained digest before `reply 2` is therefore
+  not `b`, and the thinking of `reply 2` is stale, too.
+- A new turn follows `reply 2`, and nothing else changes. Both digests match, and all thinking is sent.
 
-Invariants. Thinking with a digest depends only on the digest. Thinking without a digest is stale if the cut
-changed a message before it, or if earlier thinking is stale. Parts that need stale thinking
-are not part of the chain either. Lowering again without stale thinking makes no other thinking stale.
+Invariants. For thinking with a digest, only the digest decides. Thinking without a digest is stale if the cut
+changed a message before it, or if earlier thinking is stale. The chain also omits parts that the API refuses
+without stale thinking. The second request, without stale thinking, makes no other thinking stale.
 
 Cost. Each turn is hashed once, so the walk is linear in the size of the request. It runs only for targets that
 bind thinking, and only if a message has thinking.
@@ -45,10 +46,10 @@ def find_stale_thinking(
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[BlockPath]:
-    """Returns the paths of thinking whose prefix is not the one that it was issued for.
+    """Returns the paths of the thinking blocks whose prefix differs from the prefix that produced them.
 
-    `request` has all thinking, and was converted from `turns`. `changed` is the index of the first input message
-    that a cut dropped or edited, or None. `needs_thinking` is described in `OpaqueCapabilities`.
+    `request` was converted from `turns` and contains all thinking. `changed` is the index of the first input
+    message that a cut dropped or edited, or None. `needs_thinking` is described in `OpaqueCapabilities`.
     """
     issued = _find_issued(turns)
     stale: set[BlockPath] = set()
@@ -74,12 +75,12 @@ def find_stale_thinking(
 
 @dataclass(slots=True)
 class _IssuedThinking:
-    """Thinking in a request.
+    """Thinking blocks of a request with the same opaque state.
 
     Attributes:
         state: The opaque state of the thinking.
-        follows_reply: True if another reply comes right before the reply with the thinking. A turn between the two
-            is missing then.
+        follows_reply: True if another reply comes directly before the reply with the thinking. A turn between the
+            two replies is then missing.
         paths: The paths of the thinking blocks with this state.
     """
 
@@ -88,16 +89,16 @@ class _IssuedThinking:
     paths: list[BlockPath] = field(default_factory=list[BlockPath])
 
     def is_stale(self, prefix: str, changed: int | None, has_stale: bool) -> bool:
-        """Returns True if the prefix changed. `has_stale` is True if earlier thinking is stale."""
+        """Returns True if the prefix of the thinking changed. `has_stale` is True if earlier thinking is stale."""
         if self.state.prefix is not None:
             return self.state.prefix != prefix
         return has_stale or self.follows_reply or (changed is not None and self.paths[0][0] > changed)
 
 
 def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
-    """Returns the thinking of all turns, by its proof."""
+    """Returns the thinking of all turns, by its signature or encrypted data."""
     issued: dict[str, _IssuedThinking] = {}
-    first = -1  # the index of the first input message of the current assistant turn; -1 outside of such turns
+    first = -1  # index of the first input message of the current assistant turn; -1 outside assistant turns
     for traced in turns:
         if not traced.msg.features & Feature.ASSISTANT:
             first = -1
@@ -114,14 +115,17 @@ def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
 
 
 def _get_proof(part: Any, layout: WireLayout) -> str:
-    """Returns the proof in a part or a turn with thinking. Returns an empty string for any other part."""
+    """Returns the proof, which is the signature or encrypted data of the thinking in a part or turn.
+
+    Returns an empty string if the part or turn is not thinking.
+    """
     fields: dict[str, Any] = as_object(part)
     label: object = fields.get(layout.type)
     return str(fields.get(layout.proofs.get(label, ""), "")) if isinstance(label, str) else ""
 
 
 def _without_thinking(turn: dict[str, Any], proofs: set[str], layout: WireLayout) -> dict[str, Any]:
-    """Returns the turn without the thinking of these proofs. Returns an empty turn if nothing remains."""
+    """Returns the turn without thinking that has one of the proofs. Returns an empty dict if nothing remains."""
     if _get_proof(turn, layout) in proofs:
         return {}
     key = next(key for key in layout.parts if isinstance(turn.get(key), list))

@@ -31,7 +31,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"calls in the history need tools in the request; none may be called",
-        r"the API requires declarations of the tools in earlier calls; tool_choice 'none' forbids new calls",
+        r"the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls",
     ),
     (
         r"moved into the first user turn: no system role",
@@ -134,7 +134,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"thinking bound to a prefix that has changed",
-        r"the API accepts this thinking only with unchanged tools and earlier messages, but some have changed",
+        r"tools or earlier messages have changed, and the API refuses this thinking after such a change",
     ),
     (r"a text document, sent as its text", r"document sent as text, because the API does not accept the file"),
     (
