@@ -1037,6 +1037,24 @@ def test_a_tool_call_is_read_at_any_depth_of_the_content() -> None:
     assert isinstance(answered.output[0], InvalidBlock)
 
 
+def test_a_wrapped_tool_call_that_is_also_listed_loads_once() -> None:
+    call: dict[str, Any] = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    listed: dict[str, Any] = {"type": "tool_call", "id": "c", "name": "look", "args": {}}
+    wrapped: dict[str, Any] = {"type": "non_standard", "value": call}
+    for content in ([wrapped, "Look."], ["Look.", wrapped, listed], ["Look.", listed, wrapped]):
+        msg = _of_langchain("ai", *content, tool_calls=[listed])
+        assert sorted(block.type for block in msg.blocks) == ["text", "tool_use"]
+        assert msg.tool_uses == (ToolUseBlock("c", "look", {}),)
+
+
+def test_the_id_of_a_tool_use_block_is_not_an_item_id() -> None:
+    call: dict[str, Any] = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    item: dict[str, Any] = {"id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    for calls in ([], [call]):
+        msg = _of_langchain("ai", call, tool_calls=calls, additional_kwargs={"reasoning": item})
+        assert msg.blocks[1:] == (ToolUseBlock("c", "look", {}),)
+
+
 def test_a_signature_of_gemini_belongs_to_the_call_with_its_id() -> None:
     additional = {"__gemini_function_call_thought_signatures__": {"c1": "AAEC"}}
     calls: list[Any] = [{"name": "look", "args": {}, "id": id} for id in ("c1", "c2")]

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from agentkit.json_values import as_list, as_object, as_text
 from agentkit.logs.langchain.blocks import read_block, strip_indexes
-from agentkit.logs.langchain.tool_calls import SIGNATURES, list_calls, take_call
+from agentkit.logs.langchain.tool_calls import SIGNATURES, list_calls, take_call, unwrap_calls
 from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 
@@ -48,7 +48,8 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
 
 def _list_content(content: Any, place: str) -> list[_Item]:
     if isinstance(content, list):
-        return [(item, f"{place}[{index}]") for index, item in enumerate(cast("list[Any]", content))]
+        items = [(item, f"{place}[{index}]") for index, item in enumerate(cast("list[Any]", content))]
+        return list(unwrap_calls(items))
     return [] if content is None or content == "" else [(content, place)]
 
 
@@ -121,10 +122,13 @@ def _encrypted_content(item: Any) -> str:
 
 
 def _item_id(item: Any) -> str:
-    """Returns the id of OpenAI's output item, or an empty string. Calls of LangChain have this id in `extras`."""
+    """Returns the id of OpenAI's output item, or an empty string.
+
+    Calls of LangChain have this id in `extras`. Their `id`, like that of Anthropic's calls, is the call id.
+    """
     block = as_object(item)
-    is_langchain_call = block.get("type") in ("tool_call", "invalid_tool_call", "tool_call_chunk")
-    item_id = as_text(as_object(block.get("extras")).get("item_id") if is_langchain_call else block.get("id"))
+    has_call_id = block.get("type") in ("tool_call", "invalid_tool_call", "tool_call_chunk", "tool_use")
+    item_id = as_text(as_object(block.get("extras")).get("item_id") if has_call_id else block.get("id"))
     return "" if item_id.startswith(_GENERATED_PREFIX) else item_id
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
 from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call
 
-__all__ = ["SIGNATURES", "list_calls", "take_call"]
+__all__ = ["SIGNATURES", "list_calls", "take_call", "unwrap_calls"]
 
 _Object: TypeAlias = dict[str, Any]
 _Call: TypeAlias = tuple[_Object, str]
@@ -58,6 +59,22 @@ def take_call(item: Any, calls: list[_Call]) -> _Call | None:
             del calls[index]
             return call, place
     return None
+
+
+def unwrap_calls(items: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
+    """Yields the items, with tool calls in place of the `non_standard` blocks that contain them.
+
+    Omits a wrapped call if the content also has the call itself: langchain-core's `content_blocks` adds a
+    `tool_call` for each wrapped call of a provider that it does not know.
+    """
+    ids = {id for item, _ in items if is_call(item) for id in _call_ids(item)}
+    for item, place in items:
+        block = as_object(item)
+        value = block.get("value") if block.get("type") == "non_standard" else None
+        if not is_call(value):
+            yield item, place
+        elif ids.isdisjoint(_call_ids(as_object(value))):
+            yield value, place
 
 
 def _call_ids(call: _Object) -> set[str]:
