@@ -52,7 +52,10 @@ class Increments(Generic[_Key]):
         return piece[len(text) :]
 
     def pop_corrections(self) -> dict[_Key, str]:
-        """Returns the correct texts by key if increments were read as whole texts. Returns each text only once."""
+        """Returns the correct texts, by key, if increments were read as whole texts.
+
+        Otherwise returns an empty dict. No text is returned twice.
+        """
         if self.cumulative is not False:
             return {}
         corrections = {key: "".join(pieces) for key, pieces in self._pieces.items()}

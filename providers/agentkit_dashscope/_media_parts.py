@@ -1,4 +1,4 @@
-"""Images, audio and video in replies. Each may be a URL, and audio may also be pieces of base64 text."""
+"""Images, audio and video in replies. Each of them can be a URL. Audio can also be pieces of base64 text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
 
 
 def create_media_block(media_kind: str, value: object) -> MediaBlock | None:
-    """Returns a media block for a URL. Returns None if the value is not a URL."""
+    """Returns a media block for a URL. Returns None if the value is not text or is blank."""
     url = as_text(value)
     return BLOCK_TYPES[media_kind](URLSource(url)) if url.strip() else None
 

@@ -1,4 +1,4 @@
-"""Text path and multimodal path of DashScope's native API, and conversion of messages between the two."""
+"""Conversion of messages between the two URL paths of DashScope's native API, "text" and "multimodal"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""For the URL of each path, the name of the other path."""
+"""Name of the other path, by the URL of a path."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:

@@ -18,9 +18,10 @@ def guard_text(text: str) -> str:
 
 
 def _can_be_path(text: str) -> bool:
-    """Returns False if the text is too long for a path, or if one of its parts is too long for a file name.
+    """Returns True if a text is short enough for a path, and each of its parts is short enough for a file name.
 
-    Blanks and dots at the end of a file name do not count because Windows ignores them.
+    Blanks and dots at the end of a file name do not count because Windows ignores them. A text that begins with
+    `file:` can always be a path.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
         return True

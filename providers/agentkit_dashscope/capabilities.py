@@ -41,11 +41,11 @@ def _note_guard(text: str, role: str) -> tuple[str, ...]:
     return (_GUARD_NOTE,) if role == "user" and guard_text(text) != text else ()
 
 
-_GUARD_NOTE = "line break added before the text, because the SDK would upload the file of this path"
+_GUARD_NOTE = "line break added before the text: the SDK could take the text for a path and upload that file"
 
 _PASSTHROUGH = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
-_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # only user messages may have media (model-studio)
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # only user messages can have media (model-studio)
 
 _ANYWHERE = frozenset({"assistant", "user", "system", "result"})
 
@@ -58,7 +58,7 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message", "input"}),
     cache_markers=frozenset({"cache_control"}),
 )
-"""Layout of the messages in the field `input` of a request (model-studio)."""
+"""Keys of the messages in the field `input` of a request (model-studio)."""
 
 MULTIMODAL = Capabilities(
     name="DashScope",
@@ -110,7 +110,7 @@ TEXT = MULTIMODAL.override(TEXT_PATH)
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
     {"tools.choices": frozenset({"auto", "none", "tool"})},
-    "models that do not think by default, or not at all (model-studio)",
+    "models that never think, or only if a request asks for thinking (model-studio)",
     "2026-11-20",
 )
 
@@ -118,7 +118,7 @@ _TEXT_MODELS = ModelFact(
     r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
     r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
     TEXT_PATH,
-    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-*, *-audio-* and glm-4.5v to the"
+    "each model accepts only one path; Qwen3.5 and later, *-vl-*, *-omni-*, *-audio-* and glm-4.5v accept the"
     " multimodal path (model-studio)",
     "2026-11-20",
 )

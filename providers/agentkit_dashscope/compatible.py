@@ -74,7 +74,8 @@ ROW = OpenAICompatible(
     title="DashScopeCompatible",
     capabilities=COMPATIBLE,
     facts=(NAMED_CHOICE,),
-    address="https://dashscope.aliyuncs.com/compatible-mode/v1",  # Beijing; a key is valid in one region only
+    # This server is in Beijing. An API key is valid in only one region.
+    address="https://dashscope.aliyuncs.com/compatible-mode/v1",
     key="DASHSCOPE_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),

@@ -50,7 +50,7 @@ class DashScopeChatFormatter(FormatterBase):
     text path, use `AioGeneration` instead. Both classes require asyncio.
 
     The SDK's multimodal classes upload a local file if the text of a user message is the path of the file
-    (source: Model Studio). So the formatter adds a line break before each text that may be a path.
+    (source: Model Studio). So the formatter adds a line break before each text that can be a path.
 
     Args:
         model: Name of the model. None if each call names a model.
@@ -94,7 +94,10 @@ class DashScopeChatFormatter(FormatterBase):
         return "text" if self.capabilities(model).turns.text_joining == "string" else "multimodal"
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `messages`, `result_format`, and the options for tools and output, if any."""
+        """Returns the request with `messages` and `result_format`.
+
+        The keys `tools`, `tool_choice` and `response_format` are added only if the task needs them.
+        """
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for traced in (*legal.system, *legal.turns):
@@ -191,7 +194,7 @@ def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
 _FOREIGN_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
 """Keys in opaque state that are not additional keys of a part.
 
-They contain the content of the part, or belong to messages or to other APIs.
+These keys contain the content of the part, or belong to messages or to other APIs.
 """
 
 

@@ -64,7 +64,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # by model, if the first path was wrong
+        self._learned_paths: dict[str, ModelPath] = {}  # path by model, for models that refused the other path
 
     @classmethod
     def open(cls, **options: Any) -> Self:

@@ -44,9 +44,9 @@ _STORED_KEYS: Final = ("session_id", "memory_id")
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from messages or from a request.
 
-    A request is a dict with the arguments of the SDK call, or the JSON body of the HTTP request. The log may
+    A request is a dict with the arguments of the SDK call, or the JSON body of the HTTP request. The log can
     contain objects of the classic SDK or of `dashscope.v2`. The loader removes the line break that the formatter
-    adds before a text that may be a path.
+    adds before a text that can be a path.
 
     Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state, which
     is sent back with the part. Additional keys of a message become metadata. Cache markers are omitted. Videos

@@ -44,7 +44,7 @@ Before the last event of a stream, the finish reason is the string "null".
 """
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""Error code for inappropriate input or output (model-studio, error codes). It may arrive in a stream."""
+"""Error code for inappropriate input or output (model-studio, error codes). Streams can contain such an error."""
 
 # The blocks of a message are sorted by these keys. Keys of text and media begin with 1 (`ContentReader`).
 _THINKING: Final = (0,)
@@ -133,7 +133,10 @@ class DashScopeStreamParser(StreamParserBase):
             self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
-        """Sets usage, citations and notes of the message. Adds the audio of a reply without a finish reason."""
+        """Sets the usage, the citations and other metadata of the message at the end of a reply.
+
+        If no finish reason has arrived, also adds the audio block.
+        """
         self._set_usage()
         if self.reply.finish_reason is None:
             self._add_audio()
@@ -186,7 +189,10 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
-        """Corrects texts that were read as the whole text so far, as soon as the events prove to be increments."""
+        """Corrects texts if a piece has proved that events contain only new text.
+
+        Until then, a piece that began with the text so far was read as the whole text.
+        """
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:

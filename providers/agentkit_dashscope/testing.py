@@ -1,4 +1,4 @@
-"""Fakes of DashScope's native API and of its compatible mode, for `agentkit.testing.LoopbackServer`.
+"""Fake services for DashScope's native API and its compatible mode, for `agentkit.testing.LoopbackServer`.
 
 The JSON has the fields of `dashscope.api_entities.dashscope_response`. Events of the native API also have the
 lines `id`, `event` and `:HTTP_STATUS`.
@@ -24,7 +24,7 @@ _REASONS: Final[dict[str, str]] = {
 
 
 class FakeDashScope(FakeService):
-    """Fake of DashScope's native API, for its text path or its multimodal path.
+    """Fake service for DashScope's native API, on its text path or its multimodal path.
 
     Attributes:
         is_multimodal: True for the multimodal path, on which the content of replies is a list of parts.
@@ -94,7 +94,7 @@ class FakeDashScope(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error message if tool calls and tool messages do not match.
 
-        The message is a prefix of DashScope, followed by the error message of OpenAI's API.
+        DashScope sends the error message of OpenAI's API, after a prefix.
         """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:

@@ -4,8 +4,8 @@
 many agents. Requests are sent through the openai SDK, which the extra `openai` installs. The API key comes from
 the environment variable DEEPSEEK_API_KEY.
 
-Comments name the pages of api-docs.deepseek.com that document a fact. The pages were read on 2026-11-20 and
-2026-11-22.
+A comment on a fact names the page of api-docs.deepseek.com that documents the fact. The pages were read on
+2026-11-20 and 2026-11-22.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ DEEPSEEK = VENDOR_CHAT.override(
         "media.total": 46_000_000,  # characters of base64 text, below 48 MiB for a request (guides/vision)
         "turns.text_joining": "string",
         "turns.speaker_names": True,
-        "turns.speaker_refused": "^A-Za-z0-9_-",  # no rule for names is documented; most APIs accept these
+        # No rule for names is documented. Most APIs accept letters, digits, "_" and "-".
+        "turns.speaker_refused": "^A-Za-z0-9_-",
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
-        # strict mode accepts fewer keywords than OpenAI's (guides/function_calling)
+        # DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
         "tools.strict": replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"}),
-        # error text for other choices: "deepseek-reasoner does not support this tool_choice"
+        # Error text for other choices: "deepseek-reasoner does not support this tool_choice".
         "tools.choices": frozenset({"auto", "none"}),
         "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
     }

@@ -16,8 +16,8 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# Beginnings of base64 text that may be sent. The server detects the media type from the first bytes. The SDK opens
-# a file if a string is the path of the file (ollama-python), so no other strings are sent.
+# Beginnings of base64 text that can be sent. The server detects the media type from the first bytes. Strings with
+# other beginnings are not sent, because the SDK opens a file if a string is the path of the file (ollama-python).
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")
@@ -30,7 +30,7 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message"}),
     options=OptionLayout(choices=(), outputs=("format",)),
 )
-"""Layout of a request (ollama-python: Message)."""
+"""Keys of Ollama's requests (ollama-python: Message)."""
 
 CHAT = Capabilities(
     name="Ollama",
@@ -38,7 +38,7 @@ CHAT = Capabilities(
     layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="string",
-        late_system="line",  # templates may drop a second system message silently (ollama: api/types.go)
+        late_system="line",  # templates can drop a second system message silently (ollama: api/types.go)
         one_system=True,
     ),
     tools=ToolCapabilities(

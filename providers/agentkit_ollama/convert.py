@@ -42,7 +42,7 @@ class OllamaChatFormatter(FormatterBase):
     base: ClassVar[Capabilities] = CHAT
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `messages`, and with `tools` and `format` if the task has them."""
+        """Returns the request with `messages`, and with `tools` and `format` if the task needs them."""
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
@@ -121,7 +121,10 @@ def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _write_item(item: Block, images: list[str]) -> str:
-    """Returns one line for a block in a tool result, which is its text or the mark of a media item."""
+    """Returns the text of a text block in a tool result, or the mark of a media item.
+
+    The data of a media item is appended to `images`.
+    """
     match item.type:
         case "text":
             return item.text

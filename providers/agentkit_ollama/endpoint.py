@@ -45,7 +45,10 @@ ERROR_PATTERNS = ErrorPatterns(
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
-"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest). Others go into `options`."""
+"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest).
+
+All other parameters go into `options`.
+"""
 
 
 class OllamaEndpoint(EndpointBase):
@@ -67,7 +70,8 @@ class OllamaEndpoint(EndpointBase):
     def check(cls, client: Any) -> None:
         """Raises OptionError if the client is not asynchronous.
 
-        The check uses the HTTP client inside, because the SDK's synchronous client supports `async with` too.
+        The method checks the HTTP client of the SDK's client for `aclose`. The SDK's synchronous client looks
+        asynchronous otherwise, because it supports `async with`.
         """
         super().check(client)
         if not hasattr(client._client, "aclose"):
@@ -119,7 +123,10 @@ class OllamaEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
-        """Sends the request, and yields the HTTP response. Raises the SDK's errors, like `_request_raw`."""
+        """Sends the request, and yields the HTTP response.
+
+        Raises the same errors as the method `_request_raw` of the SDK's client.
+        """
         import httpx
 
         http: httpx.AsyncClient = self.client._client

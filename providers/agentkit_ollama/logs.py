@@ -39,8 +39,8 @@ _CONTENT: Final = ("content", "thinking", "images", "tool_calls")
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from a list of messages, one message, or a request.
 
-    A request is a dict with the arguments of `chat`, or its JSON body. The log may contain SDK objects. The loader
-    opens no files, even if the data of an image is a path.
+    A request is a dict with the arguments of `chat`, or the JSON body of an HTTP request. The log can contain SDK
+    objects. The loader opens no files, even if the data of an image is a path.
 
     A result without an id belongs to the first call of its tool that has no result. Images replace the marks that
     the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before the
@@ -161,6 +161,6 @@ def _text(piece: str) -> list[Block]:
 
 
 def _parse_images(message: dict[str, Any], place: str) -> list[Block]:
-    reason = "expected base64 data of an image or audio"
+    reason = "expected base64 data of an image or an audio clip"
     images = enumerate(as_list(message.get("images")))
     return [parse_media(item) or InvalidBlock(item, reason, f"{place}.images[{index}]") for index, item in images]

@@ -24,7 +24,7 @@ _REASONS: Final[dict[str, str]] = {
 
 
 class FakeOllama(FakeService):
-    """Fake of Ollama's `POST /api/chat`."""
+    """Fake service for Ollama's `POST /api/chat`."""
 
     media_type: ClassVar[str] = "application/x-ndjson"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")

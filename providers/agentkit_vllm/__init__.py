@@ -44,7 +44,7 @@ _FACTS = (
     ModelFact(
         r".*kimi",
         {"tools.call_ids": None},
-        "Kimi K2's template requires unchanged call ids, `functions.name:0` (Kimi-K2: tool_call_guidance.md)",
+        "Kimi K2's template requires unchanged call ids such as `functions.name:0` (tool_call_guidance.md)",
         "2026-11-22",
     ),
 )
@@ -59,7 +59,7 @@ ROW = OpenAICompatible(
     key="VLLM_API_KEY",
     keyless="EMPTY",  # a server requires a key only with the option `--api-key` (vLLM's docs)
     reasoning_field="reasoning",  # current servers read this key; older servers ignore it (vLLM's docs)
-    # older servers send `reasoning_content`, and some servers send both keys
+    # Older servers send `reasoning_content`, and some servers send both keys.
     reasoning_fields=("reasoning", "reasoning_content"),
     testing="agentkit_vllm.testing",
     media_parts={"image": write_url_part, "audio": write_url_part, "video": write_url_part},

@@ -219,11 +219,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     # invalid blocks of Ollama's logs
     (
         r"(invalid block: |)its bytes are no picture or sound that is known",
-        r"\1expected base64 data of an image or audio",
+        r"\1expected base64 data of an image or an audio clip",
     ),
     (
         r"behind a line break, so that the SDK takes it for no file",
-        r"line break added before the text, because the SDK would upload the file of this path",
+        r"line break added before the text: the SDK could take the text for a path and upload that file",
     ),
     # invalid blocks of DashScope's logs
     (

@@ -93,7 +93,7 @@ def test_a_text_that_is_not_a_path_is_sent_unchanged(text: str) -> None:
 
 def test_the_ledger_notes_each_text_with_an_added_line_break() -> None:
     msgs = [Msg("user", "hi", "user"), Msg("assistant", "hi", "assistant"), Msg("user", "\nhi", "user")]
-    unsaid = ("line break added before the text, because the SDK would upload the file of this path",)
+    unsaid = ("line break added before the text: the SDK could take the text for a path and upload that file",)
     plan = DashScopeChatFormatter().lower(msgs)
     assert [entry.details for entry in plan.ledger.entries] == [unsaid, (), ()]
     for formatter in (DashScopeChatFormatter(path="text"), DashScopeMultiAgentFormatter()):
