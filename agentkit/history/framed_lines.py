@@ -65,8 +65,8 @@ class FramedBlocks:
 def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
     """Returns one speaker's blocks for a history frame.
 
-    If the first block is not text, a line with the speaker's name is inserted before it. `pieces` has the block
-    that the frame gets for each input block. None omits the input block.
+    `pieces` has one entry for each input block: the block to write, or None to omit the input block. If the first
+    block to write is not text, a line with the speaker's name is inserted before it.
     """
     framed: list[tuple[Piece, str | int]] = []
     for index, piece in enumerate(pieces):

@@ -49,10 +49,10 @@ _NO_LINE = Note(
 
 
 class Framing:
-    """Writer of one conversation as history frames.
+    """Builder of the history frames of one conversation.
 
-    Consecutive messages become lines of one frame. A native turn, which is a message that stays unchanged, ends
-    the frame.
+    Consecutive messages become lines of one frame. A message that must stay unchanged becomes a separate turn
+    (native turn) and ends the frame.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Framing:
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
         self.opening: str | None = policy.opening  # text before the first frame; None once it is written
-        self.pieces: list[str | Piece] = []  # contents of the current frame; each text starts with its line break
+        self.pieces: list[str | Piece] = []  # contents of the current frame; each text starts with a line break
         self.origins: list[Provenance] = []
         self.features = 0
         self.framed: list[int] = []  # indexes of the input messages that became lines
@@ -92,7 +92,10 @@ class Framing:
         return self.out
 
     def _frame_messages(self, start: int) -> None:
-        """Writes the conversation if the policy has no viewer. Tool calls and results do not become lines."""
+        """Writes the conversation for a policy without `viewer` and `visible`.
+
+        Messages with tool calls or results stay separate turns, and all other messages become lines.
+        """
         native = Feature.TOOL | (Feature.SYSTEM if self.has_native_system else 0)
         msgs, origins = self.conversation.msgs, self.conversation.origins
         for index in range(start, len(msgs)):
@@ -129,7 +132,10 @@ class Framing:
             self._add_message(start)
 
     def _is_visible(self, start: int, stop: int) -> bool:
-        """Returns True if the viewer sees all the messages. Otherwise the ledger records that they are hidden."""
+        """Returns True if the viewer sees all messages from `start` up to, but not including, `stop`.
+
+        Otherwise, the method records in the ledger that these messages are hidden, and returns False.
+        """
         visible = self.policy.visible
         if visible is None or all(visible(msg) for msg in self.conversation.msgs[start:stop]):
             return True
@@ -201,7 +207,8 @@ class Framing:
     def _add_exchange(self, start: int, stop: int) -> None:
         """Adds another agent's tool calls and results as lines.
 
-        If the policy drops tool calls and results of other agents, only the other blocks are added.
+        If the policy drops tool calls and results of other agents, only the other blocks of the messages are
+        added.
         """
         drops_tools = self.policy.other_agents_tools == "drop"
         speaker = self.policy.format_speaker(self.conversation.msgs[start])

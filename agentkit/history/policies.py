@@ -37,7 +37,7 @@ __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 class HistoryPolicy:
     """Base class of history policies, which decide how a model gets the messages of a conversation.
 
-    A subclass overrides `view`. The method must return the same messages whenever it gets the same messages. The
+    A subclass overrides `view`. Two calls of `view` with the same messages must return the same messages. The
     ledger compares block objects by identity to record the blocks that `view` omits or adds.
     """
 
@@ -92,10 +92,10 @@ class HistoryPolicy:
 def _find_message_origins(
     conversation: TracedConversation, viewed: Sequence[Msg]
 ) -> dict[int, deque[MessageOrigin]]:
-    """Returns the origins of each message object by its `id`.
+    """Returns the origins of each message object. A key is the `id` of a message object.
 
-    An object that the input contains several times has several origins. If `view` returns the object fewer times,
-    its last origins are used.
+    A message object that the input contains several times has several origins. If `view` returns the object fewer
+    times, only the last origins of the object are returned.
     """
     origins: dict[int, deque[MessageOrigin]] = {}
     for traced in conversation:
@@ -183,7 +183,7 @@ class MultiAgentHistory(HistoryPolicy):
         if self.visible is not None and not callable(self.visible):
             reason = f"expected a function or None, got {shorten_repr(self.visible, 60)}"
             raise OptionError("visible", reason, "Pass a function that takes a Msg and returns a bool.")
-        if iscoroutinefunction(self.visible):  # a coroutine object is always true
+        if iscoroutinefunction(self.visible):  # each call would return a coroutine object, which is always true
             reason = "expected a synchronous function, got an async function"
             raise OptionError("visible", reason, "Use `def` to define the function.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tag, re.ASCII):
@@ -281,7 +281,7 @@ def _check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         choices = ", ".join(map(repr, allowed))
         reason = f"expected one of {choices}, got {shorten_repr(value, 60)}"
-        raise OptionError(option, reason, f"Pass {allowed[0]!r} or another of these values.")
+        raise OptionError(option, reason, "Pass one of these values.")
 
 
 def _clean_timestamp(timestamp: str | None) -> str:

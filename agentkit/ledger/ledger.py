@@ -61,7 +61,7 @@ class Ledger:
     def note_origins(self, origins: Iterable[BlockPath | str], note: Note) -> None:
         """Adds the same note about several input blocks.
 
-        An origin that is a string is skipped, because it names an added part of the request and no input block.
+        An origin that is a string is skipped, because the string names an added part and not an input block.
         """
         for origin in origins:
             if not isinstance(origin, str):
@@ -72,7 +72,7 @@ class Ledger:
         self._message_notes.append((indexes, note))
 
     def add_synthesis(self, name: str, reason: str) -> None:
-        """Records a part of the request that comes from no input block."""
+        """Records that the pipeline added a part to the request. `name` is the kind of the part."""
         self.syntheses.append(Synthesis(name, reason))
 
     def copy(self) -> Ledger:
@@ -104,7 +104,8 @@ class Ledger:
     def notes(self, *dispositions: Disposition) -> list[tuple[str, Disposition, str]]:
         """Returns the (place, disposition, reason) of each note about a single block, in input order.
 
-        Only notes with one of the given dispositions are returned. Notes about whole messages are not included.
+        Only notes with one of the dispositions in the arguments are returned. Notes about whole messages are not
+        included.
         """
         return [
             (format_place(path), note.disposition, note.reason)
@@ -135,7 +136,7 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, with computed details and notes in place of functions."""
+        """Returns the state for copies and pickles, with the results of `details` and `late_notes`."""
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }

@@ -1,4 +1,4 @@
-"""Paths of blocks in the caller's messages, and their text form (place), such as `msgs[3].content[1]`."""
+"""Paths of blocks in the caller's messages, and places, which are paths as text: `msgs[3].content[1]`."""
 
 from __future__ import annotations
 

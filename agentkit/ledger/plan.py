@@ -1,4 +1,4 @@
-"""`Plan`: a request together with its ledger, its token count, and the `Cut` that a budget made."""
+"""`Plan`: a request together with its ledger, its token count, and the `Cut` of the budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Cut:
 
     Attributes:
         numbers: The indexes of the caller's messages that were dropped completely or in part.
-        units: The number of dropped units. A unit is one message, or tool calls together with their results.
+        units: The number of dropped units. A unit is one message, or one assistant turn with tool calls and all
+            their results.
         tokens: The estimated number of tokens that the cut saves.
         altered: The places of blocks that were shortened or replaced by a note to save tokens.
         uncached: The estimated number of tokens after the first change. When a cut changes, the next model call
@@ -50,7 +51,7 @@ class Plan:
 
     Attributes:
         request: The keyword arguments for the SDK function that sends the request, as JSON values. The caller may
-            change them.
+            change these values.
         ledger: The record of what happened to every input block.
         history: The messages that remain after the budget's cut. To keep the conversation short, the caller can
             continue with these messages.

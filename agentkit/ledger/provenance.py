@@ -39,7 +39,7 @@ class FrameOrigins(tuple[Provenance, ...]):
     tag: str
 
     def __new__(cls, origins: Iterable[Provenance], tag: str) -> Self:
-        """Creates a tuple of origins with the name of the tags."""
+        """Creates the tuple. `tag` is the name of the tags around the history frame."""
         frame = super().__new__(cls, origins)
         frame.tag = tag
         return frame
@@ -75,7 +75,8 @@ class TracedMessage(NamedTuple):
 class NormalForm:
     """Properties of a conversation in normal form, without the system prompt.
 
-    In normal form, each tool call has exactly one result directly after its turn (see `agentkit.repair`).
+    In normal form, each tool call has exactly one result directly after the assistant turn with the call (see
+    `agentkit.repair`).
 
     Attributes:
         features: The `Feature` bits that at least one message has.
@@ -144,7 +145,7 @@ class TracedConversation:
 
 
 def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
-    """Returns the origin of each block of a message, from the origin of the message."""
+    """Returns the origin of each block of a message. `origin` is the origin of the message."""
     if isinstance(origin, int):
         count = 1 if isinstance(msg.content, str) else len(msg.content)
         return tuple((origin, index) for index in range(count))
@@ -166,8 +167,8 @@ def prompt_length(msgs: Sequence[Msg]) -> int:
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
     """Returns True if a conversation starts with the messages of `prefix`.
 
-    The first and the last message of `prefix` must be the same objects as in `msgs`. Otherwise the result is
-    False, even for equal messages, because comparing all texts of two conversations is slow.
+    The result is False if the first or the last message of `prefix` is not the same object in `msgs`. This check
+    is fast, whereas comparing all texts of two conversations is slow.
     """
     count = len(prefix)
     if not count or count > len(msgs):

@@ -1,4 +1,7 @@
-"""Matching of tool results with tool calls by call id. The oldest call without a result comes first."""
+"""Matching of tool results with tool calls by call id.
+
+If several calls have the same id, a result belongs to the oldest of these calls that has no result.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ BlockIndex: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Matches:
-    """Tool results of a conversation, matched with their tool calls.
+    """Result of matching the tool results of a conversation with the tool calls.
 
     Attributes:
         results: The position of each call's result, by the position of the call. Calls without a result are
@@ -68,7 +71,7 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Matching:
-    """State of the matching. `phase` is the number of messages without tool blocks so far."""
+    """State of `match_results`. `phase` is the number of messages without tool blocks so far."""
 
     matches: Matches = field(default_factory=Matches)
     calls: dict[str, _Calls] = field(default_factory=dict[str, _Calls])

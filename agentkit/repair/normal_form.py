@@ -19,9 +19,9 @@ def find_normal_form(
 ) -> NormalForm | None:
     """Returns properties of a conversation in normal form, or None if the conversation needs repair.
 
-    In normal form, each tool call has exactly one result directly after its turn. `start` is the index of the
-    first message to check. None stands for the first message after the system prompt. `prefix` has the properties
-    of the messages before `start`, which are in normal form.
+    In normal form, each tool call has exactly one result directly after the assistant turn with the call. `start`
+    is the index of the first message to check. None stands for the first message after the system prompt. `prefix`
+    has the properties of the messages before `start`, which must be in normal form.
     """
     msgs = conversation.msgs
     tool, assistant = Feature.TOOL, Feature.ASSISTANT
@@ -52,7 +52,8 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # These two are set only if the results come in several messages, or in another order than the calls.
+        # `counts` and `missing` are set only if the results are in several messages, or not in the order of the
+        # calls.
         self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
         self.missing = 0  # number of results that are still missing
         self.in_order = True

@@ -1,8 +1,8 @@
-"""Pairing of tool calls with tool results, so that every call has exactly one result directly after its turn.
+"""Pairing of tool calls with tool results, so that every call has exactly one result in the correct position.
 
-Idea. APIs refuse a whole request if a tool call has no result, or if a result has no call. Interrupted runs, cuts,
-edited logs and merged histories cause both. The repair changes a copy of the conversation in two steps. First,
-`match_results` matches results with calls by id. Then one pass copies the messages by these rules:
+Idea. APIs refuse a whole request if a tool call has no result, or if a result has no call. Both happen in
+interrupted conversations, edited logs and merged histories. The repair changes a copy of the conversation in two
+steps. First, `match_results` matches results with calls by id. Then the messages are copied by these rules:
 
 - The results of an assistant turn follow the turn directly. Messages between the turn and its last result move to
   the position after the results.
@@ -59,7 +59,7 @@ losses. `omit` also drops the result, but records no loss, because the history p
 def repair_pairing(
     conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
 ) -> TracedConversation:
-    """Returns the conversation with exactly one result directly after each tool call.
+    """Returns the conversation with one result for each tool call, directly after the turn with the call.
 
     A conversation that needs no repair is returned unchanged.
     """
@@ -73,8 +73,8 @@ def repair_pairing(
 class IncrementalRepair:
     """Repair of a growing conversation, which checks only the messages that were added since the last call.
 
-    A conversation continues the last one if it starts with the same message objects. The repaired conversations
-    are the same as those that `repair_pairing` returns.
+    If a conversation does not start with the message objects of the last conversation, all messages are checked.
+    The results are the same as those of `repair_pairing`.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class IncrementalRepair:
     def repair(
         self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
     ) -> TracedConversation:
-        """Returns the conversation with exactly one result directly after each tool call.
+        """Returns the conversation with one result for each tool call, directly after the turn with the call.
 
         A conversation that needs no repair is returned unchanged. The caller must not change `conversation.msgs`
         later, because the next call compares messages with this list.

@@ -38,7 +38,7 @@ def describe_unmatched(
 
 
 def drop_unmatched(block: ToolResultBlock, origin: Provenance, ledger: Ledger, *, lost: bool) -> None:
-    """Records in the ledger that a tool result and its items are dropped. `lost` is True if this is a loss."""
+    """Records in the ledger that a tool result and its items are dropped, as a loss if `lost` is True."""
     note = Note(Disposition.DROPPED, _format_reason(block), lost)
     ledger.note_origins([origin, *(item_origin for item_origin, _ in _list_items(block, origin))], note)
 
