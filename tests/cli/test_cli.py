@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[2] / "examples" / "data"
 LIBRARY = str(DATA / "library.json")
 POISONED = str(DATA / "poisoned.json")
 
-ONE = '[{"name": "Bob", "role": "user", "content": "hi"}]'
+MESSAGES = '[{"name": "Bob", "role": "user", "content": "hi"}]'
 
 
 def call(
@@ -50,13 +50,13 @@ class TestFormat:
         assert len(json.loads(out)["tools"]) == 2
 
     def test_standard_input_is_read(self) -> None:
-        assert self.call("format", "--provider", "ollama", stdin=ONE)[0] == 0
-        code, out, _ = self.call("format", "-", "--provider", "ollama", stdin=ONE)
+        assert self.call("format", "--provider", "ollama", stdin=MESSAGES)[0] == 0
+        code, out, _ = self.call("format", "-", "--provider", "ollama", stdin=MESSAGES)
         assert (code, json.loads(out)) == (0, {"messages": [{"role": "user", "content": "hi"}]})
 
     def test_tools_tool_choice_and_schema_come_from_the_object(self) -> None:
         asked = {
-            "messages": json.loads(ONE),
+            "messages": json.loads(MESSAGES),
             "tools": [
                 {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}
             ],
@@ -70,12 +70,12 @@ class TestFormat:
         assert request["response_format"]["type"] == "json_schema"
 
     def test_options_for_many_agents_change_the_request(self) -> None:
-        _, framed, _ = self.call("format", "--provider", "openai", "--multi-agent", stdin=ONE)
+        _, framed, _ = self.call("format", "--provider", "openai", "--multi-agent", stdin=MESSAGES)
         assert "<history>" in framed
-        _, viewed, _ = self.call("format", "--provider", "openai", "--viewer", "Friday", stdin=ONE)
+        _, viewed, _ = self.call("format", "--provider", "openai", "--viewer", "Friday", stdin=MESSAGES)
         assert "You are Friday." in viewed
         _, plain, _ = self.call(
-            "format", "--provider", "openai", "--frame", "plain", stdin=ONE.replace("hi", "<|x")
+            "format", "--provider", "openai", "--frame", "plain", stdin=MESSAGES.replace("hi", "<|x")
         )
         assert "<|x" in plain
 
@@ -122,17 +122,17 @@ class TestFormat:
             (["--provider", "openai"], "[3]", "messages[0]"),
             (["--provider", "openai"], "[]", "msgs"),
             (["--provider", "openai"], '{"agentkit": 99, "messages": []}', "agentkit"),
-            (["--provider", "openai"], f'{{"messages": {ONE}, "tools": 3}}', "tools"),
-            (["--provider", "openai"], f'{{"messages": {ONE}, "tools": [{{"name": ""}}]}}', "tools[0].name"),
-            (["--provider", "openai"], f'{{"messages": {ONE}, "tool_choice": 3}}', "tool_choice"),
-            (["--provider", "openai"], f'{{"messages": {ONE}, "response_format": "x"}}', "response_format"),
-            (["--provider", "nobody"], ONE, "provider"),
-            ([], ONE, "--provider"),
-            (["--provider", "openai", "--max-tokens", "0"], ONE, "budget.max_tokens"),
-            (["--provider", "openai", "--media-root", "no/such/folder"], ONE, "media_roots[0]"),
+            (["--provider", "openai"], f'{{"messages": {MESSAGES}, "tools": 3}}', "tools"),
+            (["--provider", "openai"], f'{{"messages": {MESSAGES}, "tools": [{{"name": ""}}]}}', "tools[0].name"),
+            (["--provider", "openai"], f'{{"messages": {MESSAGES}, "tool_choice": 3}}', "tool_choice"),
+            (["--provider", "openai"], f'{{"messages": {MESSAGES}, "response_format": "x"}}', "response_format"),
+            (["--provider", "nobody"], MESSAGES, "provider"),
+            ([], MESSAGES, "--provider"),
+            (["--provider", "openai", "--max-tokens", "0"], MESSAGES, "budget.max_tokens"),
+            (["--provider", "openai", "--media-root", "no/such/folder"], MESSAGES, "media_roots[0]"),
             (["--provider", "openai", "no-such-file.json"], "", "no-such-file.json"),
-            (["--provider", "openai", "--nonsense"], ONE, "--nonsense"),
-            (["--provider", "openai", "--on-loss", "weep"], ONE, "--on-loss"),
+            (["--provider", "openai", "--nonsense"], MESSAGES, "--nonsense"),
+            (["--provider", "openai", "--on-loss", "weep"], MESSAGES, "--on-loss"),
         ],
     )
     def test_bad_input_exits_with_2_and_a_line_with_the_place(
@@ -151,8 +151,8 @@ class TestFormat:
         assert code == 2
         assert "smallest legal request" in err
 
-    def test_each_line_gives_a_request_or_an_error(self) -> None:
-        log = f"{ONE}\n{{bad\n[]\n{ONE}\n"
+    def test_each_line_becomes_a_request_or_an_error(self) -> None:
+        log = f"{MESSAGES}\n{{bad\n[]\n{MESSAGES}\n"
         code, out, err = self.call("format", "--provider", "ollama", "--lines", stdin=log)
         written = [json.loads(line) for line in out.splitlines()]
         assert (code, err) == (2, "")
@@ -195,13 +195,13 @@ def test_a_closed_output_pipe_is_not_an_error() -> None:
 def test_an_output_pipe_that_closes_early_is_not_a_failure(
     lines: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = tmp_path / "said.json"
-    said.write_text(ONE)
+    messages_file = tmp_path / "said.json"
+    messages_file.write_text(MESSAGES)
     reading, writing = os.pipe()
     os.close(reading)
     err = io.StringIO()
     with io.FileIO(writing, "w") as out:
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
         monkeypatch.setattr(sys, "stderr", err)
-        assert run(["format", "--provider", "openai", *lines, str(said)]) == 0
+        assert run(["format", "--provider", "openai", *lines, str(messages_file)]) == 0
     assert err.getvalue() == ""

@@ -138,8 +138,8 @@ class TestCommand:
         assert "BudgetError" in table[1]
         for name in ("format", "convert", "compare"):
             _, helped, _ = self.call(name, "--help")
-            told = " ".join(helped.partition("--max-tokens")[2].split())
-            assert told.startswith("<int> Limit of the prompt in estimated tokens. The oldest messages are cut.")
+            text = " ".join(helped.partition("--max-tokens")[2].split())
+            assert text.startswith("<int> Limit of the prompt in estimated tokens. The oldest messages are cut.")
 
 
 def test_the_installed_command_prints_its_help() -> None:
@@ -150,14 +150,14 @@ def test_the_installed_command_prints_its_help() -> None:
 
 
 @pytest.mark.parametrize("provider", available_providers())
-def test_the_ledger_and_the_error_carry_the_reason_of_an_invalid_block(provider: str) -> None:
+def test_the_ledger_and_the_error_contain_the_reason_of_an_invalid_block(provider: str) -> None:
     msgs = load_messages(STORED)
     invalid = [item for msg in msgs for item in _invalid(msg)]
-    known = load_provider(provider)
-    for formatter in (known.chat_formatter(), known.multi_agent_formatter()):
+    package = load_provider(provider)
+    for formatter in (package.chat_formatter(), package.multi_agent_formatter()):
         losses = formatter.lower(msgs).ledger.losses
         assert [reason for _, reason in losses] == [f"invalid block: {block.reason}" for block in invalid]
-    for formatter in (known.chat_formatter(on_loss="raise"), known.multi_agent_formatter(on_loss="raise")):
+    for formatter in (package.chat_formatter(on_loss="raise"), package.multi_agent_formatter(on_loss="raise")):
         with pytest.raises(LossError) as caught:
             formatter.lower(msgs)
         assert caught.value.reason == f"invalid block: {invalid[0].reason}"
@@ -165,5 +165,5 @@ def test_the_ledger_and_the_error_carry_the_reason_of_an_invalid_block(provider:
 
 
 def _invalid(msg: Msg) -> list[InvalidBlock]:
-    found = [item for block in msg.blocks for item in (block.items if block.type == "tool_result" else (block,))]
-    return [item for item in found if isinstance(item, InvalidBlock)]
+    items = [item for block in msg.blocks for item in (block.items if block.type == "tool_result" else (block,))]
+    return [item for item in items if isinstance(item, InvalidBlock)]

@@ -107,17 +107,17 @@ class TestRead:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_the_message_of_a_response_is_written(self, streams: Streams, provider: str) -> None:
         code, out, err = call(*streams, "read", "--provider", provider, stdin=json.dumps(REPLIES[provider]))
-        found = json.loads(out)
+        stored = json.loads(out)
         assert (code, err) == (0, "")
-        assert Msg.from_dict(found["message"]).text == "Hello"
-        assert (found["finish_reason"], found["usage"]["input_tokens"], found["usage"]["output_tokens"]) == (
+        assert Msg.from_dict(stored["message"]).text == "Hello"
+        assert (stored["finish_reason"], stored["usage"]["input_tokens"], stored["usage"]["output_tokens"]) == (
             "stop",
             3,
             4,
         )
-        native = found["message"]["metadata"]["reply"]["native_finish_reason"]
+        native = stored["message"]["metadata"]["reply"]["native_finish_reason"]
         assert native in ("stop", "STOP", "end_turn", "completed")
-        assert [*found] == ["message", "usage", "finish_reason"]
+        assert [*stored] == ["message", "usage", "finish_reason"]
 
     @pytest.mark.parametrize(
         "text",
@@ -132,19 +132,19 @@ class TestRead:
         ],
     )
     def test_a_recorded_stream_is_recognized(self, streams: Streams, text: str) -> None:
-        code, whole, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(OLLAMA))
-        assert (code, json.loads(whole)["finish_reason"]) == (0, "tool_use")
-        assert call(*streams, "read", "--provider", "ollama", stdin=text) == (0, whole, "")
+        code, complete, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(OLLAMA))
+        assert (code, json.loads(complete)["finish_reason"]) == (0, "tool_use")
+        assert call(*streams, "read", "--provider", "ollama", stdin=text) == (0, complete, "")
 
     def test_a_reply_is_read_from_a_file_or_standard_input(self, streams: Streams, tmp_path: Path) -> None:
         (tmp_path / "reply.json").write_text(json.dumps(OLLAMA))
         from_file = call(*streams, "read", str(tmp_path / "reply.json"), "--provider", "ollama")
         assert from_file == call(*streams, "read", "-", "--provider", "ollama", stdin=json.dumps(OLLAMA))
 
-    def test_a_truncated_stream_gives_an_interrupted_reply(self, streams: Streams) -> None:
+    def test_a_truncated_stream_becomes_an_interrupted_reply(self, streams: Streams) -> None:
         code, out, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(LINES[:1]))
-        found = json.loads(out)
-        assert (code, found["finish_reason"], found["usage"]) == (0, "interrupted", None)
+        stored = json.loads(out)
+        assert (code, stored["finish_reason"], stored["usage"]) == (0, "interrupted", None)
 
     def test_a_bad_line_does_not_affect_other_replies(self, streams: Streams) -> None:
         rows: list[Any] = [OLLAMA, LINES, NDJSON, {"error": "model not found"}, 3, [3]]
@@ -175,9 +175,11 @@ class TestRead:
             *(pytest.param(odd, marks=pytest.mark.slow) for odd in ("NaN", "1e999", '"\\u0000"', "[[[]]]", "-1")),
         ],
     )
-    def test_odd_values_anywhere_give_no_traceback(self, streams: Streams, provider: str, odd: str) -> None:
-        whole = json.dumps(REPLIES[provider])
-        for text in (whole.replace('"Hello"', odd), whole.replace('"m"', odd), whole.replace(" 4", f" {odd}")):
+    def test_odd_values_at_any_position_cause_no_traceback(
+        self, streams: Streams, provider: str, odd: str
+    ) -> None:
+        log = json.dumps(REPLIES[provider])
+        for text in (log.replace('"Hello"', odd), log.replace('"m"', odd), log.replace(" 4", f" {odd}")):
             code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
             assert code in (0, 2)
             assert bool(out) == (code == 0)
@@ -227,9 +229,12 @@ class TestConvert:
 
     def test_tool_choice_and_schema_are_converted(self, streams: Streams) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-        form = {"type": "json_schema", "json_schema": {"name": "out", "description": "What.", "schema": schema}}
+        response_format = {
+            "type": "json_schema",
+            "json_schema": {"name": "out", "description": "What.", "schema": schema},
+        }
         choice = {"type": "function", "function": {"name": "look"}}
-        log = {**LOGS["openai"], "tool_choice": choice, "response_format": form}
+        log = {**LOGS["openai"], "tool_choice": choice, "response_format": response_format}
         _, out, _ = call(*streams, "convert", "--from", "openai", "--to", "agentkit", stdin=json.dumps(log))
         stored = json.loads(out)
         assert stored["tool_choice"] == {"name": "look"}
@@ -253,10 +258,10 @@ class TestConvert:
             *streams, "convert", "--from", "agentscope", "--to", "openai", "--viewer", "Friday", stdin=log
         )
         assert "You are Friday." in viewed
-        _, told, _ = call(
+        _, joined, _ = call(
             *streams, "convert", "--from", "agentscope", "--to", "dashscope", "--model", "qwen-plus", stdin=log
         )
-        assert json.loads(told)["messages"][0]["content"] == SAID[0]
+        assert json.loads(joined)["messages"][0]["content"] == SAID[0]
 
     def test_the_ledger_lists_losses(self, streams: Streams) -> None:
         log = json.dumps(LOGS["anthropic"])
@@ -282,7 +287,7 @@ class TestConvert:
             "agentkit: tools[0]: tool 'web_search_20250305' omitted: only anthropic has such tools\n",
         )
 
-    def test_each_line_gives_a_request_or_an_error(self, streams: Streams) -> None:
+    def test_each_line_becomes_a_request_or_an_error(self, streams: Streams) -> None:
         good = json.dumps(LOGS["ollama"])
         text = f"{good}\n\n{{bad\n3\n[]\n{good}"
         code, out, err = call(*streams, "convert", "--from", "ollama", "--to", "openai", "--lines", stdin=text)
@@ -311,10 +316,10 @@ class TestConvert:
             *(pytest.param(odd, marks=pytest.mark.slow) for odd in ("NaN", "1e999", '"\\u0000"', "[[[]]]", "-1")),
         ],
     )
-    def test_odd_values_anywhere_give_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
-        whole = json.dumps(LOGS[source])
-        for said in (SAID[2], SAID[3], "look", "here", "call_1", "user"):
-            text = whole.replace(json.dumps(said), odd)
+    def test_odd_values_at_any_position_cause_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
+        log = json.dumps(LOGS[source])
+        for word in (SAID[2], SAID[3], "look", "here", "call_1", "user"):
+            text = log.replace(json.dumps(word), odd)
             code, out, err = call(*streams, "convert", "--from", source, "--to", "anthropic", stdin=text)
             assert code in (0, 2)
             assert bool(out) == (code == 0)
@@ -360,9 +365,9 @@ def test_the_installed_command_reads_and_converts(tmp_path: Path) -> None:
     assert run("read", "--provider", "ollama", stdin=NDJSON)["usage"]["output_tokens"] == 4
 
 
-@pytest.mark.parametrize("found", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
-def test_a_stream_without_a_known_event_is_an_error(streams: Streams, found: str) -> None:
-    code, out, problem = call(*streams, "read", "--provider", "openai", stdin=found)
+@pytest.mark.parametrize("text", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
+def test_a_stream_without_a_valid_event_is_an_error(streams: Streams, text: str) -> None:
+    code, out, problem = call(*streams, "read", "--provider", "openai", stdin=text)
     assert (code, out) == (2, "")
     assert "no event of openai in the input" in problem
 

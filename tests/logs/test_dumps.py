@@ -89,8 +89,8 @@ class TestAgentScope1:
             "list[Any]",
             [
                 {"content": AS1},
-                {"content": [[one, []] for one in AS1]},
-                {"memory": {"content": [[one, []] for one in AS1]}, "name": "Friday"},
+                {"content": [[message, []] for message in AS1]},
+                {"memory": {"content": [[message, []] for message in AS1]}, "name": "Friday"},
                 {"agent": {"memory": {"content": AS1}}},
                 {"messages": AS1},
             ],
@@ -104,13 +104,13 @@ class TestAgentScope1:
 
     def test_objects_load_like_their_dicts(self) -> None:
         class Object:
-            def __init__(self, found: Any) -> None:
-                self.found = found
+            def __init__(self, value: Any) -> None:
+                self.found = value
 
             def to_dict(self) -> Any:
                 return self.found
 
-        assert load_native("agentscope", [Object(one) for one in AS1]) == load_native("agentscope", AS1)
+        assert load_native("agentscope", [Object(message) for message in AS1]) == load_native("agentscope", AS1)
 
     def test_a_compressed_summary_is_first_and_marks_become_metadata(self) -> None:
         state = {"_compressed_summary": "They met.", "content": [[AS1[1], ["hint"]]]}
@@ -119,12 +119,12 @@ class TestAgentScope1:
         assert summary.metadata == {"compressed_summary": True}
         assert (bob.metadata or {})["marks"] == ["hint"]
 
-    def test_an_invalid_block_does_not_affect_others(self) -> None:
+    def test_an_invalid_block_does_not_affect_other_blocks(self) -> None:
         content = [{"type": "text", "text": "x"}, {"type": "hologram"}, 3, {"text": "no type"}]
         blocks = load_native("agentscope", [_as1("Bob", "user", content)])[0].blocks
         assert blocks[0] == TextBlock("x")
         places = [block.place for block in blocks[1:] if isinstance(block, InvalidBlock)]
-        assert places == [f"messages[0].content[{at}]" for at in (1, 2, 3)]
+        assert places == [f"messages[0].content[{index}]" for index in (1, 2, 3)]
 
 
 def _as2(type: str, **fields: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ AS2: Final[dict[str, Any]] = {
 
 class TestAgentScope2:
     def test_a_message_is_split_into_its_turns(self) -> None:
-        called, answered, hint, said = load_native("agentscope", {"summary": "", "context": [AS2]})
+        called, answered, hint, reply = load_native("agentscope", {"summary": "", "context": [AS2]})
         assert [block.type for block in called.blocks] == ["thinking", "text", "tool_use"]
         assert (called.id, called.timestamp) == ("m1", "2026-11-20T10:00:00")
         assert called.usage == Usage(9, 4, cache_read_tokens=3)
@@ -178,9 +178,9 @@ class TestAgentScope2:
         assert (answered.role, result.id, result.is_error, result.text) == ("system", "c1", True, "A cat.")
         assert isinstance(result.items[1], ImageBlock)
         assert (hint.name, hint.role, hint.text) == ("alice", "user", "Alice waits.")
-        document, done = said.blocks
+        document, done = reply.blocks
         assert isinstance(document, DocumentBlock)
-        assert (document.title, isinstance(done, TextBlock), said.id) == ("a.pdf", True, None)
+        assert (document.title, isinstance(done, TextBlock), reply.id) == ("a.pdf", True, None)
 
     @pytest.mark.parametrize(
         ("media_type", "kind"),
@@ -193,19 +193,19 @@ class TestAgentScope2:
     )
     def test_a_data_block_becomes_media_of_its_media_type(self, media_type: str, kind: type[Block]) -> None:
         source = {"type": "base64", "media_type": media_type, "data": PNG}
-        one = {**AS2, "role": "user", "content": [_as2("data", source=source)]}
-        assert isinstance(load_native("agentscope", [one])[0].blocks[0], kind)
+        message = {**AS2, "role": "user", "content": [_as2("data", source=source)]}
+        assert isinstance(load_native("agentscope", [message])[0].blocks[0], kind)
 
     def test_a_summary_may_be_blocks(self) -> None:
         state = {"summary": [_as2("text", text="They met.")], "context": []}
         assert [msg.text for msg in load_native("agentscope", state)] == ["They met."]
 
-    def test_a_truncated_call_keeps_its_argument_text(self) -> None:
-        one = {**AS2, "content": [{**_as2("tool_call", name="look", input='{"at'), "id": "c1"}]}
-        assert load_native("agentscope", [one])[0].tool_uses[0].raw_is_broken
+    def test_a_truncated_call_has_its_argument_text(self) -> None:
+        message = {**AS2, "content": [{**_as2("tool_call", name="look", input='{"at'), "id": "c1"}]}
+        assert load_native("agentscope", [message])[0].tool_uses[0].raw_is_broken
 
 
-# -- what AgentScope wrote itself -----------------------------------------------------------------------------
+# -- dumps that AgentScope wrote ------------------------------------------------------------------------------
 
 
 def test_each_block_of_a_session_of_agentscope_1_loads() -> None:
@@ -245,8 +245,8 @@ def _bare(block: Block) -> Block:
 
 def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
     msgs = load_native("agentscope", AGENT)
-    summary, system, bob, calling, results, hint, seen, answer, failed = msgs
-    assert [msg.text for msg in (summary, system, hint, seen, answer)] == [
+    summary, system, bob, calling, results, hint, reading, answer, failed = msgs
+    assert [msg.text for msg in (summary, system, hint, reading, answer)] == [
         "Before.", "You are Friday.", "Answer now.", "see", "Calm.",
     ]  # fmt: skip
     assert [_bare(block) for block in bob.blocks] == [
@@ -272,7 +272,7 @@ def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
         ToolResultBlock("c1", "look", (TextBlock("calm"), picture)),
         ToolResultBlock("c2", "look", "no such place", is_error=True),
     ]
-    assert (hint.name, hint.role, seen.name, seen.role) == ("alice", "user", "user", "user")
+    assert (hint.name, hint.role, reading.name, reading.role) == ("alice", "user", "user", "user")
     assert (failed.metadata or {})["error"] == {"type": "unknown", "message": "it broke"}
     assert load_native("agentscope", {"session_id": "s", "observed_context": AGENT["context"]}) == msgs[1:]
     assert load_native("agentscope", {"id": "s", "agent_id": "a", "state": AGENT, "config": {"x": 1}}) == msgs
@@ -284,7 +284,7 @@ def test_agentscope_logs_convert_for_every_provider(provider: str, state: Any) -
     msgs = load_native("agentscope", state)
     plan = load_provider(provider).chat_formatter().lower(msgs)
     text = json.dumps(plan.request, ensure_ascii=False)
-    assert all(said in text for said in ("You are Friday.", "What is in this?", "I look.", "Calm."))
+    assert all(expected in text for expected in ("You are Friday.", "What is in this?", "I look.", "Calm."))
     assert "invalid" not in {entry.kind for entry in plan.ledger.entries}
 
 
@@ -309,7 +309,9 @@ def test_a_memory_of_agentscope_loads_like_its_state() -> None:
 
 
 def _from_2(*blocks: dict[str, Any]) -> list[Msg]:
-    stamped = [{"id": f"b{at}", "created_at": "t0", "finished_at": None, **one} for at, one in enumerate(blocks)]
+    stamped = [
+        {"id": f"b{index}", "created_at": "t0", "finished_at": None, **block} for index, block in enumerate(blocks)
+    ]
     msg = {"name": "Friday", "role": "assistant", "content": stamped, "id": "m", "created_at": "t0"}
     return load_native("agentscope", [msg])
 
@@ -317,8 +319,8 @@ def _from_2(*blocks: dict[str, Any]) -> list[Msg]:
 def test_a_reasoning_item_of_openai_is_one_block_and_is_sent_back_unchanged() -> None:
     parts = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}]
     item = {"id": "rs_1", "type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"}
-    kept = {"type": "thinking", "reasoning_item_id": "rs_1", "reasoning_item_raw": item}
-    blocks = [{**kept, "thinking": part["text"]} for part in parts]
+    dumped = {"type": "thinking", "reasoning_item_id": "rs_1", "reasoning_item_raw": item}
+    blocks = [{**dumped, "thinking": part["text"]} for part in parts]
     (msg,) = _from_2(*blocks, {"type": "text", "text": "Hello."})
     thinking, text = msg.blocks
     assert isinstance(thinking, ThinkingBlock)
@@ -349,9 +351,9 @@ def test_an_empty_signature_means_no_signature() -> None:
 
 @examples(100)
 @given(mangled({"content": AS1}) | mangled({"context": [AS2]}))
-def test_a_damaged_dump_of_agentscope_loads_or_raises_an_agentkit_error(found: Any) -> None:
+def test_a_damaged_dump_of_agentscope_loads_or_raises_an_agentkit_error(dump: Any) -> None:
     with suppress(MessageError):
-        msgs = load_native("agentscope", found)
+        msgs = load_native("agentscope", dump)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
 
 
@@ -414,7 +416,7 @@ def _constructor(message: dict[str, Any]) -> dict[str, Any]:
 
 class TestLangChain:
     def test_messages_load_as_expected(self) -> None:
-        system, bob, called, first, second, said, critic = load_native("langchain", LANGCHAIN)
+        system, bob, called, first, second, reply, critic = load_native("langchain", LANGCHAIN)
         assert (system.name, system.role, system.text) == ("system", "system", "You are Friday.")
         picture = ImageBlock(Base64Source("image/png", PNG), metadata={"detail": "low"})
         assert (bob.name, bob.blocks) == ("Bob", (TextBlock("Look."), picture))
@@ -430,15 +432,18 @@ class TestLangChain:
         assert first.blocks == (ToolResultBlock("c1", "look", "A cat.", True),)
         assert first.metadata == {"artifact": {"x": 1}}
         assert second.blocks == (ToolResultBlock("c2", "hear", (TextBlock("x"),)),)
-        assert (said.name, said.text, said.role) == ("assistant", "A cat.", "assistant")
+        assert (reply.name, reply.text, reply.role) == ("assistant", "A cat.", "assistant")
         assert (critic.name, critic.role) == ("critic", "user")
 
-    def test_dumpd_and_messages_to_dict_give_equal_messages(self) -> None:
+    def test_dumpd_and_messages_to_dict_load_as_equal_messages(self) -> None:
         expected = load_native("langchain", LANGCHAIN)
-        constructors = [_constructor(one) for one in LANGCHAIN]
+        constructors = [_constructor(message) for message in LANGCHAIN]
         assert load_native("langchain", constructors) == expected
         assert load_native("langchain", json.loads(json.dumps(constructors))) == expected
-        assert load_native("langchain", [{"type": one["type"], "data": one} for one in LANGCHAIN]) == expected
+        assert (
+            load_native("langchain", [{"type": message["type"], "data": message} for message in LANGCHAIN])
+            == expected
+        )
         assert load_native("langchain", {"messages": constructors}) == expected
         prompt = {"lc": 1, "type": "constructor", "id": ["ChatPromptValue"], "kwargs": {"messages": constructors}}
         assert load_native("langchain", prompt) == expected
@@ -551,9 +556,9 @@ class TestLangChain:
         ],
     )
     def test_an_unreadable_block_becomes_an_invalid_block_with_its_place(self, block: Any) -> None:
-        found = load_native("langchain", [{"type": "human", "content": [block]}])[0].blocks[0]
-        assert isinstance(found, InvalidBlock)
-        assert found.place == "messages[0].content[0]"
+        loaded_block = load_native("langchain", [{"type": "human", "content": [block]}])[0].blocks[0]
+        assert isinstance(loaded_block, InvalidBlock)
+        assert loaded_block.place == "messages[0].content[0]"
 
     def test_additional_keys_of_providers_load(self) -> None:
         deepseek = {
@@ -586,7 +591,7 @@ class TestLangChain:
         called, answered = load_native("langchain", [older, {"type": "function", "name": "look", "content": "x"}])
         assert called.tool_uses[0].id == answered.tool_results[0].id
 
-    def test_any_other_item_becomes_an_invalid_block_with_its_place(self) -> None:
+    def test_an_unknown_item_becomes_an_invalid_block_with_its_place(self) -> None:
         blocks = [
             msg.blocks[0] for msg in load_native("langchain", [3, {"type": "remove", "id": "x", "content": ""}])
         ]
@@ -596,12 +601,12 @@ class TestLangChain:
         ]
 
 
-# -- what langchain-core wrote itself -------------------------------------------------------------------------
+# -- dumps that langchain-core wrote --------------------------------------------------------------------------
 
 
 def test_each_block_of_langchain_loads() -> None:
     msgs = load_native("langchain", DICTS)
-    system, bob, calling, calm, failed, seen, chunk, moderator, function, order, thanks, refused = msgs
+    system, bob, calling, calm, failed, reading, chunk, moderator, function, order, thanks, refused = msgs
     assert (system.role, system.text, bob.name, bob.id) == ("system", "You are Friday.", "Bob", "h1")
     assert [_bare(block) for block in bob.blocks if not isinstance(block, InvalidBlock | OpaqueBlock)] == [
         TextBlock("What is in this?"),
@@ -614,7 +619,7 @@ def test_each_block_of_langchain_loads() -> None:
         ImageBlock(URLSource("https://example.org/c.png")),
     ]
     assert [type(block) for block in bob.blocks if isinstance(block, InvalidBlock | OpaqueBlock)] == [
-        InvalidBlock,  # a file's id, which only its store knows
+        InvalidBlock,  # a file id, which is valid only in its store
         OpaqueBlock,
     ]
     thinking, text, call, ran, answer, broken = calling.blocks
@@ -631,7 +636,7 @@ def test_each_block_of_langchain_loads() -> None:
     assert calm.blocks == (ToolResultBlock("c1", "look", "calm"),)
     assert calm.metadata == {"artifact": {"raw": [1, 2]}}
     assert failed.blocks == (ToolResultBlock("c2", "look", "no such place", is_error=True),)
-    assert [_bare(item) for item in cast("Any", seen.blocks[0]).output] == [
+    assert [_bare(item) for item in cast("Any", reading.blocks[0]).output] == [
         TextBlock("see"),
         ImageBlock(Base64Source("image/png", "iVBORw==")),
     ]
@@ -647,52 +652,51 @@ def _without_orders(msgs: list[Msg]) -> list[Msg]:
     return [msg for msg in msgs if not (msg.blocks and isinstance(msg.blocks[0], InvalidBlock))]
 
 
-def test_all_formats_of_langchain_dumps_give_equal_messages() -> None:
+def test_all_formats_of_langchain_dumps_load_as_equal_messages() -> None:
     msgs = _without_orders(load_native("langchain", DICTS))
-    dumped = [one["data"] for one in DICTS]  # `model_dump`
+    dumped = [message["data"] for message in DICTS]  # `model_dump`
     prompt = {
         "lc": 1,
         "type": "constructor",
         "id": ["langchain", "prompts", "chat", "ChatPromptValue"],
         "kwargs": {"messages": CONSTRUCTORS},
     }
-    for found in (CONSTRUCTORS, json.dumps(CONSTRUCTORS), dumped, prompt, {"values": {"messages": CONSTRUCTORS}}):
-        assert _without_orders(load_native("langchain", found)) == msgs
+    for dump in (CONSTRUCTORS, json.dumps(CONSTRUCTORS), dumped, prompt, {"values": {"messages": CONSTRUCTORS}}):
+        assert _without_orders(load_native("langchain", dump)) == msgs
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_langchain_logs_convert_for_every_provider(provider: str) -> None:
     msgs = load_native("langchain", DICTS)
     text = json.dumps(load_provider(provider).chat_formatter().lower(msgs).request, ensure_ascii=False)
-    said = ("You are Friday.", "What is in this?", "I look.", "no such place", "I am the moderator.", "Thanks.")
-    assert all(one in text for one in said)
+    texts = ("You are Friday.", "What is in this?", "I look.", "no such place", "I am the moderator.", "Thanks.")
+    assert all(expected in text for expected in texts)
 
 
-WIRE_OF: Final = {"anthropic": "anthropic", "openai": "openai-responses", "google_genai": "gemini"}
+API_BY_PROVIDER: Final = {"anthropic": "anthropic", "openai": "openai-responses", "google_genai": "gemini"}
 
 
 def _without_openais_tool(dump: dict[str, Any]) -> list[Msg]:
     """Returns the messages of a dump without the server tool of OpenAI, whose status version 1 omits."""
-    held = dump["kwargs"]
-    content = [block for block in held["content"] if "ws_1" not in (block.get("id"), block.get("tool_call_id"))]
-    return load_native("langchain", [{**dump, "kwargs": {**held, "content": content}}])
+    kwargs = dump["kwargs"]
+    content = [block for block in kwargs["content"] if "ws_1" not in (block.get("id"), block.get("tool_call_id"))]
+    return load_native("langchain", [{**dump, "kwargs": {**kwargs, "content": content}}])
 
 
-@pytest.mark.parametrize("provider", WIRE_OF)
+@pytest.mark.parametrize("provider", API_BY_PROVIDER)
 def test_both_versions_of_a_reply_are_sent_back_to_its_provider(provider: str) -> None:
-    formatter = load_provider(WIRE_OF[provider]).chat_formatter()
+    formatter = load_provider(API_BY_PROVIDER[provider]).chat_formatter()
     asked = Msg("Bob", "Hi.", "user")
     own, first = (_without_openais_tool(dump[provider]) for dump in (PROVIDERS_OWN, VERSION_1))
     requests = [formatter.lower([asked, *msgs]).request for msgs in (own, first)]
     assert requests[0] == requests[1]
     text = json.dumps(requests[0])
-    assert all(one in text for one in {"anthropic": ("sig", "xyz", "srv_1"), "openai": ("gAAA", "one", "two")}.get(
-        provider, ("AAEC",)
-    ))  # fmt: skip
+    marks = {"anthropic": ("sig", "xyz", "srv_1"), "openai": ("gAAA", "one", "two")}
+    assert all(mark in text for mark in marks.get(provider, ("AAEC",)))
 
 
 @pytest.mark.parametrize(
-    ("dump", "left_out", "ids"),
+    ("dump", "omitted", "ids"),
     [
         (PROVIDERS_OWN, "", ["rs_1", "ws_1", "msg_1", "fc_1"]),
         (PROVIDERS_OWN, "web_search_call", ["rs_1", "msg_1", "fc_1"]),
@@ -701,24 +705,24 @@ def test_both_versions_of_a_reply_are_sent_back_to_its_provider(provider: str) -
     ],
     ids=["own", "own without a tool", "version 1", "version 1 without a tool"],
 )
-def test_items_of_openai_are_sent_back_with_their_ids(dump: dict[str, Any], left_out: str, ids: list[str]) -> None:
-    held = dump["openai"]["kwargs"]
-    content = [block for block in held["content"] if not left_out or not block["type"].startswith(left_out)]
-    msgs = load_native("langchain", [{**held, "content": content}])
+def test_items_of_openai_are_sent_back_with_their_ids(dump: dict[str, Any], omitted: str, ids: list[str]) -> None:
+    kwargs = dump["openai"]["kwargs"]
+    content = [block for block in kwargs["content"] if not omitted or not block["type"].startswith(omitted)]
+    msgs = load_native("langchain", [{**kwargs, "content": content}])
     request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), *msgs]).request
     assert [item["id"] for item in request["input"] if "id" in item] == ids
 
 
 def test_a_generated_id_is_not_sent_as_an_item_id() -> None:
     part = {"type": "reasoning", "id": "lc_1", "reasoning": "Hm."}
-    found = {"type": "ai", "content": [part], "response_metadata": {"model_provider": "openai"}}
-    (thinking,) = load_native("langchain", [found])[0].blocks
+    dump = {"type": "ai", "content": [part], "response_metadata": {"model_provider": "openai"}}
+    (thinking,) = load_native("langchain", [dump])[0].blocks
     assert isinstance(thinking, ThinkingBlock)
     assert (thinking.thinking, cast("Any", thinking.state).item_id) == ("Hm.", None)
 
 
 @pytest.mark.parametrize(
-    ("found", "native"),
+    ("block", "native"),
     [
         (
             {"type": "server_tool_call", "id": "s", "name": "code_interpreter", "args": {"code": "1"}},
@@ -747,35 +751,40 @@ def test_a_generated_id_is_not_sent_as_an_item_id() -> None:
     ],
 )
 def test_server_tools_of_anthropic_are_written_in_native_format(
-    found: dict[str, Any], native: dict[str, Any]
+    block: dict[str, Any], native: dict[str, Any]
 ) -> None:
-    said = {"type": "ai", "content": [found], "response_metadata": {"model_provider": "anthropic"}}
-    assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("anthropic", native),)
+    message = {"type": "ai", "content": [block], "response_metadata": {"model_provider": "anthropic"}}
+    assert load_native("langchain", [message])[0].blocks == (OpaqueBlock("anthropic", native),)
     bare = {"type": "server_tool_result", "tool_call_id": "s", "status": "success"}
-    said["content"] = [bare]
-    assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("langchain", bare),)
+    message["content"] = [bare]
+    assert load_native("langchain", [message])[0].blocks == (OpaqueBlock("langchain", bare),)
 
 
 @examples(150)
-@given(mangled({"messages": LANGCHAIN}) | mangled({"messages": [_constructor(one) for one in LANGCHAIN]}))
-def test_a_damaged_dump_of_langchain_loads_or_raises_an_agentkit_error(found: Any) -> None:
+@given(mangled({"messages": LANGCHAIN}) | mangled({"messages": [_constructor(message) for message in LANGCHAIN]}))
+def test_a_damaged_dump_of_langchain_loads_or_raises_an_agentkit_error(dump: Any) -> None:
     with suppress(MessageError):
-        msgs = load_native("langchain", found)
+        msgs = load_native("langchain", dump)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
 
 
 def _of_langchain(kind: str, *blocks: Any, **more: Any) -> Msg:
-    said = {"type": kind, "content": list(blocks), "response_metadata": {"model_provider": "anthropic"}, **more}
-    return load_native("langchain", [said])[0]
+    message = {"type": kind, "content": list(blocks), "response_metadata": {"model_provider": "anthropic"}, **more}
+    return load_native("langchain", [message])[0]
 
 
 def test_blocks_of_langchain_itself_are_sent_to_no_provider() -> None:
     ran = {"type": "server_tool_call", "name": "web_search", "args": {"query": "x"}, "id": "s1"}
-    found: dict[str, Any] = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
+    server_result: dict[str, Any] = {
+        "type": "server_tool_result",
+        "tool_call_id": "s1",
+        "status": "success",
+        "output": [],
+    }
     odd = {"type": "non_standard", "value": {"a": 1}}
     native: dict[str, Any] = {"type": "server_tool_use", "id": "s2", "name": "web_search", "input": {}}
     google = {"response_metadata": {"model_provider": "google_genai"}}
-    msg = _of_langchain("ai", ran, found, odd, **google)
+    msg = _of_langchain("ai", ran, server_result, odd, **google)
     blocks = [*msg.blocks, *_of_langchain("ai", {"type": "non_standard", "value": native}).blocks]
     assert [cast("OpaqueBlock", block).wire for block in blocks] == ["langchain"] * 3 + ["anthropic"]
 
@@ -817,24 +826,29 @@ def test_two_calls_without_ids_in_the_content_get_different_ids() -> None:
 
 def test_the_results_of_two_calls_with_the_same_id_match_in_order() -> None:
     calls = [{**_F, "id": "x"}, {**_G, "id": "x"}]
-    results = [{"type": "tool", "content": said, "tool_call_id": "x"} for said in ("one", "two")]
+    results = [{"type": "tool", "content": text, "tool_call_id": "x"} for text in ("one", "two")]
     msgs = load_native("langchain", ["Hi.", {"type": "ai", "content": "", "tool_calls": calls}, *results])
     _, calling, *answered = load_provider("openai").chat_formatter().lower(msgs).request["messages"]
     ids = [call["id"] for call in calling["tool_calls"]]
     assert len(set(ids)) == 2
-    assert [(one["tool_call_id"], one["content"]) for one in answered] == [(ids[0], "one"), (ids[1], "two")]
+    assert [(message["tool_call_id"], message["content"]) for message in answered] == [
+        (ids[0], "one"),
+        (ids[1], "two"),
+    ]
 
 
 def _asking(*names: str) -> dict[str, Any]:
-    calls = [{"type": "tool_call", "name": name, "args": {"at": at}, "id": None} for at, name in enumerate(names)]
+    calls = [
+        {"type": "tool_call", "name": name, "args": {"at": index}, "id": None} for index, name in enumerate(names)
+    ]
     return {"type": "ai", "content": "", "tool_calls": calls}
 
 
-def _told(said: str, name: str | None, type: str = "tool") -> dict[str, Any]:
-    return {"type": type, "content": said, "name": name, "tool_call_id": ""}
+def _result(text: str, name: str | None, type: str = "tool") -> dict[str, Any]:
+    return {"type": type, "content": text, "name": name, "tool_call_id": ""}
 
 
-def _answers_of(*log: Any) -> list[tuple[str, str]]:
+def _get_answers(*log: Any) -> list[tuple[str, str]]:
     """Returns the tool name and the result text of each call."""
     msgs = load_native("langchain", list(log))
     results = {result.id: result.text for msg in msgs for result in msg.tool_results}
@@ -843,34 +857,34 @@ def _answers_of(*log: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", ["tool", "function"])
 def test_a_result_without_an_id_answers_the_first_open_call_of_its_tool(kind: str) -> None:
-    told = [_told("w", "wait", kind), _told("1", "look", kind), _told("2", "look", kind)]
+    results = [_result("w", "wait", kind), _result("1", "look", kind), _result("2", "look", kind)]
     expected = [("look", "1"), ("wait", "w"), ("look", "2")]
-    assert _answers_of(_asking("look", "wait", "look"), *told) == expected
-    assert _answers_of(_asking("look", "wait"), _asking("look"), *told) == expected
+    assert _get_answers(_asking("look", "wait", "look"), *results) == expected
+    assert _get_answers(_asking("look", "wait"), _asking("look"), *results) == expected
 
 
 def test_results_without_names_and_ids_answer_the_calls_in_order() -> None:
-    msgs = load_native("langchain", [_asking("look", "wait"), _told("l", None), _told("w", None)])
+    msgs = load_native("langchain", [_asking("look", "wait"), _result("l", None), _result("w", None)])
     results = [(result.name, result.text) for msg in msgs for result in msg.tool_results]
     assert results == [("look", "l"), ("wait", "w")]
 
 
 def test_a_result_without_an_id_answers_the_latest_turn_first() -> None:
-    log = [_asking("look"), "Never mind. Look again.", _asking("look"), _told("2", "look")]
-    assert _answers_of(*log) == [("look", ""), ("look", "2")]
-    assert _answers_of(*log, _told("1", "look")) == [("look", "1"), ("look", "2")]
+    log = [_asking("look"), "Never mind. Look again.", _asking("look"), _result("2", "look")]
+    assert _get_answers(*log) == [("look", ""), ("look", "2")]
+    assert _get_answers(*log, _result("1", "look")) == [("look", "1"), ("look", "2")]
 
 
 def test_a_result_without_an_open_call_answers_no_call() -> None:
-    log = [_asking("look"), _told("l", "look"), _told("again", "look"), _told("w", "wait")]
-    assert _answers_of(*log) == [("look", "l")]
+    log = [_asking("look"), _result("l", "look"), _result("again", "look"), _result("w", "wait")]
+    assert _get_answers(*log) == [("look", "l")]
     ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
     assert len(ids) == 3
 
 
-def _spoken(**audio: Any) -> dict[str, Any]:
-    said = {"content": "", "additional_kwargs": {"audio": audio}}
-    return {"type": "ai", "data": {**said, "response_metadata": {"model_provider": "openai"}}}
+def _audio_reply(**audio: Any) -> dict[str, Any]:
+    fields = {"content": "", "additional_kwargs": {"audio": audio}}
+    return {"type": "ai", "data": {**fields, "response_metadata": {"model_provider": "openai"}}}
 
 
 @pytest.mark.parametrize(
@@ -881,16 +895,16 @@ def _spoken(**audio: Any) -> dict[str, Any]:
         {"id": "au"},
     ],
 )
-def test_a_spoken_reply_loads_like_the_native_log(audio: dict[str, Any]) -> None:
-    (msg,) = load_native("langchain", [_spoken(**audio)])
+def test_an_audio_reply_loads_like_the_native_log(audio: dict[str, Any]) -> None:
+    (msg,) = load_native("langchain", [_audio_reply(**audio)])
     (own,) = load_native("openai", [{"role": "assistant", "content": None, "audio": audio}])
     assert msg.blocks == own.blocks
     assert len(msg.blocks) == 1
     assert "audio" not in json.dumps(msg.metadata)
 
 
-def test_a_spoken_reply_is_sent_back_by_id_and_elsewhere_as_transcript() -> None:
-    sound = _spoken(id="au", data=WAV, transcript="Hello.", expires_at=1)
+def test_an_audio_reply_is_sent_back_by_id_and_to_other_apis_as_a_transcript() -> None:
+    sound = _audio_reply(id="au", data=WAV, transcript="Hello.", expires_at=1)
     msgs = load_native("langchain", ["Hi.", sound, "And?"])
     own, other = (load_provider(name).chat_formatter().lower(msgs).request for name in ("openai", "anthropic"))
     assert own["messages"][1]["audio"] == {"id": "au"}
@@ -947,10 +961,10 @@ def test_a_reasoning_item_without_a_type_loads_once() -> None:
 
 @pytest.mark.parametrize("key", ["reasoning", "audio", "tool_outputs"])
 @pytest.mark.parametrize("odd", ["words", 3, {"effort": "high"}, [3]])
-def test_other_values_under_keys_of_openai_are_kept(key: str, odd: Any) -> None:
+def test_unknown_values_of_openai_keys_become_metadata_or_blocks(key: str, odd: Any) -> None:
     (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {key: odd}}])
-    kept = (msg.metadata or {}).get("additional_kwargs") == {key: odd}
-    assert kept or len(msg.blocks) == 2
+    is_in_metadata = (msg.metadata or {}).get("additional_kwargs") == {key: odd}
+    assert is_in_metadata or len(msg.blocks) == 2
     assert TextBlock("x") in msg.blocks
 
 
@@ -962,14 +976,14 @@ def test_stream_indexes_are_sent_to_no_provider() -> None:
         "encrypted_content": "gAAA",
     }
     ran: dict[str, Any] = {"type": "web_search_call", "id": "ws", "status": "completed"}
-    summary = [{**part, "index": at} for at, part in enumerate(item["summary"])]
+    summary = [{**part, "index": index} for index, part in enumerate(item["summary"])]
     numbered: list[Any] = [{**item, "summary": summary, "index": 0}, {**ran, "index": 1}]
-    said = {"type": "text", "text": "x", "index": 2}
+    text = {"type": "text", "text": "x", "index": 2}
     openai = {"response_metadata": {"model_provider": "openai"}}
     older = {"reasoning": numbered[0], "tool_outputs": numbered[1:]}
     for msg in (
-        _of_langchain("ai", *numbered, said, **openai),
-        _of_langchain("ai", said, additional_kwargs=older, **openai),
+        _of_langchain("ai", *numbered, text, **openai),
+        _of_langchain("ai", text, additional_kwargs=older, **openai),
     ):
         request = (
             load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
@@ -977,21 +991,21 @@ def test_stream_indexes_are_sent_to_no_provider() -> None:
         assert request["input"][1:3] == [item, ran]
 
 
-def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
+def _with_odd_values(value: Any, odd: Any) -> Iterator[Any]:
     """Yields copies of a value. In each copy, `odd` replaces another inner value."""
     yield odd
-    if isinstance(found, dict):
-        held = cast("dict[str, Any]", found)
-        yield from ({**held, key: one} for key in held for one in _with_odd_leaves(held[key], odd))
-    elif isinstance(found, list):
-        items = cast("list[Any]", found)
-        for at, item in enumerate(items):
-            yield from ([*items[:at], one, *items[at + 1 :]] for one in _with_odd_leaves(item, odd))
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        yield from ({**fields, key: changed} for key in fields for changed in _with_odd_values(fields[key], odd))
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for index, item in enumerate(items):
+            yield from ([*items[:index], changed, *items[index + 1 :]] for changed in _with_odd_values(item, odd))
 
 
 @pytest.mark.parametrize("odd", [{"a": 1}, ["x"]], ids=["object", "list"])
 @pytest.mark.parametrize(
-    ("form", "log"),
+    ("log_format", "log"),
     [
         ("agentscope", AS1),
         ("agentscope", {"context": [AS2]}),
@@ -1000,11 +1014,11 @@ def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
     ],
 )
 def test_an_object_or_a_list_anywhere_in_a_dump_loads_or_raises_an_agentkit_error(
-    form: str, log: Any, odd: Any
+    log_format: str, log: Any, odd: Any
 ) -> None:
-    for found in _with_odd_leaves(log, odd):
+    for changed in _with_odd_values(log, odd):
         with suppress(MessageError):
-            load_native(form, found)
+            load_native(log_format, changed)
 
 
 def test_a_file_of_google_loads_like_the_native_part() -> None:
@@ -1063,7 +1077,7 @@ def test_a_signature_of_gemini_belongs_to_the_call_with_its_id() -> None:
     assert states == [OpaqueState("gemini", thought_signature="AAEC"), None]
 
 
-def test_a_text_instead_of_a_block_in_a_hint_is_kept() -> None:
+def test_a_text_instead_of_a_block_in_a_hint_is_loaded() -> None:
     hint = {"type": "hint", "hint": ["Look.", {"type": "text", "text": "Now."}]}
     (msg,) = load_native("agentscope", [{"name": "Friday", "role": "assistant", "content": [hint]}])
     unreadable, text = msg.blocks

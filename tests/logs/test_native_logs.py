@@ -37,11 +37,11 @@ LOG: Final = [{"role": "user", "content": "Hello"}]
 PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {"place": {"type": "string"}}}
 
 
-def _asked(found: RequestOptions) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
-    choice, form = found.get("tool_choice"), found.get("response_format")
+def _asked(options: RequestOptions) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
+    choice, schema = options.get("tool_choice"), options.get("response_format")
     assert isinstance(choice, ToolChoice | None)
-    assert isinstance(form, OutputSchema | None)
-    return [tool for tool in found.get("tools") or [] if isinstance(tool, Tool)], choice, form
+    assert isinstance(schema, OutputSchema | None)
+    return [tool for tool in options.get("tools") or [] if isinstance(tool, Tool)], choice, schema
 
 
 class TestLoading:
@@ -58,21 +58,21 @@ class TestLoading:
             load_native("nobody", LOG)
 
     def test_a_provider_without_a_loader_is_an_error(self) -> None:
-        one = load_provider("openai")
+        provider = load_provider("openai")
         with pytest.raises(ProviderError, match="has no loader"):
-            load_native(Provider("mine", one.chat_formatter, one.multi_agent_formatter), LOG)
+            load_native(Provider("mine", provider.chat_formatter, provider.multi_agent_formatter), LOG)
 
     @pytest.mark.parametrize("provider", [*PROVIDERS, "agentscope", "langchain", "agentkit"])
-    @pytest.mark.parametrize("found", [None, 3, {}, {"nothing": 1}, True])
-    def test_the_error_for_any_other_value_names_the_place(self, provider: str, found: Any) -> None:
+    @pytest.mark.parametrize("value", [None, 3, {}, {"nothing": 1}, True])
+    def test_the_error_for_any_other_value_names_the_place(self, provider: str, value: Any) -> None:
         with pytest.raises(MessageError) as caught:
-            load_native(provider, found)
+            load_native(provider, value)
         assert caught.value.place
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_a_formatted_conversation_loads_for_every_provider(self, provider: str) -> None:
-        said = [Msg("system", "You are Friday.", "system"), user("Hello")]
-        loaded = load_native(provider, chat(provider).lower(said).request)
+        msgs = [Msg("system", "You are Friday.", "system"), user("Hello")]
+        loaded = load_native(provider, chat(provider).lower(msgs).request)
         assert [(msg.role, msg.text) for msg in loaded] == [("system", "You are Friday."), ("user", "Hello")]
 
 
@@ -80,11 +80,11 @@ class TestTools:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_tools_and_an_output_schema_load_for_every_provider(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
-        tools, _, form = _asked(load_request_options(provider, request))
+        tools, _, schema = _asked(load_request_options(provider, request))
         assert [(tool.name, tool.description) for tool in tools] == [("look", LOOK.description)]
         assert tools[0].parameters["properties"] == LOOK.parameters["properties"]
         again = chat(provider).lower([user("Look.")], **load_request_options(provider, request)).request
-        if form is None:  # said in a prompt, or as "some JSON"
+        if schema is None:  # a text in the prompt, or "some JSON"
             again.pop("response_format", None)
             request.pop("response_format", None)
         assert {**again, "messages": 0} == {**request, "messages": 0}
@@ -93,8 +93,8 @@ class TestTools:
     @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
     def test_each_tool_choice_loads_for_providers_that_support_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
-        _, found, _ = _asked(load_request_options(provider, request))
-        assert (found.name or found.mode if found else "auto") == choice
+        _, tool_choice, _ = _asked(load_request_options(provider, request))
+        assert (tool_choice.name or tool_choice.mode if tool_choice else "auto") == choice
 
     @pytest.mark.parametrize(
         ("provider", "request_"),
@@ -158,9 +158,9 @@ class TestTools:
     ) -> None:
         request = {"tools": tools, "tool_choice": None, "functions": None}
         container = {"gemini": "config", "dashscope": "parameters"}.get(provider, "extra_body")
-        found = {"tools": None, container: request} if in_container else request
-        assert _asked(load_request_options(provider, found))[0] == [Tool("look", "", PARAMETERS)]
-        assert list_server_tools(provider, found) == []
+        log = {"tools": None, container: request} if in_container else request
+        assert _asked(load_request_options(provider, log))[0] == [Tool("look", "", PARAMETERS)]
+        assert list_server_tools(provider, log) == []
 
     def test_a_dumped_config_of_the_gemini_sdk_loads(self) -> None:
         types: Any = import_module("google.genai.types")
@@ -177,12 +177,14 @@ class TestTools:
         )
         dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
         requests: list[Any] = [{"model": "m", "contents": [], "config": dump} for dump in dumps]
-        for found in [*dumps, *requests]:
-            tools, choice, _ = _asked(load_request_options("gemini", found))
+        for request in [*dumps, *requests]:
+            tools, choice, _ = _asked(load_request_options("gemini", request))
             assert tools == [Tool("look", "", PARAMETERS)]
             assert choice == ToolChoice("tool", "look")
-            left = {(place, kind.lower().replace("_", "")) for place, kind in list_server_tools("gemini", found)}
-            assert left == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
+            listed = {
+                (place, kind.lower().replace("_", "")) for place, kind in list_server_tools("gemini", request)
+            }
+            assert listed == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
 
     @pytest.mark.parametrize("tools", ["search", 3, True])
     def test_tools_of_another_type_are_an_error(self, tools: Any) -> None:
@@ -275,9 +277,9 @@ class TestTools:
         ],
     )
     def test_every_spelling_of_an_output_schema_loads(self, provider: str, output: Any) -> None:
-        form = _asked(load_request_options(provider, output))[2]
-        assert form is not None
-        assert form.schema == SCHEMA
+        schema = _asked(load_request_options(provider, output))[2]
+        assert schema is not None
+        assert schema.schema == SCHEMA
 
     @pytest.mark.parametrize(
         ("provider", "output"),
@@ -370,7 +372,7 @@ def test_call_arguments_and_nulls_are_not_cache_markers() -> None:
     assert list_cache_markers("anthropic", log) == []
 
 
-HELD: Final = [
+SERVER_STATE: Final = [
     ("openai-responses", {"previous_response_id": "resp_1", "input": "hi"}, "previous_response_id"),
     ("openai-responses", {"conversation": {"id": "conv_1"}, "input": "hi"}, "conversation"),
     ("openai-responses", {"prompt": {"id": "pmpt_1"}, "input": "hi"}, "prompt"),
@@ -382,7 +384,7 @@ HELD: Final = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "request_", "key"), HELD)
+@pytest.mark.parametrize(("provider", "request_", "key"), SERVER_STATE)
 def test_a_request_that_continues_messages_on_the_server_is_an_error(
     provider: str, request_: dict[str, Any], key: str
 ) -> None:

@@ -130,8 +130,8 @@ async def test_a_url_that_the_target_can_open_is_not_fetched(site: Website) -> N
 
 async def test_media_that_the_target_refuses_are_not_fetched(site: Website) -> None:
     blocks = (VideoBlock(URLSource(site.url("/a.mp4"))), ImageBlock(URLSource(site.url("/a.bmp"))))
-    form = target(media__video=None, media__image=MediaRule(types=frozenset({"image/png"})))
-    plan = await form(fetch=LOCAL).plan([Msg("Bob", blocks, "user")])
+    capabilities = target(media__video=None, media__image=MediaRule(types=frozenset({"image/png"})))
+    plan = await capabilities(fetch=LOCAL).plan([Msg("Bob", blocks, "user")])
     assert len(losses(plan)) == 2
     assert site.paths == []
 
@@ -165,7 +165,7 @@ async def test_lower_fetches_nothing(site: Website) -> None:
     assert site.paths == []
 
 
-async def test_a_loss_known_without_fetching_raises_before_any_download(site: Website) -> None:
+async def test_a_loss_that_needs_no_download_raises_before_any_download(site: Website) -> None:
     formatter = target(media__image=MediaRule(), media__video=None)(fetch=LOCAL, on_loss="raise")
     msgs = [picture(site.url("/a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
@@ -182,7 +182,7 @@ async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
         assert str(request).count(base64.b64encode(PNG).decode()) == 2
 
 
-async def test_a_url_that_cannot_be_fetched_is_one_loss(site: Website) -> None:
+async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), says("Bob", "Which?")]
     plan = await Blind(fetch=LOCAL).plan(msgs)
     assert losses(plan) == {"msgs[1].content[0]": "it is a remote URL that was answered with status 404"}
@@ -277,23 +277,23 @@ async def test_concurrent_tasks_share_a_download(site: Website) -> None:
     site.pages["/slow.png"] = slow
     fetch = Fetch(allow_private=True, cache=MediaCache())
 
-    async def one() -> None:
+    async def fetch_once() -> None:
         waiting.append(1)
         assert data(await fetched(site.url("/slow.png"), fetch)) == PNG
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
-            group.start_soon(one)
+            group.start_soon(fetch_once)
         await until(lambda: bool(site.paths) and len(waiting) == 5)
         everybody.set()
     assert site.paths == ["/slow.png"]
 
 
 async def test_tasks_with_other_timeouts_do_not_share_a_download(site: Website) -> None:
-    given_up = threading.Event()
+    stopped = threading.Event()
 
     def slow(handler: Answer) -> None:
-        given_up.wait(20)
+        stopped.wait(20)
         answer(PNG)(handler)
 
     site.pages["/slow.png"] = slow
@@ -306,7 +306,7 @@ async def test_tasks_with_other_timeouts_do_not_share_a_download(site: Website) 
         group.start_soon(fetched, site.url("/slow.png"), patient)
         await until(lambda: len(site.paths) == 2)
         await anyio.sleep(0.4)
-        given_up.set()
+        stopped.set()
     assert len(cache) == 1
     assert data(await fetched(site.url("/slow.png"), patient)) == PNG
 
@@ -322,14 +322,14 @@ async def test_another_task_takes_over_a_canceled_download(site: Website) -> Non
 
     site.pages["/slow.png"] = slow
     fetch = Fetch(allow_private=True, cache=MediaCache())
-    found: list[bytes] = []
+    results: list[bytes] = []
 
     async def leader(scope: anyio.CancelScope) -> None:
         with scope:
             await fetched(site.url("/slow.png"), fetch)
 
     async def follower() -> None:
-        found.append(data(await fetched(site.url("/slow.png"), fetch)))
+        results.append(data(await fetched(site.url("/slow.png"), fetch)))
 
     async with anyio.create_task_group() as group:
         scope = anyio.CancelScope()
@@ -339,7 +339,7 @@ async def test_another_task_takes_over_a_canceled_download(site: Website) -> Non
         await anyio.sleep(0.05)
         scope.cancel()
     go.set()
-    assert found == [PNG]
+    assert results == [PNG]
 
 
 async def test_a_full_cache_removes_the_least_recently_used_entry(site: Website) -> None:
@@ -377,11 +377,11 @@ async def test_a_refused_download_is_repeated_by_the_next_request_only(site: Web
 
 
 async def test_a_cache_counts_the_smaller_copies_of_its_images(site: Website) -> None:
-    made = BytesIO()
-    Image.effect_noise((300, 300), 100).save(made, "PNG")
+    buffer = BytesIO()
+    Image.effect_noise((300, 300), 100).save(buffer, "PNG")
     for name in "ab":
-        site.pages[f"/{name}.png"] = answer(made.getvalue())
-    large = 8 * len(made.getvalue()) // 3 + 600  # base64 text and data URL
+        site.pages[f"/{name}.png"] = answer(buffer.getvalue())
+    large = 8 * len(buffer.getvalue()) // 3 + 600  # base64 text and data URL
     cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
     fetch = Fetch(allow_private=True, cache=cache)
     await fetched(site.url("/a.png"), fetch)
@@ -577,7 +577,7 @@ async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, i
     assert internet.reached == ["127.0.0.1"]
 
 
-async def test_credentials_in_a_url_are_neither_sent_nor_shown(site: Website) -> None:
+async def test_credentials_in_a_url_are_not_sent_and_not_shown(site: Website) -> None:
     url = site.url("/a.png", "user:secret@127.0.0.1")
     plan = await Blind(fetch=LOCAL).plan([picture(url)])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL with credentials in it"}
@@ -779,20 +779,22 @@ async def test_content_of_unknown_type_is_refused(site: Website) -> None:
 
 async def test_text_of_any_type_is_decoded(site: Website) -> None:
     site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
-    found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
-    assert isinstance(found, Base64Source)
-    assert found.cache["text"] == '{"é": 1}'
-    assert "data_url" not in found.cache
+    media = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
+    assert isinstance(media, Base64Source)
+    assert media.cache["text"] == '{"é": 1}'
+    assert "data_url" not in media.cache
 
 
 @pytest.mark.parametrize(
-    ("named", "given"),
+    ("named", "declared"),
     [("text/plain; charset=ISO-8859-1", None), ("text/plain", "text/plain; charset=latin-1")],
     ids=["by the server", "by the block"],
 )
-async def test_a_text_is_decoded_with_its_declared_charset(named: str, given: str | None, site: Website) -> None:
+async def test_a_text_is_decoded_with_its_declared_charset(
+    named: str, declared: str | None, site: Website
+) -> None:
     site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
-    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
+    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), declared)),), "user")
     plan = await target(media__document=None)(fetch=LOCAL).plan([msg])
     assert "Blåbär" in str(plan.request)
     assert plan.ledger.losses == []
@@ -825,13 +827,13 @@ def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
     names: list[str | None] = []
     server.sni_callback = lambda _, name, __: names.append(name)
 
-    def told(handler: Answer) -> None:
+    def answer_name(handler: Answer) -> None:
         answer(str(names[-1]).encode(), "text/plain")(handler)
 
-    with website(server) as found:
-        found.pages["/a.png"] = answer(PNG)
-        found.pages["/name"] = told
-        yield found
+    with website(server) as site:
+        site.pages["/a.png"] = answer(PNG)
+        site.pages["/name"] = answer_name
+        yield site
 
 
 async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Website, internet: Internet) -> None:

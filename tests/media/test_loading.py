@@ -70,7 +70,7 @@ def data(turn: dict[str, Any]) -> bytes:
     return base64.b64decode(source["data"])
 
 
-async def shown(msg: Msg, *roots: Path) -> dict[str, Any]:
+async def get_turn(msg: Msg, *roots: Path) -> dict[str, Any]:
     (turn,) = sent(await EchoFormatter(media_roots=roots).plan([msg]))
     return turn
 
@@ -88,7 +88,7 @@ NAMED: list[tuple[str, Callable[[Path], str]]] = [
 
 @pytest.mark.parametrize("name", [row[1] for row in NAMED], ids=[row[0] for row in NAMED])
 async def test_a_file_below_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
-    turn = await shown(picture(name(root)), root)
+    turn = await get_turn(picture(name(root)), root)
     assert data(turn) == PNG
     assert turn["content"][0]["source"]["media_type"] == "image/png"
 
@@ -96,8 +96,8 @@ async def test_a_file_below_a_root_is_read(name: Callable[[Path], str], root: Pa
 async def test_a_file_with_any_name_is_read(root: Path) -> None:
     for name in ("photo#1.png", "what?.png", "50%.png"):
         (root / name).write_bytes(PNG)
-        assert data(await shown(picture(str(root / name)), root)) == PNG
-        assert data(await shown(picture((root / name).as_uri()), root)) == PNG
+        assert data(await get_turn(picture(str(root / name)), root)) == PNG
+        assert data(await get_turn(picture((root / name).as_uri()), root)) == PNG
         assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
 
 
@@ -105,13 +105,13 @@ async def test_a_relative_path_is_read_from_the_working_folder(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(root)
-    assert data(await shown(picture("a.png"), root)) == PNG
-    assert data(await shown(picture("sub/../a.png"), root)) == PNG
+    assert data(await get_turn(picture("a.png"), root)) == PNG
+    assert data(await get_turn(picture("sub/../a.png"), root)) == PNG
 
 
 async def test_a_file_below_any_of_several_roots_is_read(root: Path) -> None:
     assert (
-        data(await shown(picture(str(root.parent / "rootless" / "a.png")), root, root.parent / "rootless"))
+        data(await get_turn(picture(str(root.parent / "rootless" / "a.png")), root, root.parent / "rootless"))
         == OTHER
     )
 
@@ -121,12 +121,12 @@ async def test_a_root_can_be_a_string_or_a_link(root: Path) -> None:
     link.symlink_to(root, target_is_directory=True)
     turn = sent(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
     assert data(turn) == PNG
-    assert data(await shown(picture(str(link / "a.png")), root)) == PNG
+    assert data(await get_turn(picture(str(link / "a.png")), root)) == PNG
 
 
 @pytest.mark.parametrize("name", ["nosuffix", "a.dat"])
 @pytest.mark.parametrize("on_loss", ["describe", "raise"])
-async def test_the_content_decides_the_type_of_a_file_without_a_known_suffix(
+async def test_the_content_decides_the_type_of_a_file_without_a_usual_suffix(
     root: Path, name: str, on_loss: Literal["describe", "raise"]
 ) -> None:
     (root / name).write_bytes(PNG)
@@ -148,7 +148,7 @@ def test_a_file_of_unknown_type_is_described(root: Path) -> None:
 
 async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
     (root / "nosuffix").write_bytes(b"in a format that nobody knows")
-    turn = await shown(picture(str(root / "nosuffix"), "image/svg+xml"), root)
+    turn = await get_turn(picture(str(root / "nosuffix"), "image/svg+xml"), root)
     assert turn["content"][0]["source"]["media_type"] == "image/svg+xml"
 
 
@@ -209,7 +209,7 @@ async def test_a_link_to_a_file_outside_the_root_is_not_followed(root: Path) -> 
 
 async def test_a_link_within_the_root_is_followed(root: Path) -> None:
     (root / "in.png").symlink_to(root / "a.png")
-    assert data(await shown(picture(str(root / "in.png")), root)) == PNG
+    assert data(await get_turn(picture(str(root / "in.png")), root)) == PNG
 
 
 async def test_circular_links_cannot_be_read(root: Path) -> None:
@@ -314,12 +314,12 @@ def _forbidden(*_: object, **__: object) -> int:
 
 async def test_the_roots_of_a_formatter_do_not_apply_to_another(root: Path) -> None:
     msg = picture(str(root / "a.png"))
-    assert data(await shown(msg, root)) == PNG
+    assert data(await get_turn(msg, root)) == PNG
     assert fates(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
-    assert data(await shown(msg, root)) == PNG
+    assert data(await get_turn(msg, root)) == PNG
 
 
-async def test_a_loss_known_without_reading_raises_before_any_read(
+async def test_a_loss_that_needs_no_file_raises_before_any_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", _forbidden)
@@ -453,7 +453,7 @@ async def test_many_small_data_are_checked_in_one_worker_thread(
     assert len({*threads}) == 1
 
 
-async def test_a_canceled_format_leaves_no_task(root: Path) -> None:
+async def test_after_a_canceled_format_no_task_runs(root: Path) -> None:
     with anyio.move_on_after(0) as scope:
         await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
     assert scope.cancelled_caught
@@ -533,10 +533,10 @@ async def test_a_text_that_cannot_be_decoded_is_described() -> None:
 
 async def test_an_image_declared_as_text_stays_an_image() -> None:
     source = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
-    assert data(await shown(Msg("Bob", (ImageBlock(source),), "user"))) == PNG
+    assert data(await get_turn(Msg("Bob", (ImageBlock(source),), "user"))) == PNG
 
 
-async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
+async def test_a_small_text_file_causes_no_cut(root: Path) -> None:
     (root / "short.txt").write_text("Milk.")
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
     plan = await TextsAsText(media_roots=[root], budget=Budget(150)).plan(msgs)
@@ -583,22 +583,22 @@ async def test_a_certain_loss_raises_before_a_text_file_is_measured(
         await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
 
 
-async def test_concurrent_calls_get_their_own_files(root: Path) -> None:
+async def test_each_concurrent_call_gets_its_file(root: Path) -> None:
     formatter = EchoFormatter(media_roots=[root])
     contents: dict[int, bytes] = {}
     for number in range(20):
         (root / f"{number}.png").write_bytes(PNG + str(number).encode())
 
-    async def one(number: int) -> None:
+    async def format_picture(number: int) -> None:
         contents[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
 
     async with anyio.create_task_group() as group:
         for number in range(20):
-            group.start_soon(one, number)
+            group.start_soon(format_picture, number)
     assert contents == {number: PNG + str(number).encode() for number in range(20)}
 
 
-def _one_picture_everywhere() -> list[Msg]:
+def _image_at_all_positions() -> list[Msg]:
     """Returns messages with one source as image and document, in each role, in a result, and with a wrong type."""
     source = Base64Source("image/png", base64.b64encode(PNG + bytes(40)).decode())
     named = Base64Source("image/jpeg", source.data)
@@ -621,11 +621,11 @@ async def test_cached_checks_change_no_request(on_loss: Any) -> None:
         for name in names
         for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter)
     ]
-    known = _one_picture_everywhere()
+    cached = _image_at_all_positions()
     for budget in (None, Budget(100_000)):
         for kind in (*kinds, *reversed(kinds)):
             formatter = kind(on_loss=on_loss, budget=budget)
-            warm, cold = await formatter.plan(known), await formatter.plan(_one_picture_everywhere())
+            warm, cold = await formatter.plan(cached), await formatter.plan(_image_at_all_positions())
             assert warm.request == cold.request
             assert warm.ledger.entries == cold.ledger.entries
 

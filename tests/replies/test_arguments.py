@@ -1,4 +1,4 @@
-"""ArgumentBuffer parses the arguments so far, without parsing all of the text at every piece."""
+"""ArgumentBuffer parses the received arguments without parsing the complete text after every piece."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = st.recursive(
 )
 
 
-def taken(pieces: list[str]) -> tuple[ArgumentBuffer, list[int]]:
+def add_pieces(pieces: list[str]) -> tuple[ArgumentBuffer, list[int]]:
     arguments, lengths = ArgumentBuffer(), list[int]()
     for piece in pieces:
         arguments.add(piece)
@@ -28,8 +28,8 @@ def taken(pieces: list[str]) -> tuple[ArgumentBuffer, list[int]]:
     return arguments, lengths
 
 
-def test_short_arguments_are_parsed_again_at_every_piece() -> None:
-    arguments, lengths = taken(['{"pla', 'ce": "Ber', 'lin", "days": 1', "2}"])
+def test_short_arguments_are_parsed_after_every_piece() -> None:
+    arguments, lengths = add_pieces(['{"pla', 'ce": "Ber', 'lin", "days": 1', "2}"])
     assert [arguments.partial(length) for length in lengths] == [
         {},
         {"place": "Ber"},
@@ -39,21 +39,21 @@ def test_short_arguments_are_parsed_again_at_every_piece() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.integers(1, 5))
-def test_late_parsing_gives_the_same_object(found: dict[str, Any], size: int) -> None:
-    text = json.dumps(found)
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    live, at_once = ArgumentBuffer(), list[dict[str, Any]]()
+def test_late_parsing_returns_the_same_object(value: dict[str, Any], size: int) -> None:
+    text = json.dumps(value)
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    live, immediate = ArgumentBuffer(), list[dict[str, Any]]()
     for piece in pieces:
         live.add(piece)
-        at_once.append(live.partial(live.length))
-    arguments, lengths = taken(pieces)
-    assert [arguments.partial(length) for length in reversed(lengths)] == at_once[::-1]
+        immediate.append(live.partial(live.length))
+    arguments, lengths = add_pieces(pieces)
+    assert [arguments.partial(length) for length in reversed(lengths)] == immediate[::-1]
     if len(text) <= 250:
-        assert at_once[-1] == found
-    else:  # read anew only every so often: at most a few characters behind
+        assert immediate[-1] == value
+    else:  # parsed only after some pieces, so a few characters may be missing
         lag = len(text) * 4 // 100
         nearly = [from_json(text[: len(text) - late], allow_partial="trailing-strings") for late in range(lag + 1)]
-        assert at_once[-1] in nearly
+        assert immediate[-1] in nearly
 
 
 def test_the_number_of_parses_grows_slower_than_the_arguments(
@@ -73,13 +73,13 @@ def test_the_number_of_parses_grows_slower_than_the_arguments(
         arguments.add("word")
         arguments.partial(arguments.length)
     assert sum(read) < 600 * 50_000
-    behind = len(arguments.text) - 10 - len(arguments.partial(arguments.length)["text"])
-    assert behind < len(arguments.text) / 50
+    lag = len(arguments.text) - 10 - len(arguments.partial(arguments.length)["text"])
+    assert lag < len(arguments.text) / 50
 
 
 @pytest.mark.parametrize("text", ["[1]", "nonsense", '"x"', "{'a': 1}", ""])
 def test_a_text_that_begins_no_object_is_parsed_as_an_empty_object(text: str) -> None:
-    arguments, _ = taken([text])
+    arguments, _ = add_pieces([text])
     assert arguments.partial(arguments.length) == {}
 
 
@@ -92,5 +92,5 @@ def test_concatenated_objects_are_split() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
-def test_text_after_an_object_makes_the_split_fail(text: str) -> None:
+def test_text_after_an_object_prevents_a_split(text: str) -> None:
     assert split_objects(text) == []

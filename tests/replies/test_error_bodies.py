@@ -40,7 +40,7 @@ from agentkit.provider_kit import Failure, parse_failure
         ([], None),
     ],
 )
-def test_a_body_gives_its_error_or_none(body: Any, expected: Failure | None) -> None:
+def test_the_error_of_a_body_is_read(body: Any, expected: Failure | None) -> None:
     assert parse_failure(body) == expected
 
 

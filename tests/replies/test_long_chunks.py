@@ -1,4 +1,4 @@
-"""A chunk of a stream may have any length. Parsing it does not block other tasks."""
+"""A chunk of a stream may have any length. Its parsing does not block other tasks."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,16 @@ from tests.providers import user
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("wire", ["OpenAI Chat", "OpenAI Responses", "Anthropic"])
-async def test_others_have_a_turn_while_a_long_chunk_is_read(wire: str) -> None:
-    reply = streamed(wire, "text", 4_000)
-    one = await _read(wire, [b"".join(reply.frames)])
-    turns = one[1]
-    assert one[0] == (await _read(wire, reply.frames))[0]
+@pytest.mark.parametrize("api", ["OpenAI Chat", "OpenAI Responses", "Anthropic"])
+async def test_other_tasks_run_while_a_long_chunk_is_parsed(api: str) -> None:
+    reply = streamed(api, "text", 4_000)
+    result = await _read(api, [b"".join(reply.frames)])
+    turns = result[1]
+    assert result[0] == (await _read(api, reply.frames))[0]
     assert turns >= sum(map(len, reply.frames)) // 80_000
 
 
-async def _read(wire: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
+async def _read(api: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
     """Returns the message, and the number of steps of another task between the first event and the last."""
     turns = 0
 
@@ -33,8 +33,8 @@ async def _read(wire: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
             await anyio.lowlevel.checkpoint()
             turns += 1
 
-    client = clients[wire](Answer(chunks, "text/event-stream"))
-    stream = agentkit_model(wire, client).stream([user("Go on.")])
+    client = clients[api](Answer(chunks, "text/event-stream"))
+    stream = agentkit_model(api, client).stream([user("Go on.")])
     async with client, anyio.create_task_group() as group:
         async with stream:
             await anext(stream)

@@ -55,21 +55,21 @@ class Plain(StreamParserBase):
             self.read_event(event)
 
 
-def read(*given: dict[str, Any], **options: Any) -> tuple[Plain, list[StreamEvent]]:
+def read(*chunks: dict[str, Any], **options: Any) -> tuple[Plain, list[StreamEvent]]:
     parser = Plain(**options)
-    found = [event for chunk in given for event in parser.feed(chunk)]
-    return parser, found
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    return parser, events
 
 
 def test_a_text_has_start_delta_and_end_events_and_is_in_the_message() -> None:
-    parser, found = read(
+    parser, events = read(
         {"begin": ["r1", "m1"]},
         {"add_text": [(0,), "Hel"]},
         {"add_text": [(0,), "lo."]},
         {"set_usage": [Usage(3, 2)]},
         {"end": [FinishReason.STOP, "stop"]},
     )
-    assert found == [
+    assert events == [
         MessageStart("r1", "m1"),
         TextStart(0),
         TextDelta(0, "Hel"),
@@ -111,16 +111,16 @@ def test_blocks_have_the_order_of_their_keys_in_any_order_of_arrival() -> None:
 
 
 def test_a_call_event_has_the_arguments_that_can_be_parsed_so_far() -> None:
-    parser, found = read(
+    parser, events = read(
         {"add_tool_call": [(0,), "c1", "look", '{"place": "Ber']},
         {"add_tool_call": [(0,), "c1", "look", 'lin"}']},
         {"end": [FinishReason.TOOL_USE, "tool_calls"]},
     )
-    deltas = [event for event in found if isinstance(event, ToolUseDelta)]
+    deltas = [event for event in events if isinstance(event, ToolUseDelta)]
     assert [event.input for event in deltas] == [{"place": "Ber"}, {"place": "Berlin"}]
-    assert found[1] == ToolUseStart(0, "c1", "look")
+    assert events[1] == ToolUseStart(0, "c1", "look")
     block = ToolUseBlock("c1", "look", {"place": "Berlin"}, '{"place": "Berlin"}')
-    assert ToolUseEnd(0, block) in found
+    assert ToolUseEnd(0, block) in events
     assert parser.finish().blocks == (block,)
 
 
@@ -136,13 +136,13 @@ def test_a_call_without_an_id_always_gets_the_same_id() -> None:
 
 
 def test_a_late_id_and_name_count_and_repeated_ones_are_ignored() -> None:
-    parser, found = read(
+    parser, events = read(
         {"add_tool_call": [(0,), None, None, "{"]},
         {"add_tool_call": [(0,), "c1", None, ""]},
         {"add_tool_call": [(0,), "other", "look", "}"]},
         {"end": [FinishReason.STOP]},
     )
-    assert ToolUseStart(0, "", "") in found
+    assert ToolUseStart(0, "", "") in events
     assert [(block.id, block.name) for block in parser.finish().tool_uses] == [("c1", "look")]
 
 
@@ -156,15 +156,15 @@ def test_a_late_id_and_name_count_and_repeated_ones_are_ignored() -> None:
     ],
 )
 def test_concatenated_objects_are_separate_calls(text: str, inputs: list[Any]) -> None:
-    parser, found = read({"add_tool_call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
+    parser, events = read({"add_tool_call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
     blocks = parser.finish().tool_uses
     assert [block.input for block in blocks] == inputs
     assert len({block.id for block in blocks}) == len(inputs)
     assert not any(block.raw_is_broken for block in blocks)
-    assert [event.block for event in found if isinstance(event, ToolUseEnd)] == [*blocks]
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*blocks]
 
 
-def test_an_interrupted_stream_keeps_its_content_and_its_finish_reason_states_it() -> None:
+def test_an_interrupted_stream_has_its_content_and_the_reason_interrupted() -> None:
     parser, _ = read({"add_text": [(0,), "I look"]}, {"add_tool_call": [(1,), "c1", "look", '{"place": "Ber']})
     reply = parser.finish()
     assert reply.text == "I look"
@@ -183,8 +183,8 @@ def test_an_empty_stream_is_an_empty_message() -> None:
 
 
 def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
-    parser, found = read({"add_text": [(0,), "Hm"]}, {"fail": ["overloaded", "529"]})
-    assert found[-1].type == "error"
+    parser, events = read({"add_text": [(0,), "Hm"]}, {"fail": ["overloaded", "529"]})
+    assert events[-1].type == "error"
     reply = parser.finish()
     assert reply.finish_reason is FinishReason.ERROR
     assert reply.metadata is not None
@@ -192,15 +192,15 @@ def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
 
 
 def test_a_character_that_is_split_over_two_pieces_is_joined() -> None:
-    parser, found = read(
+    parser, events = read(
         {"add_text": [(0,), "a\ud83d"]}, {"add_text": [(0,), "\ude00b\ud83d"]}, {"add_text": [(0,), "c"]}
     )
     assert parser.finish().text == "a\N{GRINNING FACE}b\N{REPLACEMENT CHARACTER}c"
-    for event in found:
+    for event in events:
         json.dumps(getattr(event, "text", ""), ensure_ascii=False).encode()
 
 
-def test_thinking_with_a_proof_keeps_the_digest_of_its_request() -> None:
+def test_thinking_with_a_proof_has_the_digest_of_its_request() -> None:
     request = {"messages": [{"role": "user", "content": "Hi"}]}
     parser = Plain(request=request)
     parser.feed({"add_thinking": [(0,), "Hm."]})
@@ -222,8 +222,8 @@ def test_metadata_of_a_block_is_merged_and_lists_grow() -> None:
 
 
 def test_a_complete_text_replaces_its_pieces() -> None:
-    parser, found = read({"add_text": [(0,), "Hel"]}, {"replace_text": [(0,), "Hello."]})
-    assert TextDelta(0, "lo.") in found
+    parser, events = read({"add_text": [(0,), "Hel"]}, {"replace_text": [(0,), "Hello."]})
+    assert TextDelta(0, "lo.") in events
     assert parser.finish().text == "Hello."
 
 
@@ -232,18 +232,18 @@ def test_calls_get_the_original_names_of_the_tools() -> None:
     assert parser.finish().tool_uses[0].name == "a.b"
 
 
-def test_raw_bytes_give_the_same_events_in_any_chunking() -> None:
+def test_raw_bytes_have_the_same_events_in_any_chunking() -> None:
     stream = b'data: {"add_text": [[0], "Hel"]}\n\ndata: {"add_text": [[0], "lo."]}\n\ndata: [DONE]\n\n'
     for size in (1, 7, 1_000):
         parser = _Lists()
-        for at in range(0, len(stream), size):
-            parser.feed(stream[at : at + size])
+        for start in range(0, len(stream), size):
+            parser.feed(stream[start : start + size])
         assert parser.finish().text == "Hello."
 
 
 class _Lists(Plain):
     def read_event(self, event: dict[str, Any]) -> None:
-        super().read_event({name: [tuple(key), *rest] for name, (key, *rest) in event.items()})
+        super().read_event({name: [tuple(key), *arguments] for name, (key, *arguments) in event.items()})
 
 
 def test_bytes_other_than_json_are_an_error_in_the_stream() -> None:
@@ -261,7 +261,7 @@ def test_a_finished_reply_refuses_further_chunks() -> None:
 
 
 @pytest.mark.parametrize("chunk", [[], 3, None, object()])
-def test_a_value_other_than_a_chunk_is_refused(chunk: Any) -> None:
+def test_a_value_that_is_not_a_chunk_is_refused(chunk: Any) -> None:
     with pytest.raises(MessageError):
         Plain().feed(chunk)
 
@@ -277,8 +277,8 @@ def test_options_are_checked_on_creation() -> None:
 
 def test_an_opaque_block_stays_at_its_position() -> None:
     searched = OpaqueBlock("plain", {"type": "search"})
-    parser, found = read({"add_block": [(0,), searched]}, {"add_text": [(1,), "Found."]})
-    assert found[1].type == "opaque"
+    parser, events = read({"add_block": [(0,), searched]}, {"add_text": [(1,), "Found."]})
+    assert events[1].type == "opaque"
     assert parser.finish().blocks == (searched, TextBlock("Found."))
 
 
@@ -289,6 +289,6 @@ def test_an_incomplete_last_event_is_an_interruption_and_not_an_error() -> None:
     assert parser.finish_reason is FinishReason.INTERRUPTED
 
 
-def test_tool_names_other_than_a_mapping_are_refused_on_creation() -> None:
+def test_tool_names_that_are_not_a_mapping_are_refused_on_creation() -> None:
     with pytest.raises(OptionError, match="tool_names"):
         Plain(tool_names=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -32,20 +32,22 @@ def _gemini(part: _Event) -> _Event:
 
 
 def _gemini_call(pieces: list[str]) -> list[_Event]:
-    rest: list[_Event] = [
+    pieces_of_call: list[_Event] = [
         {"partialArgs": [{"jsonPath": "$.a", "stringValue": p, "willContinue": True}]} for p in pieces
     ]
-    calls: list[_Event] = [{**call, "willContinue": True} for call in [{"name": "f"}, *rest]]
+    calls: list[_Event] = [{**call, "willContinue": True} for call in [{"name": "f"}, *pieces_of_call]]
     return [_gemini({"functionCall": call}) for call in [*calls, {}]]
 
 
-def _ollama(**said: str) -> _Event:
-    return {"model": "m", "message": {"role": "assistant", "content": "", **said}, "done": False}
+def _ollama(**fields: str) -> _Event:
+    return {"model": "m", "message": {"role": "assistant", "content": "", **fields}, "done": False}
 
 
-def _dashscope(**said: Any) -> _Event:
+def _dashscope(**fields: Any) -> _Event:
     return {
-        "output": {"choices": [{"finish_reason": "null", "message": {"role": "assistant", "content": "", **said}}]}
+        "output": {
+            "choices": [{"finish_reason": "null", "message": {"role": "assistant", "content": "", **fields}}]
+        }
     }
 
 

@@ -50,7 +50,7 @@ def test_a_longer_text_never_weighs_less() -> None:
         assert weights[-1] > weights[0]
 
 
-def test_media_of_any_size_have_one_price() -> None:
+def test_media_of_any_size_have_the_same_price() -> None:
     assert weigh(BIG) == weigh(ImageBlock(URLSource("https://a/b.png"))) == weigh() + 1000
     assert CharacterTokenCounter(50).weigh(Msg("Bob", (BIG, BIG), "user")) == weigh() + 100
     inside = Msg("s", (ToolResultBlock("c", "n", (TextBlock("here"), BIG)),), "system")

@@ -30,7 +30,7 @@ def test_the_estimate_of_all_texts_of_a_kind_is_at_most_three_per_cent_too_low(k
 
 
 @pytest.mark.parametrize("kind", CORPUS)
-def test_the_limits_hold_for_the_older_encoding(kind: str) -> None:
+def test_the_limits_apply_to_the_older_encoding(kind: str) -> None:
     assert abs(ratio("\n".join(CORPUS[kind]), "cl100k_base") - 1) <= LIMITS[kind]
 
 

@@ -164,7 +164,7 @@ def test_an_odd_request_is_counted(folder: Path, messages: list[Any]) -> None:
 
 
 @pytest.mark.anyio
-async def test_counting_in_a_worker_thread_gives_the_same_count(folder: Path) -> None:
+async def test_counting_in_a_worker_thread_returns_the_same_count(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     await counter.prepare()
     request = load_provider("vllm").chat_formatter().lower(TALK).request

@@ -234,10 +234,10 @@ def test_a_model_has_the_encoding_of_its_family(model: str, encoding: str) -> No
 @pytest.mark.parametrize(
     "model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""]
 )
-def test_an_unknown_encoding_is_an_estimate_with_one_reason(model: str) -> None:
-    found = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
-    assert found > 1
-    assert len(found.estimated) == 1
+def test_an_unknown_encoding_is_an_estimate_with_a_single_reason(model: str) -> None:
+    count = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
+    assert count > 1
+    assert len(count.estimated) == 1
 
 
 def test_an_encoding_can_be_passed_and_an_unknown_encoding_is_refused() -> None:
@@ -307,8 +307,13 @@ def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
     name: str, make: Callable[[], TiktokenCounter]
 ) -> None:
     called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
-    found = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
-    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), *MEDIA), "user"), called, found]
+    tool_msg = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
+    msgs = [
+        says("system", "Be brief.", "system"),
+        Msg("Bob", (TextBlock("Look"), *MEDIA), "user"),
+        called,
+        tool_msg,
+    ]
     request = load_provider(name).multi_agent_formatter().lower([*msgs, says("Bob", "Well?")]).request
     before = copy.deepcopy(request)
     counter = make()
@@ -340,16 +345,16 @@ def test_an_image_has_the_price_of_its_size(model: str, tokens: int) -> None:
     assert counter.weigh(Msg("", (MEDIA[0],), "user")) == tokens + 4
 
 
-def test_an_image_of_unknown_size_is_an_estimate_with_one_reason() -> None:
+def test_an_image_of_unknown_size_is_an_estimate_with_a_single_reason() -> None:
     for data in ("", "https://example.com/x.png", "bm90IGEgcGljdHVyZQ=="):
         part = {"type": "image_url", "image_url": {"url": data}}
-        found = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]}, OPENAI)
-        assert found == 1_500 + 6
-        assert len(found.estimated) == 1
+        count = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]}, OPENAI)
+        assert count == 1_500 + 6
+        assert len(count.estimated) == 1
 
 
 @pytest.mark.anyio
-async def test_counting_in_a_worker_thread_gives_the_same_count() -> None:
+async def test_counting_in_a_worker_thread_returns_the_same_count() -> None:
     request = {"messages": [{"role": "user", "content": f"{n} some words " * 2_000} for n in range(20)]}
     counter = TiktokenCounter("gpt-4o")
     await counter.prepare()

@@ -67,9 +67,9 @@ async def test_the_estimate_of_another_request_is_scaled_by_the_last_usage(other
     counter, local = UsageAnchoredCounter(), CharacterTokenCounter()
     anchored = request("anthropic", TALK)
     counter.anchor(anchored, 3 * local.measure(anchored, ANTHROPIC), ANTHROPIC)
-    found = await counter.count(request("anthropic", other), ANTHROPIC)
-    assert found == 3 * local.measure(request("anthropic", other), ANTHROPIC)
-    assert found.estimated == ("local estimate, scaled by the last reported usage",)
+    count = await counter.count(request("anthropic", other), ANTHROPIC)
+    assert count == 3 * local.measure(request("anthropic", other), ANTHROPIC)
+    assert count.estimated == ("local estimate, scaled by the last reported usage",)
 
 
 async def test_a_request_with_other_tools_is_another_request() -> None:
@@ -80,8 +80,8 @@ async def test_a_request_with_other_tools_is_another_request() -> None:
         "description": "Looks.",
         "parameters": {"type": "object", "properties": {}},
     }
-    found = await counter.count(request("openai", TALK, tools=[tool]), OPENAI)
-    assert found.estimated == ("local estimate, scaled by the last reported usage",)
+    count = await counter.count(request("openai", TALK, tools=[tool]), OPENAI)
+    assert count.estimated == ("local estimate, scaled by the last reported usage",)
 
 
 async def test_without_a_usage_the_count_is_the_local_estimate() -> None:
@@ -126,8 +126,8 @@ async def test_each_counter_has_a_local_counter() -> None:
 
 
 async def test_the_estimate_by_characters_has_a_reason() -> None:
-    found = CharacterTokenCounter().measure({"messages": []}, OPENAI)
-    assert (found, found.estimated) == (0, ("estimated by characters",))
+    count = CharacterTokenCounter().measure({"messages": []}, OPENAI)
+    assert (count, count.estimated) == (0, ("estimated by characters",))
     assert TokenCount(3) == 3
     assert TokenCount(3).estimated == ()
 

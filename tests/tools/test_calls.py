@@ -56,7 +56,7 @@ async def test_calls_run_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_a_limit_holds(limit: int) -> None:
+async def test_no_more_calls_than_the_limit_run_at_once(limit: int) -> None:
     meter = Meter()
 
     async def work(number: int) -> int:
@@ -78,10 +78,10 @@ async def test_an_error_is_the_result_of_its_call_alone() -> None:
             raise SystemExit(3)
         return number
 
-    found = await run_tool_calls([*calls(4), ToolUseBlock("c4", "missing", {})], [work])
-    assert [result.is_error for result in found] == [False, True, True, False, True]
-    assert found[1].text == "ValueError: the sea is closed"
-    assert "no tool 'missing'" in found[4].text
+    results = await run_tool_calls([*calls(4), ToolUseBlock("c4", "missing", {})], [work])
+    assert [result.is_error for result in results] == [False, True, True, False, True]
+    assert results[1].text == "ValueError: the sea is closed"
+    assert "no tool 'missing'" in results[4].text
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_no_calls_have_no_results() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "options", "told"),
+    ("value", "options", "reason"),
     [
         ("c", {}, "calls"),
         (ToolUseBlock("c", "work", {}), {}, "calls"),
@@ -140,12 +140,12 @@ async def test_no_calls_have_no_results() -> None:
         ([], {"max_concurrency": "3"}, "max_concurrency"),
     ],
 )
-async def test_bad_arguments_are_refused(found: Any, options: Any, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
-        await run_tool_calls(found, [], **options)
+async def test_bad_arguments_are_refused(value: Any, options: Any, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
+        await run_tool_calls(value, [], **options)
 
 
-async def test_each_call_has_its_own_context() -> None:
+async def test_each_call_has_a_separate_context() -> None:
     async def work(number: int) -> str:
         return str(anyio.get_current_task().id)
 
@@ -154,7 +154,7 @@ async def test_each_call_has_its_own_context() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_tool_that_cancels_its_own_task_stops_no_other_call() -> None:
+async def test_a_tool_that_cancels_its_task_stops_no_other_call() -> None:
     async def work(number: int) -> int:
         if number == 0:
             task = asyncio.current_task()
@@ -198,7 +198,7 @@ async def test_tools_that_hang_in_threads_do_not_delay_an_async_tool(stuck: thre
             group.cancel_scope.cancel()
 
 
-async def test_a_synchronous_tool_takes_a_hundred_calls() -> None:
+async def test_a_synchronous_tool_runs_a_hundred_calls() -> None:
     def work(number: int) -> int:
         time.sleep(0.001)
         return number

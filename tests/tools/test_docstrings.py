@@ -43,7 +43,7 @@ Returns
 list of str
     Addresses.
 """
-REST = """Find places near the user.
+RST = """Find places near the user.
 
 Looks at the map first.
 
@@ -72,7 +72,7 @@ def descriptions(tool: Tool) -> dict[str, str | None]:
     return {name: schema.get("description") for name, schema in tool.parameters["properties"].items()}
 
 
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, REST])
+@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, RST])
 def test_sections_of_each_style_describe_the_parameters(docstring: str) -> None:
     tool = Tool.from_function(documented(docstring), parse_docstring=True)
     assert tool.description == "Find places near the user.\n\nLooks at the map first."
@@ -154,14 +154,14 @@ class Adder:
         return number + 1
 
 
-def test_objects_and_partials_have_the_docstring_of_what_they_call() -> None:
+def test_objects_and_partials_have_the_docstring_of_their_function() -> None:
     tool = Tool.from_function(Adder(), parse_docstring=True)
     assert tool.description == "Adds numbers."
     assert tool.parameters["properties"]["number"]["description"] == "Any number."
     half = Tool.from_function(functools.partial(documented(GOOGLE), "x"), name="half", parse_docstring=True)
     assert half.description.startswith("Find places")
     assert descriptions(half) == {"radius": "Meters: at most 5000."}
-    assert Tool.from_function(functools.partial(documented(REST), "x"), name="half").description == REST.strip()
+    assert Tool.from_function(functools.partial(documented(RST), "x"), name="half").description == RST.strip()
 
 
 def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,20 +58,20 @@ class Point(BaseModel):
 
 
 async def test_arguments_are_converted_to_the_types_of_the_function() -> None:
-    seen: list[Any] = []
+    arguments: list[Any] = []
 
     def paint(at: Point, colour: Colour, when: date, times: Annotated[int, Field(ge=1)] = 1) -> str:
-        seen.extend([at, colour, when, times])
+        arguments.extend([at, colour, when, times])
         return "done"
 
     result = await _run(paint, at={"x": "3"}, colour="red", when="2026-11-21")
     assert result.output == "done"
     assert not result.is_error
-    assert seen == [Point(x=3), Colour.RED, date(2026, 11, 21), 1]
+    assert arguments == [Point(x=3), Colour.RED, date(2026, 11, 21), 1]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         ({"at": {"y": 1}}, "at.x: Field required"),
         ({"at": {"x": 1}, "times": 0}, "times: Input should be greater than or equal to 1"),
@@ -79,13 +79,13 @@ async def test_arguments_are_converted_to_the_types_of_the_function() -> None:
         ({}, "at: Missing required argument"),
     ],
 )
-async def test_the_result_of_invalid_arguments_lists_the_faults(arguments: dict[str, Any], told: str) -> None:
+async def test_the_result_of_invalid_arguments_lists_the_faults(arguments: dict[str, Any], text: str) -> None:
     def paint(at: Point, times: Annotated[int, Field(ge=1)] = 1) -> str:
         raise AssertionError("it must not run")
 
     result = await _run(paint, **arguments)
     assert result.is_error
-    assert told in result.text
+    assert text in result.text
     assert "http" not in result.text
 
 
@@ -149,7 +149,7 @@ PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
 
 @pytest.mark.parametrize(
-    ("found", "output"),
+    ("value", "output"),
     [
         ("as it is", "as it is"),
         ("a lone \ud83d half", "a lone \N{REPLACEMENT CHARACTER} half"),
@@ -167,9 +167,9 @@ PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
         (PICTURE, (PICTURE,)),
     ],
 )
-async def test_a_result_is_text_blocks_or_json(found: Any, output: Any) -> None:
+async def test_a_result_is_text_blocks_or_json(value: Any, output: Any) -> None:
     def give() -> Any:
-        return found
+        return value
 
     result = await _run(give)
     assert not result.is_error
@@ -200,7 +200,7 @@ class OddError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "text"),
     [
         (OddError("the sea is closed"), "OddError: the sea is closed"),
         (KeyError("sea"), "KeyError: 'sea'"),
@@ -210,7 +210,7 @@ class OddError(Exception):
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_error_is_a_result(error: Exception, told: str, is_async: bool) -> None:
+async def test_an_error_is_a_result(error: Exception, text: str, is_async: bool) -> None:
     def fail() -> str:
         raise error
 
@@ -219,7 +219,7 @@ async def test_an_error_is_a_result(error: Exception, told: str, is_async: bool)
 
     result = await _run(fail_later if is_async else fail)
     assert result.is_error
-    assert told in result.text
+    assert text in result.text
 
 
 def _some(place: str) -> str:
@@ -227,7 +227,7 @@ def _some(place: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("block", "told"),
+    ("block", "text"),
     [
         (ToolUseBlock("call_1", "search", {"q": "sea"}), "'search'"),
         (ToolUseBlock("call_1", "look", {}, '{"place": "the far si'), "cut off"),
@@ -235,10 +235,10 @@ def _some(place: str) -> str:
         (ToolUseBlock("call_1", "look", {"place": "sea"}, '["sea"]'), "cut off"),
     ],
 )
-async def test_a_call_that_cannot_be_run_is_a_result_too(block: ToolUseBlock, told: str) -> None:
+async def test_a_call_that_cannot_be_run_is_a_result_too(block: ToolUseBlock, text: str) -> None:
     result = await Tool("look", function=_some).run(block)
     assert (result.id, result.name, result.is_error) == ("call_1", block.name, True)
-    assert told in result.text
+    assert text in result.text
 
 
 async def test_a_validation_error_inside_the_function_is_an_error_of_the_function() -> None:
@@ -257,7 +257,7 @@ async def test_the_result_of_a_tool_without_a_function_states_the_reason() -> No
     assert "no function" in result.text
 
 
-async def test_a_value_other_than_a_call_is_refused() -> None:
+async def test_a_value_that_is_not_a_call_is_refused() -> None:
     with pytest.raises(OptionError, match="block"):
         await Tool("look", function=_some).run(Msg("Bob", "hi", "user"))  # type: ignore[arg-type]  # pyright: ignore
 
@@ -452,20 +452,20 @@ async def test_a_call_of_an_unknown_tool_returns_the_names_of_the_tools() -> Non
         "There is no tool 'multi_tool_use.parallel'. The tools are: 'look', 'count'. "
         "Call each tool by itself, by its name."
     )
-    one = await Tool.from_function(look).run(block)  # a loop with one tool
-    assert one.is_error
-    assert one.text == "This call is for the tool 'multi_tool_use.parallel', not for 'look'."
+    direct = await Tool.from_function(look).run(block)  # a loop with one tool
+    assert direct.is_error
+    assert direct.text == "This call is for the tool 'multi_tool_use.parallel', not for 'look'."
     assert (
         await run_tool_call(block, [])
     ).text == "There is no tool 'multi_tool_use.parallel'. There are no tools."
 
 
-async def test_a_value_other_than_a_call_is_refused_before_tools_are_checked() -> None:
+async def test_a_value_that_is_not_a_call_is_refused_before_tools_are_checked() -> None:
     with pytest.raises(OptionError, match="block"):
         await run_tool_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-# -- what a tool raises: for the log, for the developer, for the model --------------------------------------------
+# -- errors of tools: for the log, for the developer, for the model -----------------------------------------------
 
 
 class NastyError(BaseException):
@@ -558,9 +558,9 @@ async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> 
         raise group
 
     result = await _run(fail_later if is_async else fail)
-    first, *rest = result.text.splitlines()
+    first, *lines = result.text.splitlines()
     assert first.startswith("BaseExceptionGroup: outer")
-    assert rest == ["- ValueError: one", "- KeyError: 'two'", "- NastyError: three"]
+    assert lines == ["- ValueError: one", "- KeyError: 'two'", "- NastyError: three"]
 
 
 @pytest.mark.parametrize("error", [NastyError("x"), GeneratorExit(), SystemExit("x")])

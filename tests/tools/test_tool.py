@@ -1,4 +1,4 @@
-"""Tools, tool choices and structured output, from every form that callers pass."""
+"""Tools, tool choices and structured output, from every type that callers pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find(
 # -- Tool ----------------------------------------------------------------------------------------
 
 
-def test_a_tool_takes_positional_and_keyword_arguments() -> None:
+def test_a_tool_accepts_positional_and_keyword_arguments() -> None:
     assert Tool(name="search", description="Search the web.", parameters=SCHEMA, strict=True) == STRICT
     assert Tool("ping").parameters == {"type": "object", "properties": {}}
     assert Tool("ping").parameters is not Tool("ping").parameters
@@ -54,9 +54,9 @@ def test_a_tool_is_immutable(name: str) -> None:
 
 
 def test_the_schema_of_a_tool_is_copied_on_creation() -> None:
-    given = copy.deepcopy(SCHEMA)
-    tool = Tool("search", "", given)
-    given["properties"]["q"]["type"] = "integer"
+    schema = copy.deepcopy(SCHEMA)
+    tool = Tool("search", "", schema)
+    schema["properties"]["q"]["type"] = "integer"
     assert tool.parameters == SCHEMA
 
 
@@ -169,18 +169,18 @@ class _Opaque:
 def _positional(a: int, /) -> None: ...
 def _starred(*a: int) -> None: ...
 def _double_starred(**a: int) -> None: ...
-def _of_no_json(a: _Opaque) -> None: ...
+def _of_unsupported_type(a: _Opaque) -> None: ...
 def _of_a_callable(a: Callable[[], int]) -> None: ...
-def _of_nothing_known(a: Nope) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore
+def _of_undefined_type(a: Nope) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore
 
 
 NO_TOOLS: list[tuple[Any, str]] = [
     (_positional, "_positional"),
     (_starred, "_starred"),
     (_double_starred, "_double_starred"),
-    (_of_no_json, "_of_no_json"),
+    (_of_unsupported_type, "_of_unsupported_type"),
     (_of_a_callable, "_of_a_callable"),
-    (_of_nothing_known, "_of_nothing_known"),
+    (_of_undefined_type, "_of_undefined_type"),
     (max, "max"),
 ]
 
@@ -217,13 +217,13 @@ def test_a_partial_needs_a_name() -> None:
     ],
     ids=["ours", "chat", "responses", "anthropic", "mcp", "gemini", "gemini's rest api"],
 )
-def test_a_tool_is_read_from_every_form(data: dict[str, Any]) -> None:
+def test_a_tool_is_read_from_every_supported_type(data: dict[str, Any]) -> None:
     before = copy.deepcopy(data)
     assert Tool.from_dict(data) == SEARCH
     assert data == before
 
 
-def test_strict_is_read_from_every_form() -> None:
+def test_strict_is_read_from_every_supported_type() -> None:
     strict = {"name": "search", "description": "Search the web.", "parameters": SCHEMA, "strict": True}
     assert Tool.from_dict({"type": "function", "function": strict}) == STRICT
 
@@ -243,14 +243,14 @@ def test_null_fields_count_as_absent() -> None:
 # -- as_tools --------------------------------------------------------------------------------------
 
 
-def test_tools_come_in_any_form() -> None:
+def test_tools_can_be_objects_functions_and_dicts() -> None:
     tools = as_tools([SEARCH, find, {"name": "ping"}])
     assert [tool.name for tool in tools] == ["search", "find", "ping"]
     assert as_tools(None) == as_tools([]) == ()
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("tools", "place"),
     [
         ([SEARCH, SEARCH], "tools[1].name"),
         ([SEARCH, 5], "tools[1]"),
@@ -262,16 +262,16 @@ def test_tools_come_in_any_form() -> None:
     ],
     ids=["twice", "a number", "a provider's own tool", "no object", "a bare tool", "a bare dict", "a string"],
 )
-def test_bad_tools_are_refused_by_place(given: Any, place: str) -> None:
+def test_bad_tools_are_refused_by_place(tools: Any, place: str) -> None:
     with pytest.raises(MessageError) as caught:
-        as_tools(given)
+        as_tools(tools)
     assert caught.value.place.startswith(place)
 
 
-@pytest.mark.parametrize("given", [5, None, "search", [1]])
-def test_a_value_other_than_an_object_is_not_a_tool(given: Any) -> None:
+@pytest.mark.parametrize("value", [5, None, "search", [1]])
+def test_a_value_that_is_not_an_object_is_not_a_tool(value: Any) -> None:
     with pytest.raises(MessageError):
-        Tool.from_dict(given)
+        Tool.from_dict(value)
 
 
 # -- ToolChoice ------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ NAMED = ToolChoice("tool", "search")
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         (None, None),
         ("auto", ToolChoice("auto")),
@@ -299,12 +299,12 @@ NAMED = ToolChoice("tool", "search")
         ({"mode": "none"}, ToolChoice("none")),
     ],
 )
-def test_a_choice_is_read_from_every_form(given: Any, expected: ToolChoice | None) -> None:
-    assert as_tool_choice(given, [SEARCH]) == expected
+def test_a_choice_is_read_from_every_supported_type(value: Any, expected: ToolChoice | None) -> None:
+    assert as_tool_choice(value, [SEARCH]) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "tools", "reason"),
+    ("value", "tools", "reason"),
     [
         ("fetch", [SEARCH], "no tool has the name 'fetch'"),
         ("search", [], "no tool has the name 'search'"),
@@ -315,15 +315,15 @@ def test_a_choice_is_read_from_every_form(given: Any, expected: ToolChoice | Non
         (5, [SEARCH], "5"),
     ],
 )
-def test_a_choice_that_cannot_be_met_is_refused(given: Any, tools: list[Tool], reason: str) -> None:
+def test_a_choice_that_cannot_be_met_is_refused(value: Any, tools: list[Tool], reason: str) -> None:
     with pytest.raises(OptionError, match=reason) as caught:
-        as_tool_choice(given, tools)
+        as_tool_choice(value, tools)
     assert caught.value.place == "tool_choice"
 
 
-@pytest.mark.parametrize("given", ["auto", "none"])
-def test_a_choice_without_tools_is_none(given: str) -> None:
-    assert as_tool_choice(given, []) is None
+@pytest.mark.parametrize("value", ["auto", "none"])
+def test_a_choice_without_tools_is_none(value: str) -> None:
+    assert as_tool_choice(value, []) is None
 
 
 @pytest.mark.parametrize(
@@ -364,11 +364,11 @@ class _Size:
 
 
 def test_a_models_schema_is_closed() -> None:
-    found = as_output_schema(Person)
-    assert found is not None
-    assert found.name == "Person"
-    assert found.closed
-    schema: dict[str, Any] = found.schema
+    result = as_output_schema(Person)
+    assert result is not None
+    assert result.name == "Person"
+    assert result.closed
+    schema: dict[str, Any] = result.schema
     assert schema["required"] == ["name", "addresses"]
     assert schema["additionalProperties"] is False
     address = schema["$defs"]["Address"]
@@ -377,15 +377,15 @@ def test_a_models_schema_is_closed() -> None:
     assert "default" not in address["properties"]["number"]
 
 
-@pytest.mark.parametrize(("given", "name"), [(_Point, "_Point"), (_Size, "_Size")])
-def test_any_type_that_pydantic_supports_is_accepted(given: type[Any], name: str) -> None:
-    found = as_output_schema(given)
-    assert found is not None
-    assert (found.name, found.closed) == (name, True)
+@pytest.mark.parametrize(("kind", "name"), [(_Point, "_Point"), (_Size, "_Size")])
+def test_any_type_that_pydantic_supports_is_accepted(kind: type[Any], name: str) -> None:
+    schema = as_output_schema(kind)
+    assert schema is not None
+    assert (schema.name, schema.closed) == (name, True)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         (None, None),
         (OutputSchema(SCHEMA, "hit"), OutputSchema(SCHEMA, "hit")),
@@ -402,10 +402,10 @@ def test_any_type_that_pydantic_supports_is_accepted(given: type[Any], name: str
     ],
     ids=["none", "itself", "a JSON schema", "named", "OpenAI chat", "Responses"],
 )
-def test_a_schema_is_read_from_every_form(given: Any, expected: OutputSchema | None) -> None:
-    before = copy.deepcopy(given)
-    assert as_output_schema(given) == expected
-    assert given == before
+def test_a_schema_is_read_from_every_supported_type(value: Any, expected: OutputSchema | None) -> None:
+    before = copy.deepcopy(value)
+    assert as_output_schema(value) == expected
+    assert value == before
 
 
 @pytest.mark.parametrize(
@@ -423,20 +423,20 @@ def test_a_closed_schema_is_recognized(schema: dict[str, Any], closed: bool) -> 
     assert OutputSchema(schema).closed is closed
 
 
-@pytest.mark.parametrize("given", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
-def test_a_value_other_than_a_schema_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("value", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
+def test_a_value_that_is_not_a_schema_is_refused(value: Any) -> None:
     with pytest.raises(OptionError) as caught:
-        as_output_schema(given)
+        as_output_schema(value)
     assert caught.value.place == "response_format"
     assert caught.value.advice
 
 
 def test_the_schema_of_a_dict_is_copied_and_sent_unchanged() -> None:
-    given = copy.deepcopy(SCHEMA)
-    found = as_output_schema(given)
-    given["properties"].clear()
-    assert found is not None
-    assert found.schema == SCHEMA
+    schema = copy.deepcopy(SCHEMA)
+    result = as_output_schema(schema)
+    schema["properties"].clear()
+    assert result is not None
+    assert result.schema == SCHEMA
 
 
 # -- in a request ------------------------------------------------------------------------------------
