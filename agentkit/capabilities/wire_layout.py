@@ -49,10 +49,10 @@ class WireLayout:
         texts: Keys whose strings are always text. Naming the most frequent keys makes counting faster.
         json: Keys whose values are JSON from the application or the model, such as tool arguments.
         media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
-        media_data: Keys of the data or URL in a media object. The first key that is present is used.
+        media_data: Paths of the data or URL in a media object. A path is one key, or several nested keys separated
+            by dots, such as "source.bytes". The first path with a value is used.
         media_types: Keys of the media type in a media object.
-        media_details: Paths of the level of detail, in a media object or in the object that contains it. A path is
-            one key, or several nested keys separated by dots.
+        media_details: Paths of the level of detail, in a media object or in the object that contains it.
         media_texts: Map for media objects that have a text instead of media, from the type of the object to the
             key of the text.
         sealed: Keys of encrypted text in base64.

@@ -10,11 +10,12 @@ from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.ledger.plan import Plan
 from agentkit.logs.request_options import load_request_options
-from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.blocks import ImageBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
 from agentkit.models.registry import Provider
+from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import collect_findings, iterate_scalars, json_text, walk_json
 from agentkit.testing.option_probes import OUTPUT_SCHEMA, make_tools
 from agentkit.tokens.request_parts import RequestParts
@@ -171,6 +172,27 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
         yield f"an image of 400,000 characters counts as {tokens:,} tokens. Declare the key of images in media"
 
 
+def _check_media_data(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the layout finds the data or the URL of each media item in a request."""
+    for msgs in CONVERSATIONS.values():
+        request = _lower(provider, model, msgs).request
+        parts = RequestParts.of(request, layout)
+        known = {*(media.data for media in parts.media), *parts.sealed}
+        unknown = [text for _, text in iterate_scalars(request) if isinstance(text, str) and text not in known]
+        for block in _iterate_media(msgs):
+            data = block.source.data if isinstance(block.source, Base64Source) else block.source.url
+            if any(text == data or text.endswith(f",{data}") for text in unknown):  # `data:image/png;base64,…`
+                yield f"the {block.type} data or URL in the request is not found. Check media and media_data"
+
+
+def _iterate_media(msgs: list[Msg]) -> Iterator[MediaBlock]:
+    """Yields the media blocks of a conversation, including the blocks inside tool results."""
+    for block in (block for msg in msgs for block in msg.blocks):
+        for item in block.items if isinstance(block, ToolResultBlock) else (block,):
+            if isinstance(item, MediaBlock):
+                yield item
+
+
 _CHECKS: Final = (
     _check_prompt,
     _check_tools,
@@ -179,4 +201,5 @@ _CHECKS: Final = (
     _check_places,
     _check_digest,
     _check_media,
+    _check_media_data,
 )

@@ -171,7 +171,7 @@ class RequestParts:
             waiting += text if isinstance(text, list) else [text]
             return
         media_type = str(_first(fields, layout.media_types) or "")
-        data = _first(fields, layout.media_data)
+        data = _find_data(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
             self.sealed.append(data)  # base64 of a text document
             return
@@ -205,6 +205,11 @@ class RequestParts:
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((value for key in keys if (value := fields.get(key))), None)
+
+
+def _find_data(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    """Returns the data or URL of a media object at the first path with a value, or None if there is none."""
+    return next((value for path in paths if (value := find_value(fields, path))), None)
 
 
 def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ Prefix digests, token counts, places of errors and request options come from its
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -31,10 +32,12 @@ from agentkit.provider_kit import (
     FormatterBase,
     LegalConversation,
     MediaCapabilities,
+    MediaPart,
     MediaRule,
     OptionLayout,
     OutputSchema,
     Request,
+    RequestParts,
     RequestSpec,
     WireLayout,
     media_types,
@@ -105,6 +108,14 @@ def test_the_digest_covers_the_turns_without_cache_markers() -> None:
 def test_an_image_of_400_kb_counts_as_one_image() -> None:
     request = FORMATTER.lower(MSGS).request
     assert 1_000 < CharacterTokenCounter().measure(request, FORMATTER) < 1_100
+
+
+@pytest.mark.parametrize("paths", [("source.bytes",), ("source.uri", "source.bytes")])
+def test_a_path_leads_to_the_data_of_a_nested_media_object(paths: tuple[str, ...]) -> None:
+    layout = replace(DIALOGUE.layout, media_data=paths)
+    picture = {"picture": {"sort": "png", "source": {"bytes": "iVBORw0KGgo"}}}
+    request = {"dialogue": [{"who": "user", "lines": [picture]}]}
+    assert RequestParts.of(request, layout).media == [MediaPart("image", "iVBORw0KGgo")]
 
 
 @pytest.mark.parametrize(

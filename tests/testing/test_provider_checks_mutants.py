@@ -707,6 +707,10 @@ LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
     "names no prompt": (describing(prompt=""), "prompt is '', but the system prompt is in 'system'"),
     "names no tools": (describing(tools="functions"), "tools is 'functions', but the tools are in 'tools'"),
     "names no media": (describing(media={}), "Declare the key of images in media"),
+    "names no data of media": (
+        describing(media_data=("bytes",)),
+        "the image data or URL in the request is not found. Check media and media_data",
+    ),
     "names no ids": (describing(silent=frozenset[str]()), "'call_1a2b' under 'id' counts as text"),
     "names no schemas of tools": (describing(tool_schemas=("schema",)), "the parameters of a tool are not loaded"),
     "names a wrapper of tools": (describing(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
