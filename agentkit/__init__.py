@@ -1,8 +1,8 @@
 """Multi-agent conversations for the APIs of LLM providers.
 
-agentkit turns one list of messages (several speakers, tools, media, thinking) into the exact request of each
-provider. It keeps the prompt within a token budget, and reports the outcome of every block in a ledger. It parses
-the reply, whole or streamed, into a message.
+agentkit converts one list of messages (several speakers, tools, media, thinking) to the exact request of each
+provider. agentkit keeps the prompt within a token budget, and reports the outcome of every block in a ledger. It
+also parses the reply, whole or streamed, into a message.
 
 Example:
     >>> from agentkit import Msg, load_provider
@@ -206,7 +206,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-# Type checkers read the imports above instead.
+# This is the value at run time. Type checkers read the imports above instead.
 __all__ = sorted(_HOME)  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
 
 

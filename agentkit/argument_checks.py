@@ -10,7 +10,7 @@ from agentkit.errors import OptionError
 
 __all__ = ["check_names", "check_option", "check_parameters", "check_text", "find_closest"]
 
-_RESULT_MEDIA = "Remove this option: media of tool results move into a user turn where the API needs that."
+_RESULT_MEDIA = "Remove this option. Media of a tool result move to a user turn if the API requires this."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
 _CLIENT = "Pass client_options={NAME: …} to ChatModel."
 
@@ -31,7 +31,7 @@ _AGENTSCOPE = {
     "promote_tool_result_audios": _RESULT_MEDIA,
     "promote_tool_result_images": _RESULT_MEDIA,
     "promote_tool_result_videos": _RESULT_MEDIA,
-    "stream": "Call stream() for a streamed reply, generate() for a whole reply.",
+    "stream": "Call stream() for a streamed reply, or generate() for a complete reply.",
     "structured_model": "Pass response_format=….",
     "token_counter": _BUDGET,
 }
@@ -46,7 +46,7 @@ _MISSPELLED = 0.85
 def check_names(
     owner: str, names: Iterable[str], options: Collection[str], advice: str = "Remove this option."
 ) -> None:
-    """Raises `OptionError` for the first name that is not in `options`.
+    """Raises `OptionError` for the first name in `names` that is not in `options`.
 
     For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, it suggests
     the most similar option. Otherwise the error ends with `advice`. `NAME` in `advice` stands for the unknown
@@ -90,7 +90,7 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
 
 
 def check_text(name: str, text: str | None) -> None:
-    """Raises `OptionError` if the value of an option is neither None nor text that UTF-8 can encode."""
+    """Raises `OptionError` unless the value of an option is None or text that UTF-8 can encode."""
     check_option(name, text, str | None)
     try:
         (text or "").encode()

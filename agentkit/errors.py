@@ -20,7 +20,7 @@
     └── MissingExtraError (ImportError) an optional package is not installed
 
 Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in a
-text are also attributes of the error. A text is shortened to 1,500 characters, but the attributes are not.
+text are also attributes of the error. A text is shortened to 1,500 characters. The attributes are not shortened.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class BudgetError(AgentkitError):
         limit: Maximum size of the prompt in tokens, which is the budget's `max_tokens` minus `reserve`.
         needed: Size of the smallest legal request in tokens. With a limit of this size, the same call succeeds.
         required: Places of the messages that the smallest legal request contains.
-        place: Last item of `required`, or `msgs` if `required` is empty.
+        place: Last place in `required`, or `msgs` if `required` is empty.
     """
 
     def __init__(self, limit: int, needed: int, required: Sequence[str]) -> None:
@@ -188,7 +188,7 @@ class ProviderError(AgentkitError):
     """No provider with the given name is installed, or the provider fails to load.
 
     Attributes:
-        name: Name of the provider.
+        name: Name of the provider that was requested.
         available: Names of the installed providers.
     """
 
@@ -228,7 +228,7 @@ class ModelError(AgentkitError):
         code: Error code from the provider. None if there is none.
         request_id: Provider's id for the request. None if unknown.
         retry_after: Seconds to wait before the next attempt. None if the provider gives no time.
-        place: Probable place of the block that the provider refuses. Empty string if unknown.
+        place: Probable place of the block that the provider refuses. Empty if unknown.
         retryable: True if the same call may succeed later. The SDK has already used its own retries.
         advice: Sentence that says how to fix the problem.
     """

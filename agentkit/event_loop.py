@@ -1,4 +1,4 @@
-"""Helpers for asyncio and trio: work that a cancellation does not interrupt, and identification of event loops."""
+"""Functions for asyncio and trio that protect work from a cancellation, and that identify event loops."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Runs work to completion. If the caller is canceled meanwhile, the cancellation takes effect after the work.
+    """Runs `work` to completion. If the caller is canceled meanwhile, the cancellation takes effect afterwards.
 
     An anyio shield delays the cancellation of anyio scopes and of trio scopes. On asyncio, `asyncio.timeout`
-    cancels the task directly. A shield does not delay this cancellation, so on asyncio the work runs in a separate
-    task. Work that takes longer than `seconds` is canceled.
+    cancels the task directly. A shield does not delay this cancellation, so on asyncio `work` runs in a separate
+    task. If `work` takes longer than `seconds`, it is canceled.
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():
@@ -74,7 +74,7 @@ def has_ended(loop: Any) -> bool:
 
 
 def _probe() -> None:
-    """Does nothing. `has_ended` schedules this function to find out if an event loop still accepts callbacks."""
+    """Does nothing. `has_ended` schedules this function to test whether an event loop still accepts callbacks."""
 
 
 def is_being_canceled() -> bool:

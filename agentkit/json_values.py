@@ -63,10 +63,10 @@ def native_to_json(value: object) -> Any:
 
 
 def reply_to_json(value: object) -> Any:
-    """Converts a complete reply to JSON values, as `native_to_json` does, and replaces lone surrogates by U+FFFD.
+    """Converts a complete reply to JSON values like `native_to_json`, and replaces lone surrogates by U+FFFD.
 
-    Each replacement is logged with its place. JSON text that pydantic can parse is not searched, because pydantic
-    refuses text with a lone surrogate.
+    Each replacement is logged with its place. JSON text that pydantic can parse is not searched, because such text
+    has no lone surrogates.
     """
     if isinstance(value, str | bytes | bytearray):
         try:
@@ -84,7 +84,7 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     """
     try:
-        return from_json(text, cache_strings="keys")  # caches only keys, because values rarely repeat
+        return from_json(text, cache_strings="keys")  # the parser caches only keys, because values rarely repeat
     except (ValueError, TypeError):  # the text may have lone surrogates, which pydantic-core refuses
         pass
     try:
@@ -127,7 +127,7 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if text.count("\ufffd") > value.count("\ufffd"):  # otherwise, all surrogates were in pairs
+            if text.count("\ufffd") > value.count("\ufffd"):  # the count is equal if all surrogates were in pairs
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
     return value
@@ -135,7 +135,7 @@ def as_text(value: object, place: str = "") -> str:
 
 _LOG = get_logger()
 _MAX_DEPTH = 200
-"""Maximum levels of nesting, which is less than the approximately 250 levels that pydantic can read."""
+"""Maximum number of nested levels in a JSON value. pydantic can read about 250 levels."""
 
 
 def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
@@ -165,7 +165,7 @@ def ensure_json_safe(value: object, place: str = "", dump: Callable[[Any], objec
 
 
 def _is_json_safe(value: object) -> bool:
-    """Returns True if `make_json_safe` would return an equal value. Tests all values of one level in one loop."""
+    """Returns True if `make_json_safe` would return an equal value."""
     level: list[Any] = [value]
     keys: set[Any] = set()
     for _ in range(_MAX_DEPTH):
@@ -229,7 +229,7 @@ def _make_safe(value: object, depth: int, path: _Path, dump: Callable[[Any], obj
 
 
 _MAX_BITS = 1_024
-"""Maximum bits of an integer. Larger integers exceed the range of a float."""
+"""Maximum number of bits in an integer. Larger integers exceed the range of a float."""
 
 
 def is_encodable(text: str) -> bool:
@@ -248,7 +248,7 @@ def _format_path(path: _Path) -> str:
     steps: list[str] = []
     before, step = path
     while before is not None:
-        # other keys are not logged, because they may be text of the conversation
+        # other keys are not logged, because they may contain text of the conversation
         is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
@@ -335,8 +335,8 @@ def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
     """Reads the arguments of a logged tool call. Returns the arguments as a dict, and their text or None.
 
     For an object, returns the object and None. For the JSON text of an object, returns the object and the text.
-    For any other text, returns `{}` and the text. For any other value, returns `{}` and its JSON text. None means
-    no arguments.
+    For any other text, returns `{}` and the text. For None, returns `{}` and None, because the call has no
+    arguments. For any other value, returns `{}` and the JSON text of the value.
     """
     if isinstance(value, dict):
         return cast("dict[str, Any]", value), None
@@ -363,7 +363,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 def _parse_without_surrogates(text: str) -> object:
     """Parses JSON text and replaces its lone surrogates. Returns None if the text is not JSON."""
-    try:  # passing `int` as `parse_constant` refuses NaN and infinity
+    try:  # with `parse_constant=int`, NaN and infinity raise ValueError
         return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):
         return None

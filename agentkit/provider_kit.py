@@ -3,8 +3,8 @@
 A provider package imports this module and no other module of agentkit, except `agentkit.testing` in its tests.
 Applications import `agentkit`. The guide `examples/guides/write_a_provider.md` shows a complete provider.
 
-A provider is a `Provider`, to which an entry point of the group `agentkit.providers` refers. The names of this
-module are listed by task. `help()` of a name explains its fields and arguments.
+A provider is a `Provider` object, which an entry point in the group `agentkit.providers` names. The names of this
+module are listed by task. Call `help()` on a name to read about its fields and arguments.
 
 To declare what an API accepts:
 

@@ -34,7 +34,8 @@ _NAT64 = ip_network("64:ff9b::/96")  # RFC 6052, 2.1: the last 32 bits are an IP
 _LOCAL = tuple(
     ip_network(block)
     for block in (
-        # Loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598), unique local IPv6 (RFC 4193).
+        # These are loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598) and unique local IPv6 (RFC
+        # 4193).
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
     )
 )  # fmt: skip
@@ -62,8 +63,8 @@ def is_public(text: str) -> bool:
 def is_local(text: str) -> bool:
     """Returns True if a text is an IP address of this machine or of a private network.
 
-    Link-local addresses and the addresses of cloud metadata services give False, because services at these
-    addresses return access keys.
+    Returns False for link-local addresses and for cloud metadata services, because these services return access
+    keys.
     """
     address = _parse_address(text)
     if address is None or any(address in block for block in _METADATA if block.version == address.version):
@@ -72,7 +73,7 @@ def is_local(text: str) -> bool:
 
 
 def _parse_address(text: str) -> _Address | None:
-    """Parses an IP address. Returns the IPv4 address that an IPv6 address embeds, or None for another text."""
+    """Returns an IP address, or the IPv4 address inside an IPv6 address. Returns None for any other text."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

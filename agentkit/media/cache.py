@@ -59,7 +59,7 @@ class MediaCache:
         self._bytes = 0
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
-        """Returns the cached source for a key, or downloads the source.
+        """Returns the cached source for a key. Calls `load` to download the source if the cache has no such entry.
 
         Concurrent calls with the same key share one call of `load`.
 
@@ -91,7 +91,7 @@ class MediaCache:
         return result
 
     def update_size(self, key: Hashable) -> None:
-        """Measures an entry again, because its image may have new resized copies.
+        """Computes the size of an entry again, because its image may have new resized copies.
 
         If the cache then exceeds `max_bytes`, the least recently used entries are removed.
         """
@@ -115,7 +115,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Download:
-    """Download in progress. `result` is None until the download ends, and remains None if it is canceled."""
+    """Download in progress. `result` is None before the download ends, and if the download is canceled."""
 
     done: anyio.Event
     result: Base64Source | str | None = None

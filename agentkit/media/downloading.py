@@ -64,7 +64,7 @@ def _load_client() -> None:
     import httpx2
 
     import_module("agentkit.media.addresses")
-    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # creating the first transport imports more modules
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # the first transport imports more modules
 
 
 def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
@@ -96,7 +96,7 @@ async def _connect(
 
 
 async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
-    """Returns the addresses of a host. Raises DownloadRefusedError if any address must not be contacted."""
+    """Returns the addresses of a host. Raises DownloadRefusedError if one of them is not allowed."""
     from agentkit.media.addresses import is_local, is_public
 
     host = url.raw_host.decode("ascii")
@@ -122,7 +122,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-_MAX_LOOKUPS = 16  # concurrent DNS lookups
+_MAX_LOOKUPS = 16  # maximum number of concurrent DNS lookups
 _lookup_limiter: RunVar[anyio.CapacityLimiter] = RunVar("agentkit_lookups")
 
 
@@ -148,7 +148,7 @@ async def _send(
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             if address == addresses[-1]:
                 raise
-    raise AssertionError("addresses: expected at least one IP address, got an empty list")
+    raise AssertionError("addresses: expected at least one IP address, got none. Pass the result of resolve().")
 
 
 _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "agentkit"}
@@ -158,7 +158,7 @@ _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close
 def tls_context() -> ssl.SSLContext:
     """Returns a TLS context with the default root certificates. Environment variables have no effect.
 
-    The first call reads files and blocks; later calls return the same context.
+    The first call blocks the thread, because it reads files. Later calls return the same context.
     """
     import httpx2
 
@@ -169,8 +169,8 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     """Reads the body of a response. Raises DownloadRefusedError if the body is too large or not usable.
 
     The limit applies to the received bytes, because a server can declare a wrong length. The number of chunks has
-    a limit too, because endless tiny chunks cost much time. The caller's timeout ends endless interim responses
-    such as `100 Continue`.
+    a limit too, because very many small chunks take long to read. A server can also send interim responses such as
+    `100 Continue` without end, which only the timeout of the caller stops.
     """
     status = response.status_code
     if status != 200:

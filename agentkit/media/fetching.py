@@ -1,7 +1,7 @@
 """`Fetch`, the options for downloading media, and `fetch_media`, which downloads the media at one URL.
 
 `agentkit.media.downloading` connects to the server and reads the body. This module converts the body to a media
-source, and converts a failure to the reason that the ledger shows.
+source, or a failure to a reason for the ledger.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fetch:
         max_concurrency: Maximum number of concurrent downloads for one request.
         allow_private: True allows downloads from this machine and from private networks, such as a company's own
             servers. Link-local addresses and cloud metadata services are always refused.
-        cache: Cache that keeps downloads for later requests. If None, each request downloads its media again.
+        cache: Cache of downloads for later requests. If None, each request downloads its media again.
 
     Raises:
         OptionError: An option is outside its range or has a wrong type.
@@ -100,7 +100,7 @@ async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
 
 
 def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
-    """Measures cached sources again, because their images may have new resized copies."""
+    """Computes the sizes of cached sources again, because their images may have new resized copies."""
     if fetch.cache is not None:
         for source in sources:
             fetch.cache.update_size(_cache_key(source, fetch))
@@ -109,7 +109,8 @@ def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
 def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
     """Returns the cache key of a download.
 
-    The key includes the limits, so that a caller never gets media that were downloaded under looser limits.
+    The key includes the limits of `fetch`, so that a caller never gets media that were downloaded with looser
+    limits.
     """
     return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
@@ -157,7 +158,7 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
     """Converts a body to a media source, or returns the reason for a refusal.
 
-    The declared media type applies only if the first bytes of the body indicate no type.
+    The first bytes of the body determine the media type. If they indicate no type, the declared type applies.
     """
     data = encode_base64(body)
     if not data:
@@ -175,7 +176,7 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
 
 
 def _declared_type(source: URLSource, content_type: str) -> str | None:
-    """Returns the media type from the media block, else from the server, else from the URL.
+    """Returns the media type that the media block declares, else that of the server, else that of the URL.
 
     Returns None if none of them declares a media type.
     """

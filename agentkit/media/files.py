@@ -1,7 +1,7 @@
 """Reads local files as media.
 
 Only files inside the allowed folders (roots) are read, even if another process replaces a part of the path by a
-link at the same time. All functions block.
+link at the same time. All functions block the thread.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ OUTSIDE = "a local file outside the media roots"
 def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
     """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
-    The source caches the content, and the file is read again only after a change. The checks and the read use one
-    file descriptor, so that another process cannot replace the file in between. `roots` are the resolved folders
-    that files may be read from.
+    The source caches the content, and the file is read again only after a change. The function checks and reads
+    the file through one file descriptor, so that another process cannot replace the file after the checks. `roots`
+    are the allowed folders, with symbolic links resolved.
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
@@ -52,7 +52,7 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FIL
 
 
 def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
-    """Returns a placeholder that is as long as a text file, or the reason why the file cannot be used.
+    """Returns a placeholder with the length of a text file, or the reason why the file cannot be used.
 
     The content of the file is not read.
     """
@@ -115,7 +115,7 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 
 @contextmanager
 def _open(path: str, root: str) -> Generator[int]:
-    """Opens the file at a resolved path inside a root, yields its descriptor, and closes it at the end."""
+    """Opens the file at a resolved path inside a root, yields the descriptor, and closes the file afterwards."""
     descriptor = _descend(path, root) if os.open in os.supports_dir_fd else _open_and_compare(path)
     try:
         yield descriptor
@@ -143,8 +143,8 @@ def _descend(path: str, root: str) -> int:
 def _open_and_compare(path: str) -> int:
     """Opens a file on a system without folder descriptors, such as Windows.
 
-    This check is weaker than that of `_descend`. It is enough on Windows, because creating a
-    link there requires a privilege.
+    This check is weaker than the check in `_descend`, but is sufficient on Windows, where creating a link requires
+    a privilege.
     """
     descriptor = os.open(path, _NO_LINK)
     if os.path.realpath(path) == path and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
@@ -154,7 +154,7 @@ def _open_and_compare(path: str) -> int:
 
 
 def _is_below(path: str, root: str) -> bool:
-    """Returns True if a resolved path lies inside a resolved folder."""
+    """Returns True if a resolved path is inside a resolved folder."""
     path, root = os.path.normcase(path), os.path.normcase(root)
     return path.startswith(root if root.endswith(os.sep) else root + os.sep)
 

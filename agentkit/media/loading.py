@@ -32,8 +32,8 @@ from agentkit.reprs import shorten_repr
 
 __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts", "needs_loading"]
 
-_MAX_READS = 8  # concurrent file reads
-_MAX_RESIZES = 2  # concurrent resizes; few, because resizing an image needs four bytes of memory per pixel
+_MAX_READS = 8  # maximum number of concurrent file reads
+_MAX_RESIZES = 2  # maximum number of concurrent resizes, each of which needs four bytes per pixel
 _MAX_INLINE = 1 << 16  # in characters; longer base64 text is checked in a worker thread
 
 _Item = TypeVar("_Item")
@@ -69,12 +69,12 @@ async def load_media(
 ) -> ResolvedMedia:
     """Reads files, fetches URLs and resizes images in messages, as far as the target needs it.
 
-    A source that cannot be loaded causes no exception. The result then has the reason for the failure instead of
-    the content.
+    A source that cannot be loaded causes no exception. Instead of its content, the result then has the reason for
+    the failure.
 
     Args:
         msgs: Messages of the request.
-        capabilities: Rules of the target. They decide which URLs are fetched and which images are resized.
+        capabilities: Rules of the target, which decide which URLs are fetched and which images are resized.
         roots: Folders that files may be read from, after symbolic links are resolved.
         fetch: Options for downloads. If None, no URL is fetched.
         fetched: Downloads from earlier calls for the same request. New downloads are added to this dict.
@@ -197,7 +197,7 @@ class _Work:
 
 
 def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
-    """Returns the maximum size of a file for a target, in bytes.
+    """Returns the maximum size in bytes of a file that is loaded for a target.
 
     If images can be resized, the target's limit does not apply to an image file, because the image is resized.
     """
@@ -218,7 +218,7 @@ def _check_in_turn(sources: Sequence[Source]) -> None:
         content = ResolvedMedia().resolve(source)
         if isinstance(content, Base64Source):
             fill_caches(content)
-        sleep(0)  # lets waiting threads run now rather than at the next switch interval
+        sleep(0)  # lets waiting threads run immediately, and not only at the next switch interval
 
 
 async def _run_in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:
@@ -257,7 +257,7 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. A copy within the limits for many images meets those for few images.
+    # A budget may omit some images later. A copy that meets the limits for many images also meets those for few.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
@@ -277,8 +277,7 @@ def _list_accepted(
 async def _read_files(contents: _Contents, limits: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     """Reads files in worker threads.
 
-    One thread handles all files that were read before, because most of these files are unchanged and
-    are not read again.
+    One thread checks all files that were read before, because most of them are unchanged and are not read again.
     """
     limiter = anyio.CapacityLimiter(_MAX_READS)
     cached = {source: limit for source, limit in limits.items() if source.cached_content is not None}

@@ -30,13 +30,13 @@ class MessageMedia:
     image_count: int
     closed: bool
     _ready: bool = False
-    _box: Box | None = None  # last size limits that all images were within
+    _box: Box | None = None  # the size limits of the last successful check of all images
 
     @property
     def ready(self) -> bool:
         """True if the message contains the data of all its media, and the data are checked.
 
-        Once True, the value never becomes False.
+        After the value is True, it never becomes False.
         """
         if not self._ready and self.closed:
             self._ready = not any(is_fresh(block.source) for block in self.blocks)

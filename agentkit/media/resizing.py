@@ -38,7 +38,7 @@ def can_resize() -> bool:
 
 
 def is_resizable(source: Base64Source) -> bool:
-    """Returns True if Pillow can resize the format of an image, and the image is small enough to be opened."""
+    """Returns True if Pillow can resize images of this format, and the image is small enough to open."""
     size = image_size(source)
     return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MAX_PIXELS
 
@@ -61,15 +61,15 @@ def list_copies(source: Base64Source) -> list[Base64Source]:
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
     """Resizes an image to the size limits of a box. Returns None if the image cannot be resized.
 
-    The copy has the same format, and is rotated as its EXIF data demand. An animation is reduced to its first
-    frame. The image source caches the copy. With the same version of Pillow, equal images give equal bytes.
-    The function blocks.
+    The copy has the format of the original, and is rotated according to the EXIF data. An animation is reduced to
+    its first frame. The image source caches the copy. With the same version of Pillow, equal images give equal
+    bytes. The function blocks the thread.
     """
     result = get_fit(source, box)
     if result is None:
         try:
             result = (_resize(source, box),)
-        except Exception:  # Pillow may raise anything for a damaged image
+        except Exception:  # Pillow can raise any error for a damaged image
             result = (None,)
         source.cache[box] = result
     return result[0]
@@ -85,7 +85,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
             return None  # the file has a second header, whose size was not checked
-        opened.draft(None, (box.side or size[0], box.side or size[1]))  # decodes a JPEG at a reduced size
+        opened.draft(None, (box.side or size[0], box.side or size[1]))  # a JPEG is decoded at a reduced size
         if opened.mode[0] in "IF":
             return None  # with 16 or 32 bits per pixel, Pillow clips values instead of scaling them
         image = _convert_mode(ImageOps.exif_transpose(opened))
@@ -97,9 +97,9 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
         data = _save(image, name)
         if not box.data or len(data) <= box.data:
             copy = Base64Source(source.media_type, data)
-            _ = copy.data_url  # cached now in a worker thread, so that the event loop need not compute the URL
+            _ = copy.data_url  # caches the URL in this worker thread, so that the event loop need not compute it
             return copy
-        scale = 0.9 * (box.data / len(data)) ** 0.5  # the data is roughly proportional to the pixels
+        scale = 0.9 * (box.data / len(data)) ** 0.5  # data length is roughly proportional to pixels
     return None
 
 

@@ -1,4 +1,4 @@
-"""`ResolvedMedia`: maps each media source of a request to data, to a URL, or to the reason for its omission."""
+"""`ResolvedMedia`: maps each media source of a request to data, to a URL, or to the reason why it is omitted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResolvedMedia:
         files: Loaded content of each file or URL, or the reason why the source cannot be loaded.
         assume: True if a placeholder replaces each file that is not read yet.
         unread: Ledger reason for a file that is not read, if `assume` is False.
-        fetches: True if a placeholder replaces each URL that must be fetched and is not fetched yet.
+        fetches: True if a placeholder replaces each URL that must be fetched but is not fetched yet.
         resizes: True if images that are too large will be resized later.
         fits: Resized copies of images. A key is the `id` of the image source and the size limits that the copy
             meets.
@@ -70,9 +70,9 @@ class ResolvedMedia:
         return resolved
 
     def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
-        """Returns the source as base64 text or as a remote URL, or the reason why it has no content.
+        """Returns a source with base64 text or with a remote URL, or the reason why the content is missing.
 
-        The kind decides the media type of a placeholder if the file name has no suffix.
+        `kind` decides the media type of a placeholder for a file whose name has no suffix.
         """
         if isinstance(source, Base64Source):
             return _check(source)
@@ -143,7 +143,10 @@ def _with_lower_scheme(source: URLSource) -> URLSource:
 
 
 def _check(source: Base64Source) -> Base64Source | str:
-    """Returns a source with a canonical media type, or the reason for a refusal. The source caches the result."""
+    """Returns a source with checked data and a canonical media type, or the reason for a refusal.
+
+    The original source caches the result.
+    """
     checked: object = source.cache.get("checked")
     if checked is None:
         checked = source.cache["checked"] = _compute_check(source)
@@ -151,7 +154,7 @@ def _check(source: Base64Source) -> Base64Source | str:
 
 
 def _compute_check(source: Base64Source) -> object:
-    """Returns True if a source needs no change. Otherwise returns the changed source or a reason for refusal."""
+    """Returns True if a source is valid and needs no change, else a changed source or the reason for a refusal."""
     data = source.data
     if not is_base64(data):
         data = "".join(data.split())  # some encoders insert line breaks
@@ -165,9 +168,10 @@ def _compute_check(source: Base64Source) -> object:
 def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """Converts base64 text to a media source, or returns the reason for a refusal.
 
-    Data without the signature of their declared type are refused, because no target can open them. The content of
-    a text document is converted to UTF-8. `declared` may have parameters. It applies if the first bytes of the
-    data indicate no type. `subject` is the subject of the reason, such as "its data".
+    The first bytes of the data determine the media type. If they indicate no type, the declared type applies,
+    unless data of that type begin with known bytes. In this case, the data are refused, because no target can open
+    them. The content of a text document is converted to UTF-8. `declared` may have parameters, such as a charset.
+    `subject` is the beginning of the reason, such as "its data".
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
@@ -178,7 +182,7 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
 def detect_type(data: str, declared: str | None) -> str | None:
     """Returns the media type that the first bytes of base64 text indicate, else the declared media type.
 
-    Returns None if no type is known, or if the data lack the signature of the declared type.
+    If the bytes indicate no type, returns None if `declared` is missing or is a type with known first bytes.
     """
     sniffed = sniff_media_type(data, declared or "")
     return declared if sniffed is None and declared and not has_signature(declared) else sniffed
@@ -188,7 +192,7 @@ _NO_BASE64 = "its data is not base64 text"
 
 
 def _checked_source(media_type: str, data: str) -> Base64Source:
-    """Returns a source that is marked as checked, for data that are known to be base64 text."""
+    """Returns a source with data that are certainly base64 text, and marks the source as checked."""
     source = Base64Source(media_type, data)
     source.cache["checked"] = True
     return source
@@ -210,7 +214,7 @@ def is_base64(data: str) -> bool:
 
 
 NO_TYPE = "a file whose media type neither its name nor its content tells"
-"""Ledger reason for a file of unknown media type."""
+"""Ledger reason for a file with an unknown media type."""
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 

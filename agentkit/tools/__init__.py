@@ -1,8 +1,8 @@
 """Tools that a model may call: definitions, tool choices, JSON schemas, and execution of tool calls.
 
-The input is tools as functions, dicts or `Tool` values, and the tool calls of a reply. The output is `Tool` values
-with JSON schemas, and a `ToolResultBlock` for each tool call. Read `tool` first, then `calls`, which runs the tool
-calls of a reply.
+The inputs are tools as functions, dicts or `Tool` values, and the tool calls of a reply. The outputs are `Tool`
+values with JSON schemas, and a `ToolResultBlock` for each tool call. Read `tool` first, then `calls`, which runs
+the tool calls of a reply.
 """
 
 from __future__ import annotations

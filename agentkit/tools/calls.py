@@ -20,8 +20,9 @@ async def run_tool_calls(
 ) -> list[ToolResultBlock]:
     """Runs tool calls concurrently. Returns their results in the order of the calls.
 
-    If a call fails, its result has `is_error`, and the other calls continue (see `Tool.run` and `run_tool_call`).
-    Canceling the task cancels all calls. Synchronous functions share the worker threads of anyio, 40 by default.
+    If a call fails, its result has `is_error=True`, and the other calls continue (see `Tool.run` and
+    `run_tool_call`). Canceling the task cancels all calls. Synchronous functions share the worker threads of
+    anyio, 40 by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))
@@ -59,13 +60,13 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised below, without an ExceptionGroup
+            except KeyboardInterrupt as error:  # raised again below, without an ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                results[index] = _canceled_result(block)  # a tool can cancel its own task on asyncio
+                results[index] = _canceled_result(block)  # on asyncio, a tool can cancel the task in which it runs
 
     async with anyio.create_task_group() as group:
         for index, block in enumerate(blocks):
@@ -83,8 +84,8 @@ def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
 async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
     """Runs the tool that a tool call names (see `Tool.run`).
 
-    Some models call tools that do not exist, such as `multi_tool_use.parallel` (OpenAI). The result then has
-    `is_error` and lists the available tools, so that the model can continue.
+    Some models call tools that do not exist, such as `multi_tool_use.parallel` (OpenAI). The result of such a call
+    has `is_error=True` and lists the available tools, so that the model can continue.
 
     Raises:
         OptionError: `block` is not a ToolUseBlock.

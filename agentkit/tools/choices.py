@@ -20,8 +20,8 @@ class ToolChoice(Validated):
     The APIs of OpenAI and Gemini have a field for `names`. For any other API, the request contains only the tools
     in `names`, and the ledger records this.
 
-    Omitting tools changes the beginning of the request. The provider's prompt cache then has no match. Thinking
-    blocks that are valid only after the earlier beginning are not sent back.
+    A request with other tools has another beginning. The provider's prompt cache then has no match for the
+    request. Thinking blocks that are valid only after the same beginning are omitted.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
@@ -31,7 +31,7 @@ class ToolChoice(Validated):
             may call all tools.
 
     Raises:
-        MessageError: The mode `tool` has no name, or another mode has one, or the mode does not allow `names`.
+        MessageError: The mode `tool` has no name, another mode has a name, or the mode does not allow `names`.
     """
 
     mode: Literal["auto", "none", "required", "tool"]
@@ -113,7 +113,7 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
 
 
 def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
-    """Reads the mode and the tool names from a tool choice that is limited to some tools.
+    """Reads the mode and the tool names from a tool choice that limits the call to some tools.
 
     The choice has the key `names`, or has OpenAI's type `allowed_tools`. Returns None for any other choice. Tools
     without a name are skipped, such as tools that the provider hosts.
@@ -139,7 +139,7 @@ def _find_name(tool: object) -> object:
 
 
 def _limit_to(mode: str, names: Sequence[object]) -> ToolChoice:
-    """Returns a tool choice that is limited to some tools. Removes repeated names."""
+    """Returns a tool choice that limits the call to some tools. Removes repeated names."""
     valid = [name for name in names if isinstance(name, str)]
     if not valid or len(valid) < len(names):
         reason = f"expected tool names (str), got {shorten_repr(list(names), 200)}"

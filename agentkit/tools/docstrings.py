@@ -55,7 +55,7 @@ def _indent_first_section(text: str) -> str:
 
 
 def _find_prose_after_sections(text: str) -> list[str]:
-    """Returns the unindented paragraphs after sections, because the parser omits them."""
+    """Returns the unindented paragraphs after the sections of a docstring, because the parser omits them."""
     _, *sections = _SECTION.split(text)
     paragraphs = [part for section in sections for part in re.split(r"\n\s*\n", section.strip("\n"))]
     return [part for part in paragraphs if part and not part[0].isspace()]

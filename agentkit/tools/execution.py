@@ -1,4 +1,4 @@
-"""Runs the function of a tool with validated arguments. A failure of the function becomes a tool result too."""
+"""Runs the function of a tool with validated arguments. A failure of the function becomes the tool result."""
 
 from __future__ import annotations
 
@@ -62,8 +62,7 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
 async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
     """Runs a function in a worker thread and returns its value. A cancellation does not wait for the thread.
 
-    Without a limiter, the function waits for one of anyio's threads. Other tools may occupy these threads for
-    long.
+    If `limiter` is None, the call waits for one of anyio's shared threads, which other tools can occupy for long.
     """
     is_abandoned = threading.Event()
     try:
@@ -85,7 +84,7 @@ def _is_interruption(error: BaseException) -> bool:
     """
     try:
         canceled = anyio.get_cancelled_exc_class()
-    except Exception:  # no event loop runs, because the coroutine is being closed
+    except Exception:  # no event loop is running, because the coroutine is being closed
         return True
     leaves = [*find_leaves(error)]
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
@@ -94,7 +93,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
-    """Returns a text for the model with the reason why a tool call cannot run, or "" if it can run."""
+    """Returns a text that tells the model why a tool call cannot run, or "" if the call can run."""
     if block.name != name:
         return f"This call is for the tool {block.name!r}, not for {name!r}."
     if function is None:
@@ -159,14 +158,14 @@ _Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
 def _argument_check(function: Callable[..., Any]) -> _Check:
     try:
         return _cached_check(function)
-    except TypeError:  # the function is not hashable
+    except TypeError:  # the function is not hashable, so its check is not cached
         return _build_check(function)
 
 
 def _build_check(function: Callable[..., Any]) -> _Check:
     """Returns a check that validates and converts arguments according to the parameter types of `function`.
 
-    The check does not call `function`, so that a ValidationError inside `function` does not look like invalid
+    The check does not call `function`, so that a ValidationError of `function` is not mistaken for invalid
     arguments.
     """
     inner = function.func if isinstance(function, partial) else function

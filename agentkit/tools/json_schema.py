@@ -38,9 +38,10 @@ class OutputSchema(Validated):
         schema: JSON schema of an object.
         name: Name of the schema.
         description: Description for the model.
-        strict: Strict flag, for APIs that have one for structured output. True closes the schema (see `closed`)
-            and sets the flag. If closing the schema would change its meaning, the schema is sent without the flag,
-            and `Ledger.syntheses` has an entry. None sets the flag only if the schema is closed already.
+        strict: Value for the strict flag of APIs that have such a flag for structured output. True closes the
+            schema (see `closed`) and sets the flag. If closing the schema would change its meaning, the schema is
+            sent without the flag, and `Ledger.syntheses` has an entry. None sets the flag only if the schema is
+            already closed.
 
     Raises:
         MessageError: The schema is malformed.
@@ -70,9 +71,9 @@ def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
     """Converts a `response_format` from the application to an `OutputSchema`.
 
     Args:
-        output: `OutputSchema`, type, or dict. pydantic derives the schema of a type, such as a pydantic model, and
-            this schema is then closed (see `OutputSchema.closed`). A dict is a JSON schema,
-            `{"name": …, "schema": …}`, or OpenAI's `response_format`.
+        output: `OutputSchema`, type, or dict. For a type, such as a pydantic model, pydantic derives a schema,
+            which is then closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`,
+            or OpenAI's `response_format`.
 
     Raises:
         OptionError: The value is not a schema, or the root of the schema is not an object.
@@ -161,7 +162,7 @@ _NULLABLE = frozenset({"const", "default", "example"})
 
 
 def check_schema(schema: Any, place: str) -> bool:
-    """Checks the structure of a schema. Returns True if the schema has null keywords, which `map_schema` removes.
+    """Checks the structure of a schema. Returns True if a keyword has the value null, which `map_schema` removes.
 
     The names of the keywords are not checked, because each provider supports different keywords.
 
@@ -202,9 +203,9 @@ def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Returns a copy of a schema without null keywords, in which `change` has replaced each subschema.
+    """Returns a copy of a schema without null keywords, after `change` has replaced each subschema.
 
-    The innermost subschemas are replaced first.
+    `change` takes a subschema and returns the replacement. The innermost subschemas are replaced first.
     """
     if isinstance(schema, list):
         return [map_schema(item, change) for item in cast("list[Any]", schema)]

@@ -63,7 +63,7 @@ def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | Non
 
 
 def _write_text(block: ToolUseBlock, value: object) -> str:
-    """Writes a value as JSON text, but returns a string without quotes. Lone surrogates are replaced."""
+    """Returns a string unchanged, and any other value as JSON text. Replaces lone surrogates in both."""
     place = f"tool {block.name!r}: its result"
     return as_text(value, place) if isinstance(value, str) else _write_json(value, place)
 
@@ -81,7 +81,7 @@ def _write_json(value: object, place: str) -> str:
 
 
 def _contains_block(value: object) -> bool:
-    """Returns True if a value contains a message or a block at any depth, because neither is sent as JSON."""
+    """Returns True if a value contains a message or a block at any depth. Neither must be sent as JSON."""
     if isinstance(value, Mapping):
         return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
     if isinstance(value, list | tuple | set | frozenset):
@@ -92,7 +92,7 @@ def _contains_block(value: object) -> bool:
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """Returns the result for a tool call whose function raised an error.
 
-    The metadata of the result contain the traceback. They are not sent to any provider.
+    The metadata of the result contain the traceback. Requests never contain the metadata.
     """
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
@@ -120,7 +120,7 @@ _MAX_LEAVES = 20  # maximum number of errors of an ExceptionGroup in one text
 def _sentence(error: BaseException) -> str:
     try:
         text = str(error)
-    except BaseException:  # the `__str__` of the error fails
+    except BaseException:  # the `__str__` of the error raised an error
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

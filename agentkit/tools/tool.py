@@ -114,7 +114,7 @@ class Tool(Validated):
         schema.setdefault("properties", {})
         documented = _docstring(function)
         if parse_docstring:
-            # docstrings describe parameters by name, not by alias
+            # docstrings use the names of parameters, not their aliases
             names = adapter.json_schema(by_alias=False).get("properties", {})
             properties = dict(zip(names, schema["properties"].values(), strict=False))
             documented = _describe_parameters(documented, _docstring(signed), properties)
@@ -126,7 +126,7 @@ class Tool(Validated):
 
         Args:
             data: Definition of the tool.
-            place: Place of the dict, for errors.
+            place: Place of the dict in error texts.
 
         Raises:
             MessageError: The dict is not a tool definition.
@@ -191,9 +191,9 @@ def _docstring(function: Callable[..., Any]) -> str:
 
 
 def _describe_parameters(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
-    """Adds parameter descriptions from docstrings to the schemas. Returns the description of the tool.
+    """Adds descriptions from docstrings to the schemas in `properties`. Returns the description of the tool.
 
-    Two docstrings are read, because a callable object may describe its parameters in its class or in `__call__`.
+    Reads two docstrings, because a callable object can describe its parameters in its class or in `__call__`.
     """
     description, parameters = split_docstring(docstring)
     for name, text in {**split_docstring(method_docstring)[1], **parameters}.items():

@@ -37,7 +37,7 @@ def call_text(call: ToolUseBlock) -> str:
 
 
 def result_text(result: ToolResultBlock, name: str) -> str:
-    """Writes a tool result as text with the name of its tool. Media are omitted."""
+    """Writes a tool result as text with the name of its tool. The text omits media."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)
 
 
@@ -61,7 +61,7 @@ def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part])
 
 
 def split_error_mark(text: str) -> tuple[str, bool]:
-    """Removes `ERROR_MARK` from the text of a tool result. Also returns True if the text had the mark."""
+    """Returns the text of a tool result without `ERROR_MARK`, and True if the text had this mark."""
     mark, separator, message = text.partition(" ")
     if mark != ERROR_MARK or bool(separator) != bool(message):
         return text, False
