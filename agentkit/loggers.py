@@ -14,5 +14,5 @@ logging.getLogger("agentkit").addHandler(logging.NullHandler())
 
 
 def get_logger(area: str = "") -> logging.Logger:
-    """Returns the logger for an area, such as `agentkit.budget`. Without an area, returns the logger `agentkit`."""
+    """Returns the logger for an area, such as `agentkit.budget`, or the logger `agentkit` if `area` is empty."""
     return logging.getLogger(f"agentkit.{area}" if area else "agentkit")
