@@ -1061,6 +1061,12 @@ def test_a_wrapped_tool_call_that_is_also_listed_loads_once() -> None:
         assert msg.tool_uses == (ToolUseBlock("c", "look", {}),)
 
 
+def test_tool_calls_in_a_tool_message_are_not_read() -> None:
+    answer: dict[str, Any] = {"type": "tool", "tool_call_id": "c", "content": "Sea.", "tool_calls": [None]}
+    (msg,) = load_native("langchain", [answer])
+    assert msg.blocks == (ToolResultBlock("c", "", "Sea."),)
+
+
 def test_the_id_of_a_tool_use_block_is_not_an_item_id() -> None:
     call: dict[str, Any] = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
     item: dict[str, Any] = {"id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}

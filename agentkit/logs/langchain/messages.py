@@ -111,12 +111,14 @@ def _load_message(item: Any, calls: _OpenCalls, place: str) -> Msg:
     if not message or message_type == "remove":
         reason = "expected a message, got a RemoveMessage" if message else "expected a message object"
         return Msg("user", (InvalidBlock(item, reason, place),), "user")
-    blocks, unread = read_content(message, place)
+    is_result = message_type in ("tool", "function")  # the content of such a message is the output of its result
+    fields = {"additional_kwargs": message.get("additional_kwargs")} if is_result else message
+    blocks, unread = read_content(fields, place)
     id, metadata = as_text(message.get("id")) or None, _metadata(message, unread)
     role = _ROLES.get(message_type, "user")
     if role != "assistant":
         calls.end_turn()
-    if message_type in ("tool", "function"):
+    if is_result:
         return Msg("system", (_read_result(message, calls, place),), "system", id=id, metadata=metadata)
     name = as_text(message.get("name")) or (role if message_type in _ROLES else message_type) or role
     content = message.get("content")
