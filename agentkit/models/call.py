@@ -83,11 +83,14 @@ class ModelCall:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
         return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
-    def as_agentkit_error(self, error: BaseException | Failure) -> AgentkitError | None:
+    def as_agentkit_error(
+        self, error: BaseException | Failure, request_id: str | None = None
+    ) -> AgentkitError | None:
         """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed.
 
         Credentials are removed from the texts of `error` and of the agentkit error. `error` becomes the cause of
-        the agentkit error, unless `error` still shows a credential.
+        the agentkit error, unless `error` still shows a credential. A ModelError without a request id gets
+        `request_id`.
         """
         redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
@@ -99,6 +102,8 @@ class ModelCall:
             if raised is None and not is_clean:
                 raised = ModelError(self.provider.name, f"{type(error).__name__}: {error}")
         if raised is not None and raised is not error:
+            if isinstance(raised, ModelError):
+                raised.request_id = raised.request_id or request_id
             redact_error(raised, redact)
             raised.__cause__ = error if isinstance(error, BaseException) and is_clean else None
         return raised

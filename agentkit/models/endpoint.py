@@ -13,7 +13,7 @@ from pydantic_core import SchemaSerializer, core_schema
 from agentkit.errors import OptionError
 from agentkit.json_values import parse_json
 from agentkit.models.response_headers import find_request_id, parse_retry_after
-from agentkit.replies.error_bodies import Failure, parse_failure
+from agentkit.replies.error_bodies import Failure, cut_text, parse_failure
 from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "dump_body", "merge_parameters"]
@@ -204,7 +204,7 @@ class EndpointBase(ABC):
             failure = Failure("")
         return replace(
             failure,
-            message=failure.message or text[:_MAX_ERROR_TEXT] or response.reason_phrase,
+            message=failure.message or cut_text(text, _MAX_ERROR_TEXT) or response.reason_phrase,
             status=status,
             request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
             retry_after=parse_retry_after(headers),

@@ -13,13 +13,13 @@ from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.call import ModelCall
 from agentkit.models.connection import ReplyConnection
-from agentkit.replies.error_bodies import Failure
+from agentkit.replies.error_bodies import Failure, cut_text
 from agentkit.replies.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.replies.parser import StreamParserBase
 
 __all__ = ["ModelStream"]
 
-_MAX_HEAD_BYTES: Final = 200  # bytes of an unreadable reply to show in an error
+_MAX_HEAD_TEXT: Final = 200  # characters of an unreadable reply to show in an error
 
 _NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
 """Pattern for blank lines and comments, which some servers send to keep a connection open."""
@@ -158,7 +158,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         try:
             chunk = await self._connection.read()
             if not self._has_events and not self._head and type(chunk) is bytes:
-                self._head = chunk[:_MAX_HEAD_BYTES]
+                self._head = chunk[: 2 * _MAX_HEAD_TEXT]
             self._add_events(self._parser.feed(chunk))
         except StopAsyncIteration:
             await self._end()
@@ -180,7 +180,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
         elif not had_events and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
             is_empty = self._parser.is_complete or _NO_CONTENT.fullmatch(self._head) is not None
-            head = "" if is_empty else f": {self._head.decode('utf-8', 'replace')}"
+            head = "" if is_empty else f": {cut_text(self._head.decode('utf-8', 'replace'), _MAX_HEAD_TEXT)}"
             await self._fail(Failure(f"the stream ended before its first event{head}", network=is_empty))
 
     def _add_events(self, events: list[StreamEvent]) -> None:
@@ -205,7 +205,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         If the prompt is too long and can be shortened, repeats the call with a shorter plan instead.
         """
         assert self._call is not None
-        raised = self._call.as_agentkit_error(error)
+        raised = self._call.as_agentkit_error(error, self.request_id)
         cause = error if isinstance(error, Exception) else None
         await self._close()
         if not isinstance(raised, ModelError):
@@ -213,8 +213,6 @@ class ModelStream(AsyncIterator[StreamEvent]):
             final = cause if raised is None else raised
             assert final is not None
             raise final
-        if raised is not cause:
-            raised.request_id = raised.request_id or self.request_id
         if (
             isinstance(raised, ContextLengthError)
             and not self._releases_events

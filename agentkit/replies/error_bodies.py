@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -12,7 +13,7 @@ from agentkit.errors import MessageError
 from agentkit.json_values import as_text
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Failure", "LONGEST_WAIT", "parse_failure", "reported_error"]
+__all__ = ["Failure", "LONGEST_WAIT", "cut_text", "parse_failure", "reported_error"]
 
 LONGEST_WAIT = 1e9
 """Maximum `retry_after` in seconds. A longer waiting time is ignored."""
@@ -60,6 +61,19 @@ def _clean_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return as_text(value) or None
     return to_json(value, fallback=str, inf_nan_mode="constants").decode()
+
+
+def cut_text(text: str, length: int) -> str:
+    """Returns the start of a text, with at most `length` characters. No word is split.
+
+    Redaction does not recognize a part of an API key, so a key must be complete or absent.
+
+    Example:
+        >>> cut_text("the key sk-123 is wrong", 12)
+        'the key'
+    """
+    match = re.match(rf"(?s).{{,{length}}}(?![\w.~+/=-])", text, re.ASCII)
+    return match[0] if match else ""
 
 
 def reported_error(text: str) -> MessageError:

@@ -17,7 +17,7 @@ from agentkit.json_values import native_to_json, parse_json, reply_to_json
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.builder import ReplyBuilder
-from agentkit.replies.error_bodies import parse_failure
+from agentkit.replies.error_bodies import cut_text, parse_failure
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.sse import EventBytes
 from agentkit.replies.stream_opening import StreamOpening
@@ -25,6 +25,7 @@ from agentkit.replies.stream_opening import StreamOpening
 __all__ = ["ParserOptions", "StreamParserBase"]
 
 _TOO_DEEP = "the JSON is nested too deeply"
+_MAX_EVENT_TEXT = 200  # characters of an unreadable event to show in an error
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -247,7 +248,8 @@ class StreamParserBase(ABC):
             self.is_complete = True
             self.read_done()
         elif not is_last:
-            self.reply.fail(f"an event is not a JSON object: {data[:200].decode('utf-8', 'replace')}")
+            text = data[: 2 * _MAX_EVENT_TEXT].decode("utf-8", "replace")
+            self.reply.fail(f"an event is not a JSON object: {cut_text(text, _MAX_EVENT_TEXT)}")
 
     def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):

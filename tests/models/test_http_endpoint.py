@@ -86,6 +86,13 @@ async def test_an_error_status_becomes_a_failure(
     assert (failure.message, failure.status, failure.retry_after) == (message, status, 7.0)
 
 
+def test_the_text_of_a_long_error_ends_before_a_key_that_does_not_fit() -> None:
+    endpoint, _ = open_endpoint(httpx2.Response(200), api_key="sk-bird")
+    failure = endpoint.failure_from_response(httpx2.Response(500, text="Wrong. " * 70 + "Key: sk-bird-1234567"))
+    assert failure.message == "Wrong. " * 70 + "Key:"
+    anyio.run(endpoint.aclose)
+
+
 def test_a_broken_connection_is_a_network_failure() -> None:
     endpoint, _ = open_endpoint(httpx2.Response(200), api_key="sk-bird")
     failure = endpoint.failure_from_exception(httpx2.ConnectError("refused"))

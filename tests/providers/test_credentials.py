@@ -304,6 +304,7 @@ def streams() -> dict[str, Callable[[dict[str, str]], bytes]]:
     return {
         "error": lambda sent: _event(json.dumps(error_body(sent))),
         "no JSON": lambda sent: _event(get_credentials(sent)),
+        "a key that does not fit": lambda sent: _event("word " * 36 + get_credentials(sent)) * 2,
         "broken JSON": lambda sent: _event('{"a": "' + get_credentials(sent)) * 2,
         "lines": lambda sent: json.dumps({"error": get_credentials(sent)}).encode() + b"\n",
         "two lines": lambda sent: (
@@ -319,7 +320,8 @@ def streams() -> dict[str, Callable[[dict[str, str]], bytes]]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str) -> None:
     def answer(sent: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        return 200, {"content-type": "text/event-stream"}, streams()[kind](sent)
+        headers = {"content-type": "text/event-stream", "x-request-id": get_credentials(sent)}
+        return 200, headers, streams()[kind](sent)
 
     with echo(answer) as server:
         async with create_model(provider, server) as model:
