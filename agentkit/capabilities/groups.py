@@ -227,8 +227,9 @@ class OpaqueCapabilities:
             no data need thinking.
         passthrough_keys: Additional keys that the wire format accepts, by block type. A key may be `title` of a
             document, `title of a URL` for documents that are sent by URL, or a key of `OpaqueState.fields`. `*`
-            matches any key, `message.*` matches any key with that prefix, and `-key` excludes a key. Requests
-            contain no other keys, and the ledger lists the keys that are left out.
+            matches any key, `message.*` matches any key with that prefix, and `-key` excludes a key. The most
+            specific of these entries decides. Requests contain no other keys, and the ledger lists the keys that
+            are left out.
         signed_parts: True if each text and each tool call of a reply can have a separate signature.
         placeholder_signature: Signature (base64) for tool calls that have no signature of their own. None if the
             API requires no signature.
@@ -247,5 +248,6 @@ class OpaqueCapabilities:
     def accepts_key(self, block_type: str, key: str) -> bool:
         """Returns True if `passthrough_keys` includes a key by its name, by `group.*` or by `*`."""
         keys = self.passthrough_keys.get(block_type, frozenset())
-        names = {key, f"{key.partition('.')[0]}.*"} if "." in key else {key}
-        return bool(names & keys) or ("*" in keys and not {f"-{name}" for name in names} & keys)
+        group, dot, _ = key.partition(".")
+        names = (key, f"{group}.*", "*") if dot else (key, "*")
+        return next((name for name in names if name in keys or f"-{name}" in keys), None) in keys

@@ -89,7 +89,10 @@ MULTIMODAL = Capabilities(
     thinking=ThinkingCapabilities(mode="text"),
     opaque=OpaqueCapabilities(
         places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
-        passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _PASSTHROUGH),
+        passthrough_keys={
+            **dict.fromkeys(("image", "audio", "video"), _PASSTHROUGH),
+            "text": _PASSTHROUGH | {"message.partial"},
+        },
     ),
 )
 
@@ -103,7 +106,8 @@ TEXT_PATH: dict[str, Any] = {
     "media.image": None,
     "media.audio": None,
     "media.video": None,
-    "opaque.passthrough_keys": {"text": frozenset({"partial"})},
+    # agentkit 0.3.0 stored `message.partial` as `partial`.
+    "opaque.passthrough_keys": {"text": frozenset({"message.partial", "partial"})},
 }
 TEXT = MULTIMODAL.override(TEXT_PATH)
 

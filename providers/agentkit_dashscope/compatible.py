@@ -42,6 +42,7 @@ COMPATIBLE = VENDOR_CHAT.override(
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
         "turns.text_joining": "string",  # text models accept only strings; a message with media has a list
         "turns.needs_user": True,
+        # agentkit 0.3.0 stored `message.partial` as `partial`.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,

@@ -38,7 +38,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_dashscope._path_guard import guard_text
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
-from agentkit_openai import mark_cache_control, source_url, write_tool_choice
+from agentkit_openai import get_message_keys, mark_cache_control, source_url, write_tool_choice
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -187,21 +187,17 @@ def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
     return {
         key: copy_json(item)
         for key, item in get_state_fields(block.state).items()
-        if key not in _FOREIGN_FIELDS and not key.startswith("message.")
+        if key not in _NO_PART_KEYS and not key.startswith("message.")
     }
 
 
-_FOREIGN_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
-"""Keys in opaque state that are not additional keys of a part.
-
-These keys contain the content of the part, or belong to messages or to other APIs.
-"""
+_NO_PART_KEYS = frozenset({"text", "image", "audio", "video", "partial"})
+"""Keys in opaque state that are not additional keys of a part: its content, and a key of messages."""
 
 
 def _is_partial(msg: Msg) -> bool:
     """Returns True if the last message asks the model to continue its text (model-studio, partial mode)."""
-    last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
-    return isinstance(last, TextBlock) and get_state_fields(last.state).get("partial") is True
+    return msg.role == "assistant" and get_message_keys(msg.blocks[-1:]).get("partial") is True
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:

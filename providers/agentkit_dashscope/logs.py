@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any, Final, cast
 
 from agentkit.provider_kit import (
@@ -25,13 +24,13 @@ from agentkit.provider_kit import (
     describe_log_format,
     ensure_json_safe,
     get_set_fields,
-    get_state_fields,
     parse_function_call,
     source_from_url,
     split_error_mark,
 )
 from agentkit_dashscope._media_parts import BLOCK_TYPES
 from agentkit_dashscope._path_guard import guard_text
+from agentkit_openai import attach_keys
 
 __all__ = ["load_native"]
 
@@ -87,7 +86,7 @@ def _parse_message(value: Any, place: str) -> Msg:
     parts = _parse_content(message.get("content"), f"{place}.content", guard=role == "user")
     if message.get("partial") is True and role == "assistant" and parts and isinstance(parts[-1], TextBlock):
         metadata = _without(metadata or {}, {"partial"}) or None
-        parts[-1] = replace(parts[-1], state=_create_state({**get_state_fields(parts[-1].state), "partial": True}))
+        parts = attach_keys(parts, {"partial": True}, "dashscope") or parts
     calls = enumerate(as_list(message.get("tool_calls")))
     tool_uses = [parse_function_call(call, f"{place}.tool_calls[{index}]") for index, call in calls]
     thinking = message.get("reasoning_content")

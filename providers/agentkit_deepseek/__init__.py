@@ -38,6 +38,7 @@ DEEPSEEK = VENDOR_CHAT.override(
         "turns.speaker_names": True,
         # No rule for names is documented. Most APIs accept letters, digits, "_" and "-".
         "turns.speaker_refused": "^A-Za-z0-9_-",
+        # agentkit 0.3.0 stored `message.prefix` as `prefix`.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
         # DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).

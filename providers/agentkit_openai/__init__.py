@@ -18,6 +18,7 @@ from typing import Unpack
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai._media_parts import get_detail, source_url, write_url_part
+from agentkit_openai._message_keys import attach_keys, get_message_keys
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai._request_options import write_tool_choice
 from agentkit_openai.capabilities import CHAT, STRICT, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
@@ -51,7 +52,9 @@ __all__ = [
     "TEMPLATE_CHAT",
     "VENDOR_CHAT",
     "VENDOR_KEYS",
+    "attach_keys",
     "get_detail",
+    "get_message_keys",
     "load_chat",
     "load_responses",
     "mark_cache_control",

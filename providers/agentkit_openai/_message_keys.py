@@ -1,7 +1,11 @@
 """Keys of native messages that no block or message field represents.
 
-The log loader stores these keys in the opaque state of a block. The formatter sends them back, but only to the API
-that the log came from.
+The log loader stores these keys in the opaque state of a block, each with `KEY_PREFIX`. Examples are unknown keys,
+the role `developer`, and `partial`, which asks the model to continue its text. The formatter sends the keys back,
+but only to the API that the log came from.
+
+The fields `phase` and `refusal` have no prefix: `phase` is a key of an item (Responses), and `refusal` marks a
+block.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from typing import Any
 
 from agentkit.provider_kit import (
     Block,
+    Feature,
     MediaBlock,
+    Msg,
     OpaqueState,
     TextBlock,
     ToolUseBlock,
@@ -20,7 +26,7 @@ from agentkit.provider_kit import (
     get_state_fields,
 )
 
-__all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_attached_keys", "get_extra_keys", "get_last_keys"]
+__all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_extra_keys", "get_message_keys", "get_role"]
 
 KEY_PREFIX = "message."
 """Prefix that marks a field of a block's opaque state as a key of the message.
@@ -30,6 +36,9 @@ A field without this prefix is a key of the content part.
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
 """Pattern for all state fields with `KEY_PREFIX`, used in `passthrough_keys` of capabilities."""
+
+_UNPREFIXED = frozenset({"role", "partial", "prefix"})
+"""Keys of messages that agentkit 0.3.0 stored without `KEY_PREFIX` in texts. Stored JSON may contain them."""
 
 _KEYS_READ = frozenset(
     # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK creates `parsed` from `content`.
@@ -55,61 +64,48 @@ def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> di
     }
 
 
-def attach_keys(
-    blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str, unprefixed: Collection[str] = ()
-) -> list[Any] | None:
+def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -> list[Any] | None:
     """Stores keys of a message in the opaque state of one of its blocks.
 
-    The keys are stored in the last text. If there is no text, they are stored in the last tool call or media
-    block.
+    The keys are stored in the last text, if possible in a text that is not blank, because requests contain no
+    blank text. If there is no text, the keys are stored in the last tool call or media block.
 
     Args:
         blocks: Blocks of the message.
         keys: Keys of the message, with their values.
         issuer: System that accepts the keys in later requests.
-        unprefixed: Keys that other APIs of the vendor also accept. A text stores such keys without `KEY_PREFIX`.
 
     Returns:
         The blocks with the stored keys, or None if no block can store the keys.
     """
-    texts = [index for index, block in enumerate(blocks) if isinstance(block, TextBlock)]
+    texts = [(index, block) for index, block in enumerate(blocks) if isinstance(block, TextBlock)]
+    written = [index for index, text in texts if text.text.strip()] or [index for index, _ in texts]
     others = [index for index, block in enumerate(blocks) if isinstance(block, ToolUseBlock | MediaBlock)]
-    if not texts and not others:
+    if not written and not others:
         return None
-    index = (texts or others)[-1]
+    index = (written or others)[-1]
     block: Any = blocks[index]
-    attached = {key if texts and key in unprefixed else f"{KEY_PREFIX}{key}": item for key, item in keys.items()}
-    fields = {**get_state_fields(block.state), **attached}
+    fields = {**get_state_fields(block.state), **{f"{KEY_PREFIX}{key}": item for key, item in keys.items()}}
     state = replace(block.state, fields=fields) if block.state else OpaqueState(issuer, fields=fields)
     return [*blocks[:index], replace(block, state=state), *blocks[index + 1 :]]
 
 
-def get_attached_keys(blocks: Iterable[object]) -> dict[str, Any]:
+def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
     """Returns the message keys that blocks store in their opaque state, without `KEY_PREFIX`."""
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)
-        for fields in _list_fields(blocks)
-        for key, value in fields.items()
-        if key.startswith(KEY_PREFIX)
-    }
-
-
-def get_last_keys(blocks: Iterable[object], names: Collection[str]) -> dict[str, Any]:
-    """Returns the keys of a logged message that ask the model to continue its text, from the blocks' opaque state.
-
-    Args:
-        blocks: Blocks of the last message.
-        names: Names of the keys that only the last message may have.
-    """
-    return {
-        key: copy_json(value) for fields in _list_fields(blocks) for key, value in fields.items() if key in names
-    }
-
-
-def _list_fields(blocks: Iterable[Any]) -> list[Mapping[str, Any]]:
-    """Returns the fields of the opaque state of each block that has a state and may store keys of a message."""
-    return [
-        get_state_fields(block.state)
         for block in blocks
-        if getattr(block, "state", None) and isinstance(block, TextBlock | ToolUseBlock | MediaBlock)
-    ]
+        if isinstance(block, TextBlock | ToolUseBlock | MediaBlock)
+        for key, value in get_state_fields(block.state).items()
+        if key.startswith(KEY_PREFIX) or (key in _UNPREFIXED and isinstance(block, TextBlock))
+    }
+
+
+def get_role(msg: Msg) -> str:
+    """Returns the role of a message in a request, which is `developer` if a system message stores that role.
+
+    Sources: openai-python, ChatCompletionDeveloperMessageParam and EasyInputMessageParam.
+    """
+    if msg.role != "system" or not msg.features & Feature.STATE:
+        return msg.role
+    return "developer" if get_message_keys(msg.blocks).get("role") == "developer" else "system"

@@ -155,6 +155,7 @@ CHAT = Capabilities(
         is_reply_data=lambda data: "type" not in data,  # data without a type are keys of an assistant message
         places=_part_places,
         passthrough_keys={
+            # agentkit 0.3.0 stored `message.role` as `role`.
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
             "tool_use": frozenset({"type", MESSAGE_KEYS}),
             "image": frozenset({"*"}),
@@ -171,7 +172,7 @@ Audio is excluded, because only audio models accept it (recorded error).
 
 VENDOR_KEYS = {
     **CHAT.opaque.passthrough_keys,
-    "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
+    "text": frozenset({"refusal", "type", MESSAGE_KEYS, "-message.role"}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
 """Keys of opaque state that are sent back to OpenAI-compatible vendors, by block type.

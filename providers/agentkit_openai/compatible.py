@@ -79,8 +79,6 @@ class OpenAICompatible:
         reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede the text.
         reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
         empty_content: Content of an assistant message that has tool calls and no text. None is sent as null.
-        developer_role: True if the API has the role `developer`. Otherwise, developer messages have the role
-            `system`.
         custom_tools: True if the API has custom tools, whose input is text instead of JSON.
         last_keys: Message keys that ask the model to continue its text. Only the last message may have them.
         prefill: Keys that the API requires in the last message if it is an assistant message.
@@ -111,7 +109,6 @@ class OpenAICompatible:
     reasoning_parts: bool = False
     reasoning_details: bool = False
     empty_content: str | None = None
-    developer_role: bool = False
     custom_tools: bool = False
     last_keys: frozenset[str] = frozenset()
     prefill: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -202,7 +199,6 @@ OPENAI = OpenAICompatible(
     models=r"(chat)?gpt-|o\d(-|$)|codex-",
     max_tokens="max_completion_tokens",  # API reference: `max_tokens` is deprecated
     testing="agentkit_openai.testing",
-    developer_role=True,
     custom_tools=True,
 )
 """Description of the Chat Completions API of OpenAI."""

@@ -31,11 +31,10 @@ from agentkit.provider_kit import (
 from agentkit_openai._audio import get_audio_id
 from agentkit_openai._custom_calls import custom_text
 from agentkit_openai._media_parts import get_part_keys, write_media_part
-from agentkit_openai._message_keys import get_attached_keys, get_last_keys
+from agentkit_openai._message_keys import get_message_keys, get_role
 from agentkit_openai._reasoning import write_reasoning
 from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai._request_options import write_chat_options
-from agentkit_openai._roles import get_role
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
@@ -122,7 +121,7 @@ class OpenAIChatFormatter(FormatterBase):
                         "tool_call_id": block.id,
                         "content": write_output(block, self._part),
                     }
-                    add(message if isinstance(block.output, str) else _add_keys(message, block.output))
+                    add(message if isinstance(block.output, str) else self._add_keys(message, block.output))
                 if other:
                     add(self._message(other, capabilities, names))
             elif features & call or (msg.role == "assistant" and (writes_reasoning or features & _ASSISTANT_KEYS)):
@@ -130,8 +129,8 @@ class OpenAIChatFormatter(FormatterBase):
             else:
                 add(self._message(msg, capabilities, names))
         if (vendor.last_keys or vendor.prefill) and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
-            last_keys = get_last_keys(legal.turns.msgs[-1].blocks, vendor.last_keys)
-            messages[-1] |= {**last_keys, **vendor.prefill}
+            keys = get_message_keys(legal.turns.msgs[-1].blocks).items()
+            messages[-1] |= {**{key: value for key, value in keys if key in vendor.last_keys}, **vendor.prefill}
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:
             vendor.mark_breakpoints(messages, legal)
         if task.tools or task.output:
@@ -146,12 +145,12 @@ class OpenAIChatFormatter(FormatterBase):
         """
         content = msg.content
         item: dict[str, Any] = {
-            "role": get_role(msg) if msg.role == "system" and self.vendor.developer_role else msg.role,
+            "role": get_role(msg) if msg.role == "system" else msg.role,
             "content": content if isinstance(content, str) else self._content(content, capabilities),
         }
         if names is not None and msg.name and msg.name != msg.role:
             item["name"] = names.get(msg.name, msg.name)
-        return _add_keys(item, msg.blocks) if msg.features & _MAY_HAVE_KEYS else item
+        return self._add_keys(item, msg.blocks) if msg.features & _MAY_HAVE_KEYS else item
 
     def _assistant_message(
         self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None
@@ -201,7 +200,12 @@ class OpenAIChatFormatter(FormatterBase):
             write_reasoning(item, thoughts, vendor, always=always)
         if calls:
             item["tool_calls"] = calls
-        return _add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
+        return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
+
+    def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
+        """Returns a message with the additional keys that `blocks` store. Existing keys keep their values."""
+        excluded = {*message, *self.vendor.last_keys}
+        return message | {key: value for key, value in get_message_keys(blocks).items() if key not in excluded}
 
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
         """Writes blocks as a string if all are texts and the target joins texts, otherwise as a list of parts."""
@@ -238,11 +242,6 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
 @lru_cache(256)
 def _override(capabilities: Capabilities, name: str, value: object) -> Capabilities:
     return capabilities.override({name: value})
-
-
-def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-    """Returns a message with the additional keys that `blocks` store. Existing keys keep their values."""
-    return {**message, **{key: value for key, value in get_attached_keys(blocks).items() if key not in message}}
 
 
 def _tool_call(block: ToolUseBlock, has_custom_tools: bool) -> dict[str, Any]:

@@ -36,7 +36,6 @@ from agentkit_openai._log_parts import (
 from agentkit_openai._message_keys import attach_keys, get_extra_keys
 from agentkit_openai._reasoning import DETAILS, details_text
 from agentkit_openai._refusals import REFUSAL_FIELD, refusal_block
-from agentkit_openai._roles import mark_as_developer
 from agentkit_openai.replies import OpenAIChatStreamParser
 
 __all__ = ["load_chat"]
@@ -115,8 +114,6 @@ class _LogReader:
         if role in ("system", "developer", "user"):
             blocks = read_content(message.get("content"), self.source, f"{place}.content")
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
-            if role == "developer":
-                blocks = mark_as_developer(blocks, self.issuer)
             return self._create_msg(name or msg_role, blocks, msg_role, message)
         reason = "expected a role such as 'user' or 'assistant'"
         return self._create_invalid(message, reason, place)
@@ -128,7 +125,9 @@ class _LogReader:
         them.
         """
         keys = get_extra_keys(message, self.reasoning_keys)
-        attached = attach_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
+        if message["role"] == "developer":
+            keys["role"] = "developer"
+        attached = attach_keys(blocks, keys, self.issuer) if keys else blocks
         if attached is None:
             return Msg(name, as_content(blocks), role, metadata=keys)
         return Msg(name, as_content(attached), role)

@@ -144,8 +144,6 @@ def _mistral_document(block: MediaBlock) -> dict[str, Any]:
     }
 
 
-_MISTRAL_LAST_KEYS = frozenset({"prefix"})  # asks the model to continue the message (mistralai SDK)
-
 MISTRAL = OpenAICompatible(
     name="mistral",
     title="Mistral",
@@ -168,7 +166,7 @@ MISTRAL = OpenAICompatible(
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
             # The API refuses unknown keys with status 422, `extra_forbidden`: autogen#2457, openfox#220
             # (2026-08-07).
-            "opaque.passthrough_keys": {**CLOSED_KEYS, "text": _MISTRAL_LAST_KEYS},
+            "opaque.passthrough_keys": {**CLOSED_KEYS, "text": frozenset({"message.prefix"})},
         }
     ),
     facts=(
@@ -190,7 +188,7 @@ MISTRAL = OpenAICompatible(
     reasoning_fields=(),
     # The last message may be an assistant message only if it has this key. Error text: "Expected last role User or
     # Tool (or Assistant with prefix True)" (smolagents#757).
-    last_keys=_MISTRAL_LAST_KEYS,
+    last_keys=frozenset({"prefix"}),  # asks the model to continue the message (mistralai SDK)
     prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,

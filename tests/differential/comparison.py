@@ -88,8 +88,9 @@ class Comparison:
             old, new = drop_error_texts(old), drop_error_texts(new)
         old, new = mappings.drop_foreign_options(old), mappings.drop_foreign_options(new)
         old, has_new_text = self._map_record(old)
-        if title.startswith("stored "):
-            new = self._map_reasons(new)  # an invalid block keeps the reason that the base version stored
+        if title.startswith(("stored ", "conversations ")):
+            # a message that the base version stored keeps its reasons of invalid blocks and its keys
+            new = self._map_reasons(new)
         if has_new_text:
             old, new = _without_counts(old), _without_counts(new)
         old, new = sort_notes(old), sort_notes(new)

@@ -6,7 +6,7 @@ commit. Everything else must stay equal.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 __all__ = ["REASONS", "TEXTS", "drop_foreign_options", "drop_repeated_details", "is_removed", "move_native_keys"]
 
@@ -65,6 +65,15 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"state issued by (.*) was left off", r"data issued by \1, such as a signature, was omitted"),
     (r"(.*) was left off", r"\1 was omitted"),
+    (
+        r"the wire has no place for its (role|partial|prefix)",
+        r"message.\1 omitted: the API has no field for it",
+    ),
+    (
+        # messages that the base version stored have these keys without the prefix
+        r"(role|partial|prefix) omitted: the API has no field for it",
+        r"message.\1 omitted: the API has no field for it",
+    ),
     (r"the wire has no place for its (.*)", r"\1 omitted: the API has no field for it"),
     (r"a blank text", r"the text is empty or only white space"),
     (r"thinking, which this target does not take back", r"the API does not accept thinking in this message"),
@@ -295,8 +304,25 @@ def drop_repeated_details(entry: list[Any]) -> list[Any]:
 
 
 def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a stored message of the base version with the keys of its native log where they stand now."""
-    return message
+    """Returns a stored message of the base version with the keys of its native log where they stand now.
+
+    The base version stored some keys of messages in the state of a text without the prefix `message.`.
+    """
+    if not isinstance(message["content"], list):
+        return message
+    return {**message, "content": [_add_prefixes(block) for block in cast("list[Any]", message["content"])]}
+
+
+def _add_prefixes(block: Any) -> Any:
+    match block:
+        case {"type": "text", "state": {"fields": {**fields}} as state}:
+            renamed = {f"message.{key}" if key in _UNPREFIXED else key: item for key, item in fields.items()}
+            return cast("dict[str, Any]", block) | {"state": cast("dict[str, Any]", state) | {"fields": renamed}}
+        case _:
+            return block
+
+
+_UNPREFIXED: Final = frozenset({"role", "partial", "prefix"})
 
 
 def drop_foreign_options(record: dict[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,8 @@ RESPONSES = Capabilities(
         pair_key=part_pair,
         needs_thinking=needs_thinking,
         passthrough_keys={
-            "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
+            # agentkit 0.3.0 stored `message.role` as `role`.
+            "text": frozenset({"message.role", "role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
             "tool_use": frozenset({"type", *CALL_FIELDS}),
             "image": frozenset({"detail", IMAGE_CALL}),
             "document": frozenset({"title", "detail", "filename"}),  # files with a URL are sent without a name

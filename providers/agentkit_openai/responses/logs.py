@@ -35,7 +35,7 @@ from agentkit_openai._log_parts import (
     read_entries,
     read_output,
 )
-from agentkit_openai._roles import mark_as_developer
+from agentkit_openai._message_keys import attach_keys
 from agentkit_openai.responses._output_items import image_state, parse_image
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses._turn_items import CALL_FIELDS
@@ -150,7 +150,7 @@ class _LogReader:
         elif role in ("user", "system", "developer"):
             msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
             if role == "developer":
-                blocks = mark_as_developer(blocks, _ISSUER)
+                blocks = attach_keys(blocks, {"role": role}, _ISSUER) or blocks
             self.add(msg_role, as_content(blocks), msg_role)
         else:
             reason = "expected a role such as 'user' or 'assistant'"

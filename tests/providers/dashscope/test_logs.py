@@ -62,7 +62,7 @@ def test_each_native_message_becomes_one_message() -> None:
             "assistant",
         ),
         Msg("system", (ToolResultBlock("call_1", "look", "A cat."),), "system"),
-        Msg("assistant", (TextBlock("A cat.", state=_fields(partial=True)),), "assistant"),
+        Msg("assistant", (TextBlock("A cat.", state=_fields(**{"message.partial": True})),), "assistant"),
     ]
 
 

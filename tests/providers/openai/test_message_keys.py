@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import Plan, available_providers, load_native, load_provider
+from agentkit import (
+    Plan,
+    TextBlock,
+    available_providers,
+    dump_messages,
+    load_messages,
+    load_native,
+    load_provider,
+)
+from agentkit.provider_kit import get_state_fields
 from agentkit_openai import OpenAIChatFormatter
 
 PROVIDERS: Final = available_providers()
@@ -97,3 +107,37 @@ def test_a_developer_message_has_its_role_or_the_role_is_reported(provider: str)
     plan = lower(provider, provider, [{"role": "developer", "content": "Be brief."}, MESSAGES[1]])
     is_reported = any("role omitted" in detail for detail in plan.ledger.entries[0].details)
     assert (plan.request["messages"][0]["role"] == "developer") is not is_reported
+
+
+DEVELOPER: Final[list[dict[str, Any]]] = [{"role": "developer", "content": "Be brief."}, MESSAGES[1]]
+PARTIAL: Final[list[dict[str, Any]]] = [MESSAGES[1], {"role": "assistant", "content": "It is", "partial": True}]
+PREFIX: Final[list[dict[str, Any]]] = [MESSAGES[1], {"role": "assistant", "content": "It is", "prefix": True}]
+
+LOGS_OF_0_3: Final[list[tuple[str, list[dict[str, Any]], int, str]]] = [
+    # provider, log, and the message and the key that agentkit 0.3.0 stored without a prefix
+    ("openai", DEVELOPER, 0, "role"),
+    ("openai-responses", DEVELOPER, 0, "role"),
+    ("dashscope", PARTIAL, 1, "partial"),
+    ("dashscope-compatible", PARTIAL, 1, "partial"),
+    ("deepseek", PREFIX, 1, "prefix"),
+]
+
+
+@pytest.mark.parametrize("path", ["text", "multimodal"])
+@pytest.mark.parametrize(("provider", "log", "index", "key"), LOGS_OF_0_3)
+def test_messages_stored_by_0_3_give_the_same_request(
+    provider: str, log: list[dict[str, Any]], index: int, key: str, path: str
+) -> None:
+    log = [{name: item for name, item in message.items() if name != "user_key"} for message in log]
+    msgs = load_native(provider, {"input": log} if provider == "openai-responses" else log)
+    (block,) = msgs[index].blocks
+    assert isinstance(block, TextBlock)
+    assert [*get_state_fields(block.state)] == [f"message.{key}"]
+    stored = dump_messages(msgs)
+    old = json.loads(json.dumps(stored).replace(f"message.{key}", key))
+    assert old != stored
+    options: Any = {"path": path} if provider == "dashscope" else {}
+    formatter = load_provider(provider).chat_formatter(**options)
+    request = formatter.lower(msgs).request
+    assert ("developer" if key == "role" else f"'{key}': True") in str(request)
+    assert formatter.lower(load_messages(old)).request == request

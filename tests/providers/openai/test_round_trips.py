@@ -118,7 +118,7 @@ def test_a_developer_message_is_a_system_message_for_other_apis(source: str, tar
     assert ("developer" in str(plan.request)) is own
     assert "Be brief." in str(plan.request)
     (entry, _) = plan.ledger.entries
-    assert ("role omitted: the API has no field for it" in entry.details) is not own
+    assert ("message.role omitted: the API has no field for it" in entry.details) is not own
 
 
 @pytest.mark.parametrize("provider", OPENAI)
@@ -287,7 +287,7 @@ def test_keys_for_continued_text_are_sent_only_with_the_last_message(provider: s
     elsewhere = load_provider("vllm").chat_formatter().lower(load_native(provider, log))
     assert key not in str(elsewhere.request)
     assert [detail for entry in elsewhere.ledger.entries for detail in entry.details] == [
-        f"{key} omitted: the API has no field for it"
+        f"message.{key} omitted: the API has no field for it"
     ]
 
 
@@ -308,7 +308,7 @@ def test_a_developer_message_is_a_system_message_in_the_other_api_of_dashscope()
     log = [{"role": "developer", "content": "Be kind."}, ASKED]
     plan = load_provider("dashscope").chat_formatter().lower(load_native("dashscope-compatible", log))
     assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
-    assert plan.ledger.entries[0].details == ("role omitted: the API has no field for it",)
+    assert plan.ledger.entries[0].details == ("message.role omitted: the API has no field for it",)
 
 
 def test_keys_of_the_formatter_are_written_once_and_null_is_ignored() -> None:
