@@ -46,8 +46,8 @@ async def compare(
             a name is the name itself. Models that are passed by name are closed at the end.
         prices: Prices of the models. A key is a label or the name of a model.
         record: Path of a JSON Lines file. Every call is appended to the file.
-        replay: Path of a JSON Lines file with recorded calls, which are not sent. Any other call is sent and saved
-            if `record` is passed, and is an error otherwise.
+        replay: Path of a JSON Lines file with recorded calls. A recorded call is not sent again. A call without a
+            record is sent and recorded if `record` is passed. Otherwise, the call is an error.
         max_concurrency: Maximum number of concurrent calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
@@ -71,7 +71,8 @@ async def compare(
     try:
         async with anyio.create_task_group() as group:
             for label, model in opened.items():
-                await limiter.acquire_on_behalf_of(label)  # outside the task, so that calls start in order
+                # The limiter is acquired outside the task, so that calls start in order.
+                await limiter.acquire_on_behalf_of(label)
                 group.start_soon(run, label, model)
     finally:
         await _close([opened[label] for label, named in labeled if isinstance(named, str)])
@@ -129,7 +130,10 @@ def _label_models(
 async def _open_recordings(
     record: str | Path | None, replay: str | Path | None
 ) -> tuple[RecordingFile | None, RecordingFile | None]:
-    """Opens the recordings to write to and to read from. They are the same object if the paths are equal."""
+    """Opens the recording for writing and the recording for reading, in this order.
+
+    Both are the same object if the paths are equal. A recording without a path is None.
+    """
     source = None if replay is None else RecordingFile(replay)
     if source is not None:
         await source.load(missing_ok=record is not None)
@@ -170,7 +174,7 @@ class _Comparison:
         record = self.source.find(key, label) if self.source else None
         if record is None and self.source is not None and self.target is None:
             reason = f"the recording {str(self.source.path)!r} has no call to {label!r} with this request"
-            advice = "Pass the same path as `record` to send and record the call."
+            advice = "Pass the path also as `record` to send and record the call."
             return replace(result, error=OptionError("replay", reason, advice))
         try:
             call = record or await _send(model, plan)

@@ -35,9 +35,10 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Returns the fingerprint of a model call, which is 64 hexadecimal digits.
+    """Returns the fingerprint of a model call, which identifies the call by 64 hexadecimal digits.
 
-    Equal calls have equal fingerprints in every process. Parameters with the value None are ignored.
+    Calls with equal arguments have equal fingerprints in every process. Parameters with the value None are
+    ignored.
     """
     call = [provider, model, request, {name: item for name, item in parameters.items() if item is not None}]
     text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=make_json_safe)
@@ -61,7 +62,7 @@ class RecordedCall:
     total: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Writes the outcome as JSON values."""
+        """Converts the outcome to a dict of JSON values."""
         return {
             "reply": dump_message(self.reply) if self.reply else None,
             "error": _dump_error(self.error) if self.error else None,
@@ -73,7 +74,7 @@ class RecordedCall:
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
         """Reads the outcome of a model call from JSON values.
 
-        Other keys than those of `to_dict` are ignored. Errors name `place`.
+        Keys that `to_dict` does not write are ignored. `place` is the start of the place in an error.
 
         Raises:
             MessageError: The reply is invalid, or the values have both a reply and an error, or neither.
@@ -133,9 +134,9 @@ class RecordingFile:
             raise OptionError("record", reason, "Pass the path of a file that can be written.") from None
 
     async def load(self, *, missing_ok: bool) -> None:
-        """Reads the file. If two records have the same fingerprint and label, the later record applies.
+        """Reads the file. If two recorded calls have the same fingerprint and label, the later call is used.
 
-        `missing_ok` accepts a missing file, which then counts as empty.
+        If `missing_ok` is True, a missing file counts as empty.
 
         Raises:
             OptionError: The file cannot be read.
@@ -171,7 +172,7 @@ class RecordingFile:
         calls[label] = call
 
     def find(self, key: str, label: str) -> RecordedCall | None:
-        """Returns the recorded call with a fingerprint and a label.
+        """Returns the recorded call with the fingerprint `key` and the label.
 
         If no call has the label, returns the newest call with the fingerprint. Returns None if no call has the
         fingerprint.

@@ -51,7 +51,7 @@ class Price:
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:
-        """Returns the cost of a model call from its usage."""
+        """Returns the cost of a model call with this usage."""
         uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -101,7 +101,7 @@ class ComparisonResult:
     __repr__ = bounded_repr
 
     def to_dict(self) -> dict[str, Any]:
-        """Writes the result as JSON values."""
+        """Converts the result to a dict of JSON values."""
         error, usage = self.error, self.reply.usage if self.reply else None
         return {
             "label": self.label,

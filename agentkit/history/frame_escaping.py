@@ -5,10 +5,11 @@ Idea. A history frame is one text with a line `NAME: TEXT` for each text block, 
 seems to come from another speaker. Only special characters are escaped: texts of one line and simple names usually
 stay unchanged.
 
-- Inside a text, two spaces follow each line break. No escaped name begins with a space, so that these line breaks
-  differ from the breaks between lines of the frame.
-- A backslash is inserted after each `<` that precedes `/history`, `history` or `|`. The first two are parts of the
-  tags, and `<|` begins control tokens. If backslashes already follow the `<`, one more is added.
+- Inside a text, two spaces follow each line break. Each line of the frame starts with a name, and no escaped name
+  begins with a space. The line breaks inside a text therefore differ from the line breaks between lines.
+- A backslash is inserted after each `<` that precedes `/history`, `history` or `|`. `</history` and `<history`
+  begin the tags, and `<|` begins control tokens. If backslashes already follow the `<`, one more backslash is
+  added.
 - In a name, a backslash precedes each backslash, colon and leading space. Line breaks, and the `<` of a tag,
   become escapes such as `\u{3c}`.
 
@@ -67,7 +68,7 @@ def unescape_text(text: str, tag: str) -> str:
 
 
 def safe_name(name: str, tag: str) -> str:
-    """Escapes a name so that it has no line breaks, and so that its line's first unescaped colon ends the name."""
+    """Escapes a name so that it contains neither a line break nor an unescaped colon, which would end the name."""
     if name.isidentifier():
         return name
     escaped = _TO_ESCAPE.sub(lambda match: "".join(map(_escape, match[0])), name)

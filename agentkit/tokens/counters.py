@@ -31,7 +31,7 @@ __all__ = [
 
 
 class TokenCount(int):
-    """Number of tokens. This `int` also has the reasons why the number is an estimate.
+    """Number of tokens, as an `int` that also has the reasons why the number is an estimate.
 
     Attributes:
         estimated: Short reasons why a part of the number is an estimate, without duplicates. Empty if the number
@@ -53,8 +53,9 @@ class TokenCount(int):
 class TokenCounterBase(ABC):
     """Base class of counters for the tokens of a request, including its tools and schemas.
 
-    A subclass implements `count`. To fit n messages into a budget, `count` is called O(log n) times. Derive a
-    counter that needs no I/O from `LocalTokenCounter`, because `count` is then called less often.
+    A subclass implements `count`. To fit n messages into a budget, `count` is called O(log n) times. A counter
+    that needs no I/O should derive from `LocalTokenCounter`, because a budget uses such a counter more
+    efficiently.
     """
 
     @abstractmethod
@@ -74,14 +75,17 @@ class TokenCounterBase(ABC):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Local counter that decides how many messages a budget omits. The default estimates by characters."""
+        """Local counter with which a budget decides how many messages to omit.
+
+        The default is a `CharacterTokenCounter`.
+        """
         from agentkit.tokens.text_counters import ESTIMATE  # avoids an import cycle
 
         return ESTIMATE
 
 
 async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Counts the tokens of a request with any counter.
+    """Counts the tokens of a request with any counter, local or not.
 
     Raises:
         OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
@@ -157,7 +161,7 @@ class LocalTokenCounter(TokenCounterBase):
     def measure(self, request: Mapping[str, Any]) -> int:
         """Returns the number of tokens of a request.
 
-        The request is not changed.
+        An implementation must not change the request.
         """
 
     @abstractmethod

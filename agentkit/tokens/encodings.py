@@ -1,12 +1,13 @@
-"""Finds the encoding of a model, and counts tokens with the ranks of an encoding. Nothing is downloaded.
+"""Finds the encoding of a model, and counts tokens with the encoding. Nothing is downloaded.
 
-The ranks of an encoding are its vocabulary. Two packages provide ranks, and both give the same counts:
+The ranks of an encoding are the vocabulary of the encoding. Two packages provide ranks, and both give the same
+counts:
 
 1. tiktoken, OpenAI's own implementation, is used if its cache folder has the ranks with the right SHA-256. Without
    cached ranks, tiktoken would start a download without a timeout. Other Python threads can run while it encodes.
-2. splintr is used otherwise. Its wheel contains the ranks of all encodings in this module, so that it counts
-   without a network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes about
-   0.1 s.
+2. splintr is used otherwise. The wheel of splintr contains the ranks of all encodings in this module, so that
+   counting needs no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes
+   about 0.1 s.
 
 `find_encoding` returns the encoding of a model. `load_encoding` returns the function that counts with an encoding.
 """
@@ -73,7 +74,7 @@ ENCODINGS: Final = frozenset(encoding.name for _, encoding in _MODELS)
 
 
 def find_encoding(model: str) -> Encoding:
-    """Returns the encoding for a model. An unknown model gets `BASE`, with a note."""
+    """Returns the encoding for a model. For an unknown model, returns `BASE` with a note."""
     name = normalize_model_name(model)
     match = next((encoding for pattern, encoding in _MODELS if pattern.match(name)), None)
     return match or Encoding(BASE, f"the encoding of model {model!r} is unknown; counted with o200k_base")
@@ -113,7 +114,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _is_cached(encoding: str) -> bool:
-    """Returns True if tiktoken's cache folder has the intact vocabulary of an encoding.
+    """Returns True if tiktoken's cache folder has an undamaged file with the vocabulary of an encoding.
 
     tiktoken would download a missing or damaged file.
     """
@@ -162,13 +163,13 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    # `encode_ordinary` would panic where `encode` raises ValueError.
+    # For some texts, `encode` raises ValueError, and `encode_ordinary` an error that is not an Exception.
     encode = tiktoken.get_encoding(encoding).encode
 
     def count(text: str) -> int:
         try:
             return len(encode(text, disallowed_special=()))
-        except ValueError:  # "Max stack size exceeded for backtracking": a run of a million spaces, for example
+        except ValueError:  # "Max stack size exceeded for backtracking", for example for a million spaces in a row
             middle = len(text) // 2
             if not middle:
                 raise

@@ -24,9 +24,10 @@ _KIND: Final = (
 # counts of cl100k_base for ASCII text differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each lower-case word after a space
-_SCRAMBLED = 120  # added for each capital beyond one character in eight, as in base64 text, keys and hashes
+_SCRAMBLED = 120  # added for each capital letter beyond an eighth of the text, as in base64 text, keys and hashes
 
-# Weights of characters of other scripts, in hundredths of a token. cl100k_base has up to three times more tokens.
+# Weights of characters of other scripts, in hundredths of a token. cl100k_base needs up to three times as many
+# tokens.
 _SCRIPTS: Final = tuple(
     (re.compile(f"[{characters}]+"), weight)
     for characters, weight in (
@@ -83,7 +84,7 @@ def _estimate_scripts(text: str) -> int:
     return total + _OTHER * len(text)
 
 
-_ENTRY = 100  # overhead of a cache entry, as a number of characters
+_ENTRY = 100  # memory that a cache entry needs besides its text, counted in characters
 
 
 class TextCounts(dict[str, int]):
@@ -94,7 +95,8 @@ class TextCounts(dict[str, int]):
 
     Args:
         count: Function that counts the tokens of a text.
-        limit: Maximum length of all cached texts, in characters. If it is exceeded, the oldest texts are removed.
+        limit: Maximum total length of the cached texts, in characters. If the total length exceeds the limit, the
+            oldest texts are removed.
     """
 
     __slots__ = ("_count", "_limit", "_lock", "_size")

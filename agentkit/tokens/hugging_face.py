@@ -30,16 +30,16 @@ __all__ = ["HuggingFaceTokenCounter"]
 _TURN: Final = 5  # tokens around a message in ChatML: two markers, two line breaks and the role
 _MEDIA: Final = 1_500  # approximate tokens of a media item
 _CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
-_NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each"
+_NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message besides its texts"
 
 
 class HuggingFaceTokenCounter(LocalTokenCounter):
     """Counter that uses the tokenizer file and the chat template of a local model.
 
-    The counter renders a request with the chat template, and counts the tokens of the rendered text. This requires
-    a request in the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
+    The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
+    must have the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
     template raises an error, the counter adds up the counts of the single texts. `TokenCount.estimated` then has
-    the reason. The tokens of an image follow the published rule of the model family.
+    the reason. The number of tokens of an image follows the published rule of the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -133,8 +133,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def _special(self) -> re.Pattern[str] | None:
         """Pattern of the special tokens that separate the pieces of a rendered conversation.
 
-        None if the counts of the pieces do not add up to the count of the text. An example is a tokenizer that
-        marks the start of each text.
+        None if the counts of the pieces do not add up to the count of the whole text. This is the case for a
+        tokenizer that marks the start of each text.
         """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
         special = [token for token in added if token.get("special")]
@@ -166,7 +166,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns the number of tokens of a request.
 
-        `provider` may also be a formatter or a `WireLayout`.
+        `provider` is the provider that the request is for, or its formatter or `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.
@@ -197,7 +197,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         if template is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
-            return None, "the request does not have the wire format of the chat template: estimated text by text"
+            return None, "the request does not have the wire format of chat templates: estimated text by text"
         names = {
             key: _read_token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
@@ -207,12 +207,15 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             converted = [convert(message) for message in cast("list[dict[str, Any]]", messages)]
             try:
                 return template(messages=converted, tools=tools, add_generation_prompt=True, **names), ""
-            except Exception as error:  # a template may raise anything
+            except Exception as error:  # a template can raise any error
                 reason = f"the chat template refuses the request ({error}): estimated text by text"
         return None, reason
 
     def weigh(self, msg: Msg) -> int:
-        """Estimates the tokens of a message by characters. Budgets use it to decide how many messages to omit."""
+        """Estimates the number of tokens of a message from the characters of its texts.
+
+        A budget uses the estimate to decide how many messages to omit.
+        """
         return self._estimate.weigh(msg)
 
 
@@ -232,7 +235,7 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
 
 
 def _read_token(token: Any) -> str:
-    """Reads a special token from the tokenizer's configuration, where it is a string or an object."""
+    """Returns the text of a special token. In the tokenizer's configuration, a token is a string or an object."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 
 

@@ -24,9 +24,10 @@ class ImageRule(Protocol):
     """Rule by which a model family counts the tokens of an image."""
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image.
+        """Returns the number of tokens of one image.
 
-        Width and height are in pixels. `detail` is the level of detail in the API's spelling, or empty.
+        `width` and `height` are in pixels. `detail` is the level of detail in the API's spelling, or an empty
+        string.
         """
         ...
 
@@ -47,7 +48,7 @@ class Tiles:
     tile: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. With the detail "low", the image costs only `base`."""
+        """Returns the number of tokens of one image. With the detail "low", the image costs only `base`."""
         if detail == "low":
             return self.base
         scale = min(1, 2048 / max(width, height))
@@ -72,7 +73,7 @@ class Patches:
     side: int = 2_048
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. The detail "low" limits the longer side to 512 pixels."""
+        """Returns the number of tokens of one image. The detail "low" limits the longer side to 512 pixels."""
         side = 512 if detail == "low" else self.side
         if (longest := max(width, height)) > side:
             width, height = max(1, width * side // longest), max(1, height * side // longest)
@@ -100,7 +101,7 @@ class Cells:
     max_cells: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image after it is shrunk to the limits. `detail` has no effect."""
+        """Returns the number of tokens of one image after the image is shrunk. `detail` has no effect."""
         longest, shortest = max(width, height), min(width, height)
         low, high = 1, longest
         while low < high:
@@ -124,7 +125,7 @@ class Squares:
     """
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. `detail` has no effect."""
+        """Returns the number of tokens of one image. `detail` has no effect."""
         return 258 if max(width, height) <= 384 else 258 * ceil(width / 768) * ceil(height / 768)
 
 
@@ -143,13 +144,13 @@ class Levels:
     default: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. Its size has no effect."""
+        """Returns the number of tokens of one image. The size of the image has no effect."""
         return self.prices.get(detail.upper().removeprefix("MEDIA_RESOLUTION_"), self.default)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rule that counts one token for each field of a grid, and two tokens around the fields.
+    """Rule that counts one token for each field of a grid, and two more tokens for each image.
 
     An image has at least four fields. Source: Model Studio docs, vision.
 
@@ -162,7 +163,7 @@ class Grid:
     max_fields: int = 16_384
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the tokens of one image. `detail` has no effect."""
+        """Returns the number of tokens of one image. `detail` has no effect."""
         fields = max(1, round(width / self.step)) * max(1, round(height / self.step))
         return min(max(fields, 4), self.max_fields) + 2
 
@@ -208,7 +209,10 @@ _MAX_PIXELS: Final = 178_956_970  # limit of Pillow; a larger size indicates a d
 
 
 def _pack_size(data: str) -> int:
-    """Returns width and height of an image as one number, for a cache of integers. An unknown size is 0."""
+    """Returns the width and height of an image as one integer, because the cache stores integers.
+
+    Returns 0 if the size is unknown.
+    """
     text = data.partition(",")[2] if data[:5].lower() == "data:" else data
     if "\n" in text[:100]:  # base64 text with line breaks
         text = "".join(text.split())
@@ -232,7 +236,7 @@ class MediaPrices:
         self._sizes = TextCounts(_pack_size, 64_000_000)
 
     def price(self, media: MediaPart) -> tuple[int, str]:
-        """Returns the tokens of a media item, and the reason why the number is an estimate.
+        """Returns the number of tokens of a media item, and the reason why the number is an estimate.
 
         The reason is empty if the number is exact.
         """
@@ -250,12 +254,12 @@ class MediaPrices:
         return self.rule.tokens(packed >> 32, packed & 0xFFFF_FFFF, media.detail), ""
 
     def total(self, media: Iterable[MediaPart]) -> tuple[int, list[str]]:
-        """Returns the tokens of all media, and the reasons why parts of the sum are estimates."""
+        """Returns the number of tokens of all media, and the reasons why parts of the number are estimates."""
         prices = [self.price(item) for item in media]
         return sum(tokens for tokens, _ in prices), [reason for _, reason in prices if reason]
 
     def _price_by_length(self, media: MediaPart) -> tuple[int, str]:
-        """Estimates the tokens of audio, video or a document from the length of its data."""
+        """Estimates the number of tokens of an audio clip, video or document from the length of its data."""
         size = 0 if "://" in media.data[:12] else len(media.data) * 3 // 4
         if media.kind == "document":
             tokens = max(_UNKNOWN, size // _BYTES_PER_PAGE * _TOKENS_PER_PAGE)

@@ -66,10 +66,10 @@ class RemoteTokenCounter(TokenCounterBase):
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
-        """Returns the value of a key in a request. The endpoint requires the key.
+        """Returns the value of a key that the endpoint requires in a request.
 
         Raises:
-            InputError: The key is missing, because the request is for another provider.
+            InputError: The key is missing. The request is probably for another provider.
         """
         if name not in request:
             keys = shorten_repr(list(request), 80)
@@ -78,7 +78,7 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """Calls the endpoint with the arguments, and returns its answer.
+        """Calls the endpoint with the arguments, and returns the endpoint's answer.
 
         Raises:
             OptionError: The method is not asynchronous.
@@ -91,7 +91,7 @@ class RemoteTokenCounter(TokenCounterBase):
         except Exception as error:
             redact_error(error, create_redactor(getattr(self.call, "__self__", None), named, error))
             raise
-        raise OptionError("call", "the method is not asynchronous", "Pass the method of the async client.")
+        raise OptionError("call", "the method is not asynchronous", "Pass a method of an async client.")
 
     def read_count(self, answer: object, name: str) -> int:
         """Reads the number of tokens from a field of the endpoint's answer.
@@ -106,7 +106,7 @@ class RemoteTokenCounter(TokenCounterBase):
         raise ModelError(type(self).__name__, reason)
 
     async def estimate(self, parts: Sequence[Any]) -> int:
-        """Estimates the tokens of parts that the endpoint does not count, with the local counter."""
+        """Estimates the tokens of parts that the endpoint does not count. The local counter estimates them."""
         turn = {self.layout.parts[0]: list(parts)}
         return await self.estimate_request({self.layout.turns: [turn]}) if parts else 0
 

@@ -46,7 +46,8 @@ class RequestParts:
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys in long JSON objects. The strings of a long object are counted one by one.
+        fields: Number of keys in JSON objects with a long string. The strings of such an object are counted one by
+            one.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
@@ -71,7 +72,7 @@ class RequestParts:
     def of(cls, request: Mapping[str, Any], provider: LayoutSource) -> RequestParts:
         """Splits a request into its parts.
 
-        `provider` may also be a formatter or a `WireLayout`.
+        `provider` is the provider that the request is for, or its formatter or `WireLayout`.
         """
         parts = cls(layout=as_layout(provider))
         for name, part in parts.layout.read_items(request):
@@ -121,7 +122,7 @@ class RequestParts:
                     push(item)
 
     def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string whose key is not enough to decide if the string is a text of a message."""
+        """Adds a string that may be a text of a message, a name, or other data. Its key and its object decide."""
         layout = self.layout
         if key not in layout.special:
             self.texts.append(item)
@@ -173,7 +174,7 @@ class RequestParts:
         media_type = str(_first(fields, layout.media_types) or "")
         data = _find_data(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
-            self.sealed.append(data)  # base64 of a text document
+            self.sealed.append(data)  # base64 text of a text document
             return
         named = media_type.partition("/")[0] or str(part.get(layout.type))
         detail = _find_detail(fields, layout.media_details) or _find_detail(part, layout.media_details)
@@ -219,5 +220,5 @@ def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Writes a value as JSON without spaces. An object that JSON cannot express is written as its repr."""
+    """Writes a value as JSON without spaces. A Python object that is not a JSON value is written as its repr."""
     return to_json(value, bytes_mode="base64", fallback=repr).decode()

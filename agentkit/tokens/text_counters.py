@@ -56,7 +56,7 @@ class TextTokenCounter(LocalTokenCounter):
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """Returns the number of tokens of a request.
 
-        `provider` may also be a formatter or a `WireLayout`.
+        `provider` is the provider that the request is for, or its formatter or `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.

@@ -38,7 +38,7 @@ _TOOLS: Final = 9
 _CALL: Final = 5  # a tool call has 3 to 7 tokens around its name and arguments
 _FIELD: Final = 2  # quotes, colon and comma around a key of a JSON object
 _CALLS = "the tokens around calls and tools are not published"
-_MANY: Final = 200_000  # in characters; counting a longer text takes more than a few milliseconds
+_MANY: Final = 200_000  # in characters; counting more characters takes more than a few milliseconds
 
 
 class TiktokenCounter(TextTokenCounter):
@@ -64,8 +64,10 @@ class TiktokenCounter(TextTokenCounter):
         """Finds the encoding of the model, and an installed package that has the ranks of the encoding.
 
         Args:
-            model: Model that the requests are for. It decides the encoding and how many tokens an image costs.
-            encoding: Encoding to use instead of the model's, such as `o200k_base`, `qwen3` or `deepseek_v3`.
+            model: Model that the requests are for. The model decides the encoding and how many tokens an image
+                costs.
+            encoding: Encoding to use instead of the model's encoding, such as `o200k_base`, `qwen3` or
+                `deepseek_v3`. If None, the model decides.
 
         Raises:
             OptionError: `encoding` is unknown.
@@ -130,7 +132,7 @@ class TiktokenCounter(TextTokenCounter):
         return self.measure(request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the tokens of a request (see `TextTokenCounter.measure`)."""
+        """Returns the number of tokens of a request (see `TextTokenCounter.measure`)."""
         parts, count = RequestParts.of(request, find_layout(self, provider)), self._texts.__getitem__
         total = _REPLY + _TURN * parts.turns + _SPEAKER * parts.speakers + _CALL * parts.calls
         total += sum(map(count, parts.texts)) + _FIELD * parts.fields
@@ -148,11 +150,11 @@ class TiktokenCounter(TextTokenCounter):
         return TokenCount(total, reasons)
 
     def weigh(self, msg: Msg) -> int:
-        """Returns the tokens of a message, including its speaker name but without its thinking blocks."""
+        """Returns the number of tokens of a message, with its speaker name but without its thinking blocks."""
         return self.weigh_texts(msg)
 
     def price(self, block: MediaBlock) -> int:
-        """Returns the tokens that a media block costs for the model."""
+        """Returns the number of tokens that the model uses for a media block."""
         source = block.source
         data = source.url if isinstance(source, URLSource) else source.data
         return self._prices.price(MediaPart(block.type, data))[0]

@@ -1,7 +1,8 @@
 """`UsageAnchoredCounter`: adds an estimate of new content to the usage that the provider reported last.
 
-The anchor is the last request with a reported usage. The counter compares a request with the anchor by digests of
-their parts. The comparison takes linear time in the number of parts, because Python caches the hashes of strings.
+The anchor is the last request with a reported usage. To compare a request with the anchor, the counter compares
+digests of the parts of both requests. The comparison takes linear time in the number of parts, because Python
+caches the hashes of strings.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class UsageAnchoredCounter(TokenCounterBase):
     A request that begins with the anchored request costs the reported tokens plus a local estimate of the new
     parts. The comparison ignores cache markers, and the tag that closes a conversation history in a user turn.
 
-    Any other request costs its local estimate, multiplied by a factor. The factor is the reported tokens of the
-    anchored request, divided by its local estimate. The counter stores digests, not requests.
+    Any other request costs its local estimate, multiplied by a factor. The factor is the reported number of tokens
+    of the anchored request, divided by the local estimate of that request. The counter stores digests, not
+    requests.
 
     Attributes:
         local: Local counter that estimates tokens.
@@ -144,7 +146,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Returns the turn without its parts, then each part, because a later request may add parts to a turn."""
+    """Splits a turn into the turn without its parts, and its parts, because a later request can add parts."""
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:

@@ -212,6 +212,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)(source|file): it is a file id, which no other place knows",
         r"\1source: expected data or a URL, got a file id of the provider",
     ),
+    # estimated token counts
+    (
+        r"no chat template: messages are estimated at 5 tokens each",
+        r"no chat template: 5 tokens are assumed for each message besides its texts",
+    ),
     # errors of streams
     (r"an event that is no JSON object: (.*)", r"an event is not a JSON object: \1"),
     # invalid sources
