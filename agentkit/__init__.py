@@ -206,7 +206,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-# This is the value at run time. Type checkers read the imports above instead.
+# At run time, `__all__` is computed. Type checkers read the imports above instead.
 __all__ = sorted(_HOME)  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
 
 

@@ -39,7 +39,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    # retrieves the exception, because asyncio logs exceptions that are never retrieved
+    # reads the exception of the task, because asyncio logs an exception that nothing reads
     failure = None if task.cancelled() else task.exception()
     if cancellation is not None:
         raise cancellation
@@ -64,11 +64,11 @@ def get_running_loop() -> Any:
 def has_ended(loop: Any) -> bool:
     """Returns True if an event loop has ended and will never run again."""
     is_closed = getattr(loop, "is_closed", None)
-    if is_closed is not None:  # event loops of asyncio have `is_closed()`
+    if is_closed is not None:  # only event loops of asyncio have `is_closed()`
         return bool(is_closed())
     try:
         loop.run_sync_soon(_probe)
-    except RuntimeError:  # trio raises RunFinishedError, a RuntimeError
+    except RuntimeError:  # trio raises RunFinishedError, which is a RuntimeError
         return True
     return False
 

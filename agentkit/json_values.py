@@ -56,7 +56,7 @@ def native_to_json(value: object) -> Any:
     if callable(dump):
         try:
             return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-        except ValueError:  # the text has a lone surrogate
+        except ValueError:  # the error occurs if the text has a lone surrogate
             return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
     raise MessageError("reply", reason, "Pass the reply of the SDK.")
@@ -88,7 +88,7 @@ def parse_json(text: str | bytes | bytearray) -> Any:
     except (ValueError, TypeError):  # the text may have lone surrogates, which pydantic-core refuses
         pass
     try:
-        return json.loads(text)  # accepts lone surrogates, which some servers send
+        return json.loads(text)  # `json.loads` accepts lone surrogates, which some servers send
     except (ValueError, RecursionError) as error:
         raise MessageError("reply", f"invalid JSON ({error})", "Pass the complete JSON text.") from None
 
@@ -285,8 +285,8 @@ def replace_surrogates(value: Any, place: str) -> Any:
     of the path in log lines.
     """
     try:
-        to_json(value)  # the fastest test for lone surrogates
-    except ValueError:  # the value has a lone surrogate, or a value that JSON cannot represent
+        to_json(value)  # this is the fastest test for lone surrogates
+    except ValueError:  # the value contains a lone surrogate, or a value that JSON cannot represent
         return value if all(map(is_encodable, _texts(value, str))) else _replace_nested(value, 0, (None, place))
     return value
 

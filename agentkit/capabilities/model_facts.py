@@ -66,7 +66,8 @@ _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
 # Suffixes of a model name. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
-# Dates: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's preview-05-06.
+# Dates in model names: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's
+# preview-05-06.
 _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )

@@ -25,7 +25,7 @@ _PLAIN_HEADERS = re.compile(
 )
 """Headers that contain no credential. Any other header may, because gateways choose their own header names."""
 _MAX_VALUES = 3_000  # maximum number of values that are read from a client
-_MAX_DEPTH = 9  # maximum nesting; deep enough for the headers of a client's proxy connections
+_MAX_DEPTH = 9  # maximum depth of nested objects; enough for the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(
     {"asyncio", "anyio", "trio", "ssl", "threading", "logging", "functools", "_thread", "builtins", "types"}
 )
@@ -70,13 +70,13 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
     elif isinstance(item, list | tuple):
         parts = cast("list[Any]", item)
-        # a pair of texts or bytes is a header
+        # a list of two texts or bytes is a header, with its name and its value
         if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):
             first = parts[0]
             yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
         else:
             yield from ((name, part) for part in parts)
-    elif type(item).__module__.endswith("._urls"):  # a URL of an HTTP client
+    elif type(item).__module__.endswith("._urls"):  # the item is a URL object of an HTTP client
         yield "url", str(item)
     elif not isinstance(item, type | ModuleType | FunctionType) and package not in _SKIPPED_PACKAGES:
         yield from [*getattr(item, "__dict__", {}).items()]
@@ -85,7 +85,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
     """Yields the headers of the request that failed with an error, and the causes of the error."""
     for holder in (error, getattr(error, "response", None)):
-        for attribute in ("request", "request_info"):  # attributes of errors in httpx and in aiohttp
+        for attribute in ("request", "request_info"):  # names of the attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request
                 yield "request_headers", getattr(holder, attribute).headers
     yield "", error.__cause__

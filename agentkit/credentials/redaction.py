@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
 _TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
-_LONGEST_WORD = 15  # in letters; a longer value may be a credential even if it has only letters
+_LONGEST_WORD = 15  # maximum number of letters in an ordinary word; a longer value may be a credential
 
 
 def create_redactor(*roots: object) -> Redactor:
@@ -83,7 +83,7 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
             changed = _redact_part(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
-    if isinstance(error, UnicodeEncodeError):  # the text of a UnicodeEncodeError is built from `object`
+    if isinstance(error, UnicodeEncodeError):  # the text of this error contains a part of its attribute `object`
         error.object = "?" * len(error.object)
 
 

@@ -220,7 +220,7 @@ class MediaLegalizer:
         transcript = as_text(audio.get("transcript"))
         omitted = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
         if is_own and is_in_reply and as_text(audio.get("id")) and not self.has_audio_id:
-            self.has_audio_id = True  # a message of the API has only one field for such an id
+            self.has_audio_id = True  # the API accepts only one audio id in each message
             self._note(path, Disposition.CARRIED, "audio sent as the id under which the provider stores the audio")
             yield block
         elif not transcript or transcript.isspace() or self._can_send_data(block, path, result):

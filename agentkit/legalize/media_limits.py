@@ -151,7 +151,7 @@ class _Limiting:
         if smaller is None and self.media.resizes and is_resizable(source):
             yield replace(
                 item, source=Base64Source(source.media_type, "")
-            )  # the copy is created later, so its size is unknown
+            )  # the image is resized later, so the size of its copy is unknown
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:

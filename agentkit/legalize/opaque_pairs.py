@@ -79,7 +79,7 @@ def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
     if not index or not msgs[index - 1].features & Feature.ASSISTANT:
         return len(msgs)
     if index == len(msgs) and not ends_with_request(msgs[-1], target):
-        return index  # a user turn will be added after the last message
+        return index  # a user turn is added after this assistant turn
     while index and msgs[index - 1].features & Feature.ASSISTANT:
         index -= 1
     return index

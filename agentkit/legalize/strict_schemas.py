@@ -91,7 +91,9 @@ class _Walk:
         if not place:
             raise _NotStrictError("the root is a reference")
         if others.keys() - _ANNOTATIONS:
-            raise _NotStrictError(f"{place} has {min(others.keys() - _ANNOTATIONS)!r} beside a reference")
+            raise _NotStrictError(
+                f"{place} has the keyword {min(others.keys() - _ANNOTATIONS)!r} beside a reference"
+            )
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class _Walk:
         ):
             raise _NotStrictError(f"{place or 'the root'} allows additional properties")
         if any(name not in names for name in required):
-            raise _NotStrictError(f"{place or 'the root'} requires a property that it does not have")
+            raise _NotStrictError(f"{place or 'the root'} requires a property that it does not define")
         optional = [name for name in names if name not in required]
         if optional and not self.rules.can_omit_properties:
             raise _NotStrictError(f"the property {place + '.' if place else ''}{optional[0]} is optional")

@@ -28,7 +28,7 @@ def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Syn
     if rules is None or not rules.is_request_wide or len({tool.strict is True for tool in fitted}) < 2:
         return fitted
     other = next(tool.name for tool in fitted if not tool.strict)
-    reason = f"{capabilities.name} has one strict mode for all tools, and {other!r} is not strict"
+    reason = f"{capabilities.name} has one strict mode for all tools, and the tool {other!r} is not strict"
     for tool, new in zip(tools, fitted, strict=True):
         if new.strict:
             notes.append(

@@ -21,21 +21,21 @@ _RESERVED = tuple(
         "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
         "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
-        "168.63.129.16/32",  # a public address that Azure uses for internal services
+        "168.63.129.16/32",  # a public address that Azure uses for internal services.
         # The entries of the IANA IPv6 registry that lie in global unicast space: IETF protocols (including
         # Teredo), documentation, 6to4 (which embeds IPv4 addresses), and AS112.
         "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
 
-_GLOBAL = ip_network("2000::/3")  # RFC 4291, 2.4: the only unicast space that IANA assigns
-_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052, 2.1: the last 32 bits are an IPv4 address
+_GLOBAL = ip_network("2000::/3")  # the only IPv6 space from which IANA assigns unicast addresses (RFC 4291, 2.4)
+_NAT64 = ip_network("64:ff9b::/96")  # the last 32 bits of these addresses are an IPv4 address (RFC 6052, 2.1)
 
 _LOCAL = tuple(
     ip_network(block)
     for block in (
-        # These are loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598) and unique local IPv6 (RFC
-        # 4193).
+        # Local addresses: loopback, private networks (RFC 1918), carrier-grade NAT (RFC 6598), unique local IPv6
+        # (RFC 4193).
         "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
     )
 )  # fmt: skip

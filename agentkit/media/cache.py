@@ -121,7 +121,7 @@ class _Download:
     result: Base64Source | str | None = None
 
 
-_OVERHEAD = 500  # approximate bytes that an entry needs in addition to its data
+_OVERHEAD = 500  # approximate number of bytes that a cache entry needs in addition to its data
 
 
 def _measure(source: Base64Source) -> int:

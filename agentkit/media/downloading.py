@@ -64,7 +64,7 @@ def _load_client() -> None:
     import httpx2
 
     import_module("agentkit.media.addresses")
-    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # the first transport imports more modules
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # creating a transport imports more modules
 
 
 def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
@@ -193,7 +193,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                scope.cancel()  # also ends the client's generators, because trio warns about unfinished generators
+                scope.cancel()  # also ends the generators of the HTTP client; trio warns about open generators
             if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client itself does not yield to the event loop
                 await anyio.lowlevel.cancel_shielded_checkpoint()
     if refusal is not None:
@@ -201,5 +201,5 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     return body
 
 
-_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # maximum of chunks: 4096, plus one for each 512 bytes of `max_bytes`
+_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # maximum number of chunks: 4096, plus one for each 512 bytes of `max_bytes`
 _CHUNKS_PER_CHECKPOINT = 32

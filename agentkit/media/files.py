@@ -165,6 +165,6 @@ def _as_path(url: str) -> str:
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
-    if parts.netloc.lower() not in ("", "localhost"):  # RFC 8089, section 2; host names are case-insensitive
+    if parts.netloc.lower() not in ("", "localhost"):  # the local host of a file URL (RFC 8089, section 2)
         raise ValueError("a file URL must not name the host of another machine")
     return unquote(parts.path)

@@ -218,7 +218,7 @@ def _check_in_turn(sources: Sequence[Source]) -> None:
         content = ResolvedMedia().resolve(source)
         if isinstance(content, Base64Source):
             fill_caches(content)
-        sleep(0)  # lets waiting threads run immediately, and not only at the next switch interval
+        sleep(0)  # lets other threads run now, and not only after the interpreter's switch interval
 
 
 async def _run_in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:

@@ -30,7 +30,7 @@ class MessageMedia:
     image_count: int
     closed: bool
     _ready: bool = False
-    _box: Box | None = None  # the size limits of the last successful check of all images
+    _box: Box | None = None  # size limits of the last check that all images passed
 
     @property
     def ready(self) -> bool:

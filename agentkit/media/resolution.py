@@ -157,7 +157,7 @@ def _compute_check(source: Base64Source) -> object:
     """Returns True if a source is valid and needs no change, else a changed source or the reason for a refusal."""
     data = source.data
     if not is_base64(data):
-        data = "".join(data.split())  # some encoders insert line breaks
+        data = "".join(data.split())  # some encoders insert line breaks into base64 text
         if not is_base64(data):
             return _NO_BASE64
     result = as_source(data, source.media_type, "its data")
@@ -206,7 +206,7 @@ def fill_caches(source: Base64Source) -> None:
 def is_base64(data: str) -> bool:
     """Returns True if a text is standard base64 with at least one byte of data."""
     if data.endswith("==="):
-        return False  # Python's strict mode accepts a group that has only padding
+        return False  # the strict mode of `binascii` accepts a last group that has only padding
     try:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):

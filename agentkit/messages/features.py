@@ -22,8 +22,8 @@ __all__ = [
 class Feature:
     """Bits of `Msg.features`."""
 
-    BLANK = 1 << 0  # a text block or the content string is empty or has only white space
-    EMPTY = 1 << 1  # the message has no blocks
+    BLANK = 1 << 0  # set if the content string or a text block is empty or only white space
+    EMPTY = 1 << 1  # set if the message has no blocks
     THINKING = 1 << 2
     CALL = 1 << 3
     RESULT = 1 << 4
@@ -32,22 +32,22 @@ class Feature:
     VIDEO = 1 << 7
     DOCUMENT = 1 << 8
     INVALID = 1 << 9
-    STATE = 1 << 10  # a text block (also inside a tool result) or a tool call has opaque state
-    RESULT_PARTS = 1 << 11  # the output of a result is a list
-    RESULT_MEDIA = 1 << 12  # the output of a result has a media block, an opaque block or an invalid block
+    STATE = 1 << 10  # set if a text block (also inside a tool result) or a tool call has opaque state
+    RESULT_PARTS = 1 << 11  # set if the output of a tool result is a list
+    RESULT_MEDIA = 1 << 12  # set if the output of a tool result has a media, opaque or invalid block
     RESULT_ERROR = 1 << 13
-    RESULT_BLANK = 1 << 14  # the output of a result is blank text, or has a blank text block
+    RESULT_BLANK = 1 << 14  # set if the output of a tool result is blank text or has a blank text block
     RESULT_NAMELESS = 1 << 15
-    ODD_ID = 1 << 16  # a call id does not match [A-Za-z0-9_-]{1,40}
-    ODD_NAME = 1 << 17  # a tool name does not match [A-Za-z_][A-Za-z0-9_-]{0,62}
-    ODD_ARGUMENTS = 1 << 18  # `raw_input` of a tool call is not the JSON text of `input`
-    OTHER = 1 << 19  # the message has blocks other than tool calls and tool results
+    ODD_ID = 1 << 16  # set if a call id does not match [A-Za-z0-9_-]{1,40}
+    ODD_NAME = 1 << 17  # set if a tool name does not match [A-Za-z_][A-Za-z0-9_-]{0,62}
+    ODD_ARGUMENTS = 1 << 18  # set if `raw_input` of a tool call is not the JSON text of `input`
+    OTHER = 1 << 19  # set if the message has blocks other than tool calls and tool results
     TEXT = 1 << 20
-    REPEATED = 1 << 21  # two calls have the same id
-    SYSTEM = 1 << 22  # the message has the role `system` and no tool blocks
-    ASSISTANT = 1 << 23  # the message has tool calls, or the role `assistant` and no tool results
-    RESERVED_NAME = 1 << 24  # a tool name is in RESERVED_NAMES
-    OPAQUE = 1 << 25  # the message has opaque blocks
+    REPEATED = 1 << 21  # set if two tool calls of the message have the same id
+    SYSTEM = 1 << 22  # set if the message has the role `system` and no tool blocks
+    ASSISTANT = 1 << 23  # set if the message has tool calls, or has the role `assistant` and no tool results
+    RESERVED_NAME = 1 << 24  # set if a tool name is in RESERVED_NAMES
+    OPAQUE = 1 << 25  # set if the message has opaque blocks
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT

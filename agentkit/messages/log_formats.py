@@ -137,7 +137,7 @@ def find_log_format(message: Mapping[str, Any], *, certain: bool = False) -> Log
     """
     keys = FIRST_KEYS.intersection(message)
     nested = frozenset(key for key in keys if isinstance(message[key], dict | list))
-    if not may_match(keys, nested, certain):  # the keys of most messages match no pattern
+    if not may_match(keys, nested, certain):  # a quick check, because the keys of most messages match no pattern
         return None
     return _match_format(_FEATURES.intersection(_list_features(message)), certain)
 

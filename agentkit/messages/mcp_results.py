@@ -161,7 +161,7 @@ def _dump(value: object) -> dict[str, Any]:
         return {}
     try:
         data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    except ValueError:  # a lone surrogate cannot be encoded
+    except ValueError:  # the JSON mode cannot encode a lone surrogate
         data = dump(by_alias=True, exclude_none=True, warnings=False)
     return _rename_keys(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
 
@@ -174,7 +174,7 @@ def _rename_keys(data: Mapping[Any, Any]) -> dict[str, Any]:
     if isinstance(annotations, Mapping):
         pairs = _rename_keys(cast("Mapping[Any, Any]", annotations)).items()
         renamed["annotations"] = {key: item for key, item in pairs if item is not None}
-    if type(uri).__module__.startswith("pydantic"):  # pydantic's AnyUrl becomes text
+    if type(uri).__module__.startswith("pydantic"):  # pydantic's AnyUrl is converted to text
         renamed["uri"] = str(uri)
     return renamed
 

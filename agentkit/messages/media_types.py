@@ -6,9 +6,9 @@ import re
 
 __all__ = ["canonical_media_type", "guess_media_type", "is_media_type", "is_text_type"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters, because `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a scheme has at least two letters, because `C:\` is a drive
 
-# RFC 6838, 4.2: restricted-name "/" restricted-name; parameters after a semicolon.
+# A media type is restricted-name "/" restricted-name (RFC 6838, 4.2), with optional parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
@@ -31,7 +31,7 @@ _MEDIA_TYPES: dict[str, str] = {
 _DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
 
 _ALIASES: dict[str, str] = {
-    # Common spellings that are not registered with IANA, and the types that they stand for.
+    # Common spellings of media types that are not registered with IANA, with the registered types.
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
     "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
     "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
@@ -62,7 +62,7 @@ def guess_media_type(url: str) -> str | None:
     """
     header = _DATA_TYPE.match(url)
     if header is not None:
-        media_type = header[1].strip() or "text/plain"  # RFC 2397, 2
+        media_type = header[1].strip() or "text/plain"  # the default type (RFC 2397, section 2)
         return canonical_media_type(media_type) if is_media_type(media_type) else None
     path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
     name = path.rpartition("/")[2]

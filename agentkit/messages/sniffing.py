@@ -33,7 +33,8 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb".{4}ftypqt  ", ("video/quicktime",)),
     (rb".{4}ftyp3g", ("video/3gpp", "audio/3gpp", "video/mp4")),
     (rb".{4}ftyp", ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp")),
-    # QuickTime File Format, "Atoms": a type atom is optional, and need not be the first atom.
+    # A QuickTime file can begin with any of these atoms, because the type atom is optional (QuickTime File Format,
+    # "Atoms").
     (rb"[\x00-\x1f].{3}(moov|mdat|wide|free|skip|pnot)", ("video/quicktime", "video/mp4", "audio/mp4")),
     (rb"(RIFF|RF64|RIFX).{4}WAVE", ("audio/wav",)),
     (rb"ID3[\x02-\x04]", ("audio/mpeg", "audio/aac", "audio/flac")),
@@ -98,7 +99,7 @@ def sniff_image_size(data: str) -> tuple[int, int] | None:
     """
     try:
         return _measure(sniff_media_type(data, "") or "", data)
-    except ValueError:  # the text is not base64
+    except ValueError:  # the error occurs if the text is not base64
         return None
 
 
@@ -196,7 +197,7 @@ def _tiff(data: str) -> tuple[int, int]:
     return sizes.get(256, 0), sizes.get(257, 0)
 
 
-_TIFF_ENTRIES = 8  # enough entries, because only tags 254 and 255 come before width (256) and height (257)
+_TIFF_ENTRIES = 8  # entries to read; only tags 254 and 255 come before width (256) and height (257)
 _TIFF_SHORT = 3  # TIFF field type for a number of two bytes
 
 _MEASURES: dict[str, Callable[[str], tuple[int, int]]] = {

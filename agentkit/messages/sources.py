@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters, because `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a scheme has at least two letters, because `C:\` is a drive
 
 
 def _check_media_type(media_type: str) -> None:
@@ -196,7 +196,7 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
     return b"".join(pieces).decode("ascii")
 
 
-_PIECE = 3 << 18  # bytes per piece; a multiple of three, so that the base64 text of a full piece has no padding
+_PIECE = 3 << 18  # bytes to encode at a time; a multiple of three, because other lengths need padding
 
 MAX_FILE_BYTES = 100_000_000
 """Maximum size of a file in bytes. No provider accepts more bytes. A file needs twice its size in memory."""
@@ -216,8 +216,8 @@ def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
     descriptor = os.open(path, _OPEN_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("not a regular file")
+            raise ValueError("the path is not a regular file")
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise ValueError(f"more than {max_bytes:,} bytes")
+        raise ValueError(f"the file has more than {max_bytes:,} bytes")
     return content

@@ -233,12 +233,12 @@ def _build_ordinary_call(
     try:
         block.__post_init__()
     except MessageError:
-        return None  # pydantic then reports the error with the name of the class
+        return None  # pydantic repeats the validation and reports the error with the name of the class
     return block
 
 
 _STRING: Final = frozenset({str})
-_ORDINARY: Final = _SCALARS - {float}  # pydantic tests that floats are finite
+_ORDINARY: Final = _SCALARS - {float}  # without float, because pydantic must test that floats are finite
 
 _set_result_id = slot_setter(ToolResultBlock, "id")
 _set_result_name = slot_setter(ToolResultBlock, "name")

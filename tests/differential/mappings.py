@@ -118,6 +118,14 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"no open tool call has id (.*)", r"no earlier tool call with id \1 waits for a result"),
     (
+        r"(tool .*|response_format): sent without strict: (.*) has ('.*') beside a reference",
+        r"\1 sent without strict mode, because \2 has the keyword \3 beside a reference",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: (.*) requires a property that it does not have",
+        r"\1 sent without strict mode, because \2 requires a property that it does not define",
+    ),
+    (
         r"(tool .*|response_format): sent without strict: (.*)",
         r"\1 sent without strict mode, because \2",
     ),

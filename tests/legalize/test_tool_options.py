@@ -131,7 +131,8 @@ def test_no_tool_is_strict_if_one_of_them_is_not(strict: bool | None) -> None:
     assert "strict_tools" not in plan.request
     assert all("additionalProperties" not in declared["parameters"] for declared in plan.request["tools"])
     assert reasons(plan) == [
-        "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, and 'b' is not strict"
+        "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, "
+        "and the tool 'b' is not strict"
     ]
 
 
@@ -141,5 +142,6 @@ def test_no_tool_is_strict_if_the_schema_of_one_of_them_cannot_be() -> None:
     assert "strict_tools" not in plan.request
     assert reasons(plan) == [
         "tool 'b' sent without strict mode, because the property x is optional",
-        "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, and 'b' is not strict",
+        "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, "
+        "and the tool 'b' is not strict",
     ]
