@@ -151,5 +151,8 @@ class ServerPart:
         return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
     def build_incomplete(self) -> dict[str, Any]:
-        """Returns the incomplete block of an interrupted reply. `partial_input` is the received arguments text."""
+        """Returns the incomplete block of an interrupted reply.
+
+        The key `partial_input` contains the text of the arguments that has arrived.
+        """
         return {**self.data, "partial_input": "".join(self.pieces)}

@@ -74,10 +74,10 @@ MESSAGES = Capabilities(
     layout=LAYOUT,
     turns=TurnCapabilities(
         resumable=True,  # to continue after stop reason pause_turn, a request ends with the assistant's content
-        late_system="line",  # native system messages must be between a user and an assistant turn
+        late_system="line",  # the API accepts a late system message only between a user and an assistant turn
         merge=True,
         first_user=True,
-        last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
+        last_user=True,  # error of 4.6 and later models: "This model does not support assistant message prefill"
         needs_user=True,
     ),
     tools=ToolCapabilities(
@@ -96,7 +96,7 @@ MESSAGES = Capabilities(
             url_types=_PDF,
         ),
         result_kinds=frozenset({"image", "document"}),
-        total=30_000_000,  # a request may have 32 MB; the remaining 2 MB are for texts and tools
+        total=30_000_000,  # a request can have 32 MB; the remaining 2 MB are for texts and tools
         error_results=False,  # "all content must be type `text` if `is_error` is true"
     ),
     thinking=ThinkingCapabilities(

@@ -26,7 +26,7 @@ _PARAMETERS = (
     "cache_control",
     "speed",
 )
-"""Parameters of `messages.count_tokens` that a request may have (SDK: MessageCountTokensParams)."""
+"""Parameters of `messages.count_tokens` that a request can have (SDK: MessageCountTokensParams)."""
 _REFUSED_SOURCES = frozenset({"url", "file"})  # source types that the API refuses (token-counting)
 _PLACEHOLDER = {"type": "text", "text": "."}
 
@@ -70,7 +70,10 @@ _TOOLS_REASON = "server tools are estimated: the API refuses to count them"
 
 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
-    """Returns True for a server tool (a tool with a type and no schema), except for the advisor tool."""
+    """Returns True if the counting API refuses a tool.
+
+    The API refuses server tools, which have a type and no schema, except for the advisor tool.
+    """
     tool_type = str(tool.get("type") or "custom")
     return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 

@@ -25,12 +25,12 @@ ERROR_PATTERNS = ErrorPatterns(
     context_length_code=r"context_(length|window|size)",
     context_length_text=(
         r"(input|prompt) is too long|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
-        r"|maximum context length is"  # vLLM and DeepSeek, which also offer this API
+        r"|maximum context length is"  # error text of vLLM and DeepSeek, which also offer this API
     ),
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
         r"exceed context limit: (?P<count>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
-        # vLLM and llama.cpp, which also offer this API
+        # Error texts of vLLM and llama.cpp, which also offer this API.
         r"maximum context length is (?P<limit>\d+) tokens"
         r"(?:.*?(?:resulted in|requested|request has) (?P<count>\d+))?",
         r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
@@ -87,7 +87,7 @@ class AnthropicEndpoint(SDKEndpoint):
     client_class: ClassVar[str] = "AsyncAnthropic"
     error_class: ClassVar[str] = "AnthropicError"
     no_key: ClassVar[re.Pattern[str]] = re.compile(
-        r"authentication method|Could not resolve (AWS credentials|API token)"  # errors of `_validate_headers`
+        r"authentication method|Could not resolve (AWS credentials|API token)"  # the SDK's `_validate_headers`
     )
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
     request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
@@ -159,6 +159,6 @@ def _parse_foreign_error(error: BaseException) -> Failure | None:
         return (
             Failure(str(error), network=True) if is_network else Failure(str(error), code="authentication_error")
         )
-    if module == "botocore.exceptions":  # for example an unknown profile or an expired session
+    if module == "botocore.exceptions":  # such as the error for an unknown profile or an expired session
         return Failure(str(error), code="authentication_error")
     return None

@@ -118,7 +118,7 @@ class _Loader:
         if block_type == "tool_use":
             self.names[as_text(block.get("id"))] = as_text(block.get("name"))
         if not block_type:
-            raise MessageError("type", "missing", "Pass a content block with a type.")
+            raise MessageError("type", "expected a string such as 'text'", "Pass a content block with a type.")
         reader = (_READERS if self.role == "assistant" else _USER_READERS).get(block_type)
         if reader is None or _has_opaque_source(block):
             return OpaqueBlock("anthropic", remove_markers(block))
@@ -210,7 +210,7 @@ def _document(block: Mapping[str, Any]) -> DocumentBlock:
         content = _plain_text(content_text(source) or "")
         state = _state("document", block, source=remove_markers(source))
     else:
-        content = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
+        content = _source(source, "application/pdf")  # a URL must lead to a PDF file (SDK: URLPDFSourceParam)
     return DocumentBlock(content, title=as_text(block.get("title")) or None, state=state)
 
 

@@ -26,7 +26,7 @@ from agentkit_anthropic.capabilities import LAYOUT
 __all__ = ["AnthropicStreamParser"]
 
 _REASONS = {
-    # SDK: StopReason, BetaStopReason
+    # Source: SDK, StopReason and BetaStopReason.
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
     "max_tokens": FinishReason.LENGTH,

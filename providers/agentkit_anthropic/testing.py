@@ -55,7 +55,7 @@ class FakeMessages(FakeService):
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
-        # `anthropic.types.shared`
+        # Source: `anthropic.types.shared`.
         400: "invalid_request_error",
         401: "authentication_error",
         402: "billing_error",
@@ -191,7 +191,7 @@ def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[st
             pass
 
 
-# Error texts of recorded responses.
+# These error texts are copied from recorded responses.
 _MISSING_RESULTS: Final = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` "
     "block must have a corresponding `tool_result` block in the next message."
@@ -215,7 +215,7 @@ class FakeBedrock(FakeMessages):
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
     error_codes: ClassVar[Mapping[int, str]] = {
-        # AWS: InvokeModel, errors
+        # Source: AWS, errors of InvokeModel.
         400: "ValidationException",
         403: "AccessDeniedException",
         404: "ResourceNotFoundException",

@@ -9,7 +9,7 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""Number of pieces that must repeat and extend the earlier text before the stream counts as cumulative."""
+"""Number of pieces that must repeat and extend the earlier text before all pieces count as whole texts."""
 
 
 class Increments(Generic[_Key]):
@@ -31,7 +31,7 @@ class Increments(Generic[_Key]):
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._texts: dict[_Key, str] = {}
-        self._unjoined: dict[_Key, list[str]] = {}  # later pieces of `_texts`, joined only when needed
+        self._unjoined: dict[_Key, list[str]] = {}  # pieces to append to `_texts`, joined only when needed
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
@@ -82,7 +82,7 @@ class Increments(Generic[_Key]):
             self.cumulative = False
             self._pieces[key].append(piece)
             return piece
-        if text.startswith(piece):  # an event out of order, or an event without text for this key
+        if text.startswith(piece):  # the event is out of order, or has no text for this key
             return ""
         self._texts.setdefault(key, text)
         self._unjoined.setdefault(key, []).append(piece)

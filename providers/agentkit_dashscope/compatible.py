@@ -29,7 +29,7 @@ _WEB = frozenset({"http", "https"})
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
-_LAST_KEYS = frozenset({"partial"})  # only for the last message (model-studio, partial mode)
+_LAST_KEYS = frozenset({"partial"})  # only the last message can have this key (model-studio, partial mode)
 
 COMPATIBLE = VENDOR_CHAT.override(
     {

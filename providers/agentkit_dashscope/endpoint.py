@@ -59,7 +59,8 @@ class DashScopeEndpoint(EndpointBase):
 
     extra: ClassVar[str] = "dashscope"
     required_attributes: ClassVar[tuple[str, ...]] = ("transport",)
-    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id", "x-dashscope-request-id")  # gateways; the API
+    # Gateways send the first of these headers, and the API sends the second.
+    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id", "x-dashscope-request-id")
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)

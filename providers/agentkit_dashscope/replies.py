@@ -59,7 +59,7 @@ class DashScopeStreamParser(StreamParserBase):
     stream. Each event of a stream has only new text, or the whole text so far. If the parser has the request, the
     parameter `incremental_output` states which of the two to expect. Otherwise the parser compares the texts.
 
-    A reply with HTTP status 200 may contain an error. `input_tokens` includes media tokens, and `output_tokens`
+    A reply with HTTP status 200 can contain an error. `input_tokens` includes media tokens, and `output_tokens`
     includes reasoning tokens (model-studio). The parser reads only the first of several choices. Search results
     become the `citations` of the text.
     """
@@ -101,7 +101,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(None)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one event of the stream."""
+        """Reads one event of a stream into the message."""
         if self.reply.id is None:
             self.reply.begin(event.get("request_id"), event.get("model"))
         if event.get("usage"):

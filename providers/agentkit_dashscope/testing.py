@@ -32,7 +32,7 @@ class FakeDashScope(FakeService):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
     error_codes: ClassVar[Mapping[int, str]] = {
-        # help.aliyun.com/zh/model-studio/error-code
+        # Source: help.aliyun.com/zh/model-studio/error-code.
         400: "InvalidParameter",
         401: "InvalidApiKey",
         403: "AccessDenied",

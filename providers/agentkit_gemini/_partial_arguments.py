@@ -26,7 +26,7 @@ _MAX_INDEX_DIGITS = 9
 class PartialArguments:
     """Arguments of one tool call, built from the pieces received so far.
 
-    A character may be split between two pieces, so strings may contain lone surrogates.
+    A character can be split between two pieces, so strings can contain lone surrogates.
     """
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
     """Returns a key in snake_case, such as `inline_data` for `inlineData`."""
-    name = str(key)  # a dict that is not JSON may have keys that are not strings
+    name = str(key)  # a dict that is not JSON can have keys that are not strings
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 

@@ -155,7 +155,7 @@ def _response_part(item: Block) -> Iterator[dict[str, Any]]:
 def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
-        # a tool without parameters has no schema (SDK: FunctionDeclaration)
+        # The declaration of a tool without parameters has no schema (SDK: FunctionDeclaration).
         keys = ["parameters_json_schema" if tool.takes_arguments else None for tool in task.tools]
         options["tools"] = [{"function_declarations": [*map(declare_tool, task.tools, keys)]}]
         options["automatic_function_calling"] = {"disable": True}

@@ -184,7 +184,7 @@ class _Loader:
             block = self._parse_part(part, model=model)
         except MessageError as error:
             return InvalidBlock(value, f"{error.place}: {error.reason}", place)
-        return block or InvalidBlock(value, "unknown kind of part", place)
+        return block or InvalidBlock(value, "expected text or another known kind of part", place)
 
     def _parse_part(self, part: dict[str, Any], *, model: bool) -> Block | None:
         state = _parse_state(part, model=model)
@@ -234,7 +234,7 @@ class _Loader:
         a match, the method returns the response's name with its id or with a new id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
-        # calls with the same id may have different names
+        # Calls with the same id can have different names.
         same_name = [call for call in matches if call[1] == name]
         return next(iter(same_name or matches), None) or (id or self._generate_id(), name)
 

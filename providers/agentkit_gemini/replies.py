@@ -80,7 +80,7 @@ class GeminiStreamParser(StreamParserBase):
         self._partial: PartialArguments | None = None  # arguments of the unfinished call, whose key is `_key`
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a GenerateContentResponse.
+        """Reads a complete reply, which is a GenerateContentResponse, into the message.
 
         Raises:
             MessageError: The value is not a reply of Gemini, or the reply is an error.
@@ -89,7 +89,7 @@ class GeminiStreamParser(StreamParserBase):
         self.read_event(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one chunk, which is a GenerateContentResponse with new parts."""
+        """Reads one chunk, which is a GenerateContentResponse with new parts, into the message."""
         error = event.get("error")
         if error:
             failure = parse_stream_error(error)
@@ -131,11 +131,11 @@ class GeminiStreamParser(StreamParserBase):
     def _read_candidate(self, candidate: dict[str, Any]) -> None:
         for part in map(as_object, _get_parts(candidate)):
             if "text" in part and (len(part) == 1 or (len(part) == 2 and "thought" in part)):
-                # most parts have only text
+                # Most parts have only text, and this branch reads them quickly.
                 self._add_text(part["text"], is_thinking=part.get("thought") is True)
             elif self._partial is None or not self._partial.append_text(part):
                 self._read_part(normalize_keys(part))
-        for key in candidate:  # faster than a comparison of sets
+        for key in candidate:  # this loop is faster than a comparison of sets
             if key not in _STRUCTURE_KEYS:
                 self._read_notes(candidate)
                 break

@@ -85,7 +85,7 @@ class OllamaStreamParser(StreamParserBase):
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one line of the stream."""
+        """Reads one line of a stream into the message."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"), event.get("created_at"))
         message = as_object(event.get("message"))

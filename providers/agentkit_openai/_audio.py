@@ -44,7 +44,7 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece of the object. Only this piece has the time of expiry.
+        """True after the last piece of the `audio` object. Only this piece has the time of expiry.
 
         openai-python: ChoiceDeltaAudio.
         """

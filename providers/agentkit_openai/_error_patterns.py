@@ -24,7 +24,7 @@ _OPENAI = ErrorPatterns(
         r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
     ),
     context_sizes=(
-        # vLLM's limit includes the tokens of the reply
+        # The limit in vLLM's error text includes the tokens of the reply.
         r"maximum context length is (?P<limit>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
         r".*?(?P<count>\d+) input tokens",
         # DeepSeek, and OpenAI before 2025: "(A in the messages, B in the completion)"
@@ -55,7 +55,7 @@ _SERVERS = ErrorPatterns(
     ),
     context_sizes=(
         r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",  # Mistral
-        # vLLM; the third pattern matches the text of versions before 0.5
+        # Error texts of vLLM. The third pattern matches the text of versions before 0.5.
         r"passed (?P<count>\d+) input tokens.*?maximum input length of (?P<limit>\d+) tokens",
         r"\(length (?P<count>\d+)\) is longer than the maximum model length of (?P<limit>\d+)",
         r"total length (?P<count>\d+)\) is too long [^()]*\(context length (?P<limit>\d+)\)",
@@ -65,7 +65,7 @@ _SERVERS = ErrorPatterns(
         # text-generation-inference
         r"`max_new_tokens` must be <= (?P<limit>\d+)\. Given: (?P<count>\d+) `inputs` tokens and (?P<reply>\d+)",
     ),
-    # errors of chat templates, which llama.cpp and vLLM pass on with status 400 or 500
+    # Patterns for errors of chat templates, which llama.cpp and vLLM pass on with status 400 or 500.
     template_text=(
         r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
@@ -73,7 +73,7 @@ _SERVERS = ErrorPatterns(
 )
 
 _GATEWAYS = ErrorPatterns(
-    # texts of Anthropic and Google
+    # Patterns for error texts of Anthropic and Google.
     context_length_text=r"(input|prompt) is too long|exceeds? the maximum number of tokens|input token count",
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
@@ -87,7 +87,7 @@ _GATEWAYS = ErrorPatterns(
     bad_request_code=r"INVALID_ARGUMENT|ValidationException|ResourceNotFound",
 )
 
-# DashScope (model-studio: error codes), which also serves models of other vendors
+# Patterns for errors of DashScope (model-studio: error codes), which also serves models of other vendors.
 _DASHSCOPE = ErrorPatterns(
     context_length_text=r"Range of input length should be",
     other_limit=r"Range of max_tokens",

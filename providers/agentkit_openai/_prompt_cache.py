@@ -42,7 +42,7 @@ def _open_parts(
 
     Returns:
         The parts, the number of parts in the system prompt, and the index at which the last assistant turn begins.
-        A part is None if it can have no marker, like tool calls and parts that may change in later requests.
+        A part is None if it cannot have a marker, such as a tool call or a part that can change in later requests.
     """
     parts: list[_Part | None] = []
     system_count, last_turn = 0, None

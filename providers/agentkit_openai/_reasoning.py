@@ -65,7 +65,7 @@ def _part(block: ThinkingBlock) -> dict[str, Any]:
 def part_text(part: dict[str, Any]) -> str:
     """Returns the text of a content part of the type `thinking`.
 
-    The part may contain texts and references. References are skipped, because they have no text.
+    The part can contain texts and references. References are skipped, because they have no text.
     """
     inner = part.get("thinking")
     if isinstance(inner, str):
@@ -88,7 +88,7 @@ class ReasoningDetails:
     """Reasoning details of one reply, joined from the fragments of a stream.
 
     Fragments with the same `type` and `index` become one detail. A fragment without an index becomes a separate
-    detail. A fragment may have a signature and no text. OpenRouter must get the joined details back, because
+    detail. A fragment can have a signature and no text. OpenRouter must get the joined details back, because
     separate fragments led to the error "Invalid `signature` in `thinking` block" (agno-agi/agno#8794, 2026-07-07).
 
     Attributes:

@@ -9,20 +9,20 @@ from agentkit.provider_kit import FinishReason, Usage, as_object, as_text, as_to
 __all__ = ["FINISH_REASONS", "parse_error", "parse_usage"]
 
 FINISH_REASONS = {
-    # openai-python: ChatCompletion.choices[].finish_reason
+    # Source: openai-python, ChatCompletion.choices[].finish_reason.
     "stop": FinishReason.STOP,
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
     "function_call": FinishReason.TOOL_USE,
     "content_filter": FinishReason.CONTENT_FILTER,
-    # api-docs.deepseek.com/api/create-chat-completion: the server has too few resources to continue
+    # The server has too few resources to continue (api-docs.deepseek.com/api/create-chat-completion).
     "insufficient_system_resource": FinishReason.ERROR,
     "aborted": FinishReason.INTERRUPTED,
     "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context is full
-    # vLLM: FINISH_REASON_STRINGS
+    # Source: vLLM, FINISH_REASON_STRINGS.
     "abort": FinishReason.INTERRUPTED,
     "error": FinishReason.ERROR,
-    # openai-python: Response.status, and Response.incomplete_details.reason
+    # Source: openai-python, Response.status and Response.incomplete_details.reason.
     "completed": FinishReason.STOP,
     "cancelled": FinishReason.INTERRUPTED,
     "queued": FinishReason.INTERRUPTED,

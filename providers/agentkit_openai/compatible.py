@@ -80,7 +80,7 @@ class OpenAICompatible:
         reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
         empty_content: Content of an assistant message that has tool calls and no text. None is sent as null.
         custom_tools: True if the API has custom tools, whose input is text instead of JSON.
-        last_keys: Message keys that ask the model to continue its text. Only the last message may have them.
+        last_keys: Message keys that ask the model to continue its text. Only the last message can have them.
         prefill: Keys that the API requires in the last message if it is an assistant message.
         media_parts: Functions that write media blocks as content parts, by media kind. A kind without a function
             is written as for OpenAI.

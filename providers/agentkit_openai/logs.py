@@ -104,7 +104,7 @@ class _LogReader:
         check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
         content = message.get("content")
         if role in _TEXT_ROLES and type(content) is str and message.keys() <= _TEXT_KEYS:
-            return Msg(name or role, content, role)  # the most common message
+            return Msg(name or role, content, role)  # this is the most common kind of message
         if role in ("tool", "function"):
             return self._read_tool_message(message, place)
         if role == "assistant":

@@ -85,7 +85,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def _select_choice(self, index: object, choice: dict[str, Any]) -> bool:
         """Returns True if the chunk belongs to choice 0 or to a choice without an index.
 
-        Until then, chunks of other choices are stored, because choice 0 may never arrive.
+        Before the first such chunk, chunks of other choices are stored, because choice 0 may never arrive.
         """
         if self._choice is None and not index:
             self._choice, self._other_choices = 0, []

@@ -58,7 +58,7 @@ _ERROR_TYPES: Final[dict[int, tuple[str, str | None]]] = {
 
 @dataclass(frozen=True)
 class FakeChatCompletions(FakeService):
-    """Fake service for `POST /chat/completions`. The attributes are differences between a vendor and OpenAI.
+    """Fake service for `POST /chat/completions`. The attributes describe how a vendor's replies differ.
 
     Attributes:
         reasoning_field: Message key that contains reasoning. None if replies have no reasoning.
@@ -196,7 +196,10 @@ def _text_deltas(block: TextBlock, reply: NormalizedReply) -> Iterator[dict[str,
 
 
 def _audio(reply: NormalizedReply) -> dict[str, Any] | None:
-    """Returns the audio object of a reply. Its transcript comes from the metadata of the audio block."""
+    """Returns the audio object of a reply, or None if the reply has no audio block with data.
+
+    The transcript comes from the metadata of the audio block.
+    """
     for block in reply.msg.blocks:
         if isinstance(block, AudioBlock) and isinstance(block.source, Base64Source):
             transcript = (block.metadata or {}).get("transcript", "")

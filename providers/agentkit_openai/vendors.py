@@ -108,7 +108,7 @@ AZURE = OpenAICompatible(
             "wire": "azure",
             "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
             "tools.call_ids": NameRule(limit=40, prefix="call_"),  # error text: litellm#11392 (2025-06-04)
-            # Documents are refused: "This model does not support file content types" (openai-python#2826,
+            # The API refuses documents: "This model does not support file content types" (openai-python#2826,
             # 2026-01-19).
         }
     ),
@@ -157,7 +157,7 @@ MISTRAL = OpenAICompatible(
             # 2025-12-04). A system message must not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
             "thinking.mode": "text",
-            # docs: capabilities/vision. An image may have 10 MB, which are 13,900,000 characters of base64 text.
+            # docs: capabilities/vision. An image can have 10 MB, which are 13,900,000 characters of base64 text.
             "media.image": MediaRule(
                 types=media_types("image", "png jpeg webp gif"),
                 schemes=_WEB,
@@ -186,7 +186,7 @@ MISTRAL = OpenAICompatible(
     stream_usage=False,
     reasoning_parts=True,  # docs: reasoning; thinking parts precede all other parts (mistral_common 1.13.1)
     reasoning_fields=(),
-    # The last message may be an assistant message only if it has this key. Error text: "Expected last role User or
+    # The last message can be an assistant message only if it has this key. Error text: "Expected last role User or
     # Tool (or Assistant with prefix True)" (smolagents#757).
     last_keys=frozenset({"prefix"}),  # asks the model to continue the message (mistralai SDK)
     prefill={"prefix": True},

@@ -283,9 +283,9 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"(invalid block: |)it is neither text nor a list of items", r"\1expected text or a list of items"),
     # invalid blocks of Anthropic's logs
     (r"(invalid block: |)source: it is no source that is known", r"\1source: expected base64 data or a URL"),
-    (r"(invalid block: |)type: it is missing", r"\1type: missing"),
+    (r"(invalid block: |)type: it is missing", r"\1type: expected a string such as 'text'"),
     # invalid blocks of Gemini's logs
-    (r"(invalid block: |)no part that is known", r"\1unknown kind of part"),
+    (r"(invalid block: |)no part that is known", r"\1expected text or another known kind of part"),
     (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
     (
         r"(invalid block: |)function_response\.response: it is missing",

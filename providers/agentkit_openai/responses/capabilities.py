@@ -97,7 +97,7 @@ RESPONSES = Capabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
-        # guides/file-inputs: tool results may contain images and files
+        # guides/file-inputs: tool results can contain images and files
         result_kinds=frozenset({"image", "document"}),
     ),
     thinking=ThinkingCapabilities(
@@ -107,7 +107,7 @@ RESPONSES = Capabilities(
         required_proof=frozenset({"encrypted_content"}),
     ),
     opaque=OpaqueCapabilities(
-        # openai-python: ResponseInputContentParam
+        # Content parts of requests have types that begin with `input_` (openai-python: ResponseInputContentParam).
         is_reply_data=lambda data: not str(data.get("type")).startswith("input_"),
         places=part_places,
         pair_key=part_pair,

@@ -151,7 +151,7 @@ def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
 def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str, Any]]:
     """Writes the items of a request and adds cache markers to content parts outside of assistant messages.
 
-    Parts that may change in later requests get no markers.
+    Parts that can change in later requests get no markers.
     """
     items: list[dict[str, Any]] = []
     sections: list[list[dict[str, Any]]] = []

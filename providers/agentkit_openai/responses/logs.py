@@ -59,7 +59,7 @@ def load_responses(log: object) -> list[Msg]:
     their tool calls.
 
     Args:
-        log: List of items, a complete request or reply, or the JSON text of any of these. The list may contain
+        log: List of items, a complete request or reply, or the JSON text of any of these. The list can contain
             items from the `output` of replies. SDK objects are also accepted.
 
     Raises:
@@ -106,7 +106,7 @@ class _LogReader:
             self.msgs.append(Msg("assistant", as_content(blocks), "assistant"))
 
     def read_instructions(self, instructions: object) -> None:
-        """Reads the system prompt, which is a string. In replies, the prompt may also be a list of items."""
+        """Reads the system prompt, which is a string. In replies, the prompt can also be a list of items."""
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
@@ -185,7 +185,7 @@ class _LogReader:
     def _get_tied_id(self, item: dict[str, Any]) -> str | None:
         """Returns the id of an item that follows reasoning, or None for any other item.
 
-        OpenAI may refuse the reasoning if the item after it has no id.
+        OpenAI can refuse the reasoning if the item after it has no id.
         """
         has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._reply_blocks)
         return as_text(item.get("id")) or None if has_reasoning else None

@@ -225,7 +225,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
-        """Adds the values that are final only at the end of a stream."""
+        """Adds citations, opaque state and unfinished items, which are final only at the end of a stream."""
         self._items.close()
 
 
