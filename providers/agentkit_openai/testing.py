@@ -58,7 +58,7 @@ _ERROR_TYPES: Final[dict[int, tuple[str, str | None]]] = {
 
 @dataclass(frozen=True)
 class FakeChatCompletions(FakeService):
-    """Fake service for `POST /chat/completions`. The attributes describe how a vendor's replies differ.
+    """Fake service for `POST /chat/completions`. The attributes describe differences from OpenAI.
 
     Attributes:
         reasoning_field: Message key that contains reasoning. None if replies have no reasoning.
