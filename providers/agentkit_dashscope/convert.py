@@ -192,7 +192,10 @@ def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
 
 
 _NO_PART_KEYS = frozenset({"text", "image", "audio", "video", "partial"})
-"""Keys in opaque state that are not additional keys of a part: its content, and a key of messages."""
+"""Keys in opaque state that are not additional keys of a part.
+
+These keys contain the content of the part, or belong to messages.
+"""
 
 
 def _is_partial(msg: Msg) -> bool:

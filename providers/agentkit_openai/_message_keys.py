@@ -38,7 +38,7 @@ MESSAGE_KEYS = f"{KEY_PREFIX}*"
 """Pattern for all state fields with `KEY_PREFIX`, used in `passthrough_keys` of capabilities."""
 
 _UNPREFIXED = frozenset({"role", "partial", "prefix"})
-"""Keys of messages that agentkit 0.3.0 stored without `KEY_PREFIX` in texts. Stored JSON may contain them."""
+"""Keys of messages that agentkit 0.3.0 stored in texts without `KEY_PREFIX`. They are still read."""
 
 _KEYS_READ = frozenset(
     # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK creates `parsed` from `content`.
@@ -91,7 +91,10 @@ def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -
 
 
 def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
-    """Returns the message keys that blocks store in their opaque state, without `KEY_PREFIX`."""
+    """Returns the keys of a message that its blocks store in opaque state, with their values.
+
+    `KEY_PREFIX` is removed from the keys.
+    """
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)
         for block in blocks
@@ -102,7 +105,9 @@ def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
 
 
 def get_role(msg: Msg) -> str:
-    """Returns the role of a message in a request, which is `developer` if a system message stores that role.
+    """Returns the role of a message in a request.
+
+    A system message has the role `developer` if a block of the message stores that role in opaque state.
 
     Sources: openai-python, ChatCompletionDeveloperMessageParam and EasyInputMessageParam.
     """
