@@ -184,7 +184,7 @@ class MediaCapabilities:
 
     @property
     def has_limits(self) -> bool:
-        """True if the request has a known limit for at least one kind of media, or for all media together."""
+        """True if a limit is known for at least one kind of media, or for all media together."""
         return bool(self.total) or any(rule and rule.limits for rule in self.rules.values())
 
 

@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
-    """Returns media types of one family.
+    """Returns the media types of one family, such as "image", from its subtypes, separated by spaces.
 
     Example:
         >>> sorted(media_types("image", "png jpeg"))

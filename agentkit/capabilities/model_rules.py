@@ -20,7 +20,7 @@ _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRules:
-    """Rules of a model's chat template, which no server reports. Pass them as the option `model_rules`.
+    """Rules of a model's chat template. Pass them as the option `model_rules`, because no server reports them.
 
         gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
         model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)

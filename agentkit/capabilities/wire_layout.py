@@ -1,7 +1,7 @@
 """`WireLayout`, in which a provider declares the meaning of the keys in its requests.
 
 Token counters, prefix digests, error location and the loaders of request options read requests in any wire format.
-They take the names of all keys from the provider's layout.
+All of them take the names of the keys from the provider's layout.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
 
-    Other options remain unchanged. `place` is the first part of the place in errors.
+    Other options remain unchanged. The texts of errors begin with `place`.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
@@ -96,7 +96,7 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the name of an environment variable that equals a header value, or the credential in that value."""
+    """Returns the name of an environment variable whose value is a header value, or the credential in it."""
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}
     return next((name for name, item in os.environ.items() if item.strip() in values), None)

@@ -85,7 +85,7 @@ class BlockLegalizer(MediaLegalizer):
         return self.out
 
     def _without_final_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
-        """Returns the blocks without thinking at the end of the message, which some APIs refuse.
+        """Returns the blocks without the thinking at the end of the message, because some APIs refuse it there.
 
         Anthropic: "the final block in an assistant message cannot be thinking". OpenAI Responses: a reasoning
         item "without its required following item".
@@ -264,12 +264,12 @@ RULES: Final[Mapping[str, BlockRule]] = {
     "video": _MEDIA_RULE,
     "document": _MEDIA_RULE,
 }
-"""The rule for each type of block."""
+"""Rule of a target for each type of block."""
 
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns all features that mark a message as one that `legalize_message` may change for a target."""
+    """Returns the features of messages that `legalize_message` may change for a target."""
     features = Feature.EMPTY  # messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)

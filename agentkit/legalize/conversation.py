@@ -73,7 +73,7 @@ class StageContext:
     """Values that all stages get in addition to the conversation, and the ledger to which they write.
 
     Attributes:
-        spec: The target, tools, tool choice and output schema. Stages may replace it, except for the target.
+        spec: The target, tools, tool choice and output schema. Stages may replace the spec, but not its target.
         ledger: The ledger of the request.
     """
 

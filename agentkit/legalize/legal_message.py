@@ -49,7 +49,8 @@ class LegalMessage:
         origins: For each block of `msg`, the index of the block in the original message that it comes from.
         notes: The paths of changed or omitted blocks, each with a note for the ledger.
         media: The media that the request contains as media, in this message or in a separate user turn.
-        sizes: For each media kind, the number of items in `media` and the characters of their base64 data.
+        sizes: For each media kind, the number of items in `media`, and the length of their base64 data in
+            characters.
         box_checks: Cached results of checks that images are within size limits, by media kind and limits (`Box`).
         call_ids: The original id of each tool call whose id changed.
         tool_names: The original name of each tool whose name changed.

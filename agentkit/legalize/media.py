@@ -46,7 +46,7 @@ OMITTED_SUFFIX = "was omitted"
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the cache key that marks a source as accepted unchanged.
+    """Returns the key that records, in the cache of a source, that the target accepts the source unchanged.
 
     Equal arguments give the same object, so that cache lookups compare identities.
     """

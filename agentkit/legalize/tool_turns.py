@@ -1,4 +1,4 @@
-"""Tool calls and their results for targets that accept one call per turn, or have no role for tools."""
+"""Rewriting of tool calls and results for targets that accept one call per turn, or have no role for tools."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _TextExchange:
             yield block, origin
 
     def _omit(self, origin: Provenance) -> Iterator[tuple[Block, Provenance]]:
-        """Yields a short text in place of an opaque item of a result, or nothing, depending on `on_loss`."""
+        """Yields a short text in place of an opaque item of a tool result, or nothing, depending on `on_loss`."""
         reason = "block in a format that the API accepts only in tool results, which are sent as text here"
         if self.on_loss == "describe":
             self.ledger.note_origins([origin], Note(Disposition.DESCRIBED, reason, lost=True))

@@ -97,9 +97,9 @@ class _TurnRules:
 
 
 def _find_turn_role(msg: Msg, joins_results: bool) -> str | None:
-    """Returns the role by which messages are merged into turns.
+    """Returns the role of the turn into which a message can be merged.
 
-    Returns None for messages that are never merged, such as system messages after the system prompt.
+    Returns None for a message that is never merged, such as a system message after the system prompt.
     """
     if msg.features & Feature.ASSISTANT:
         return "assistant"

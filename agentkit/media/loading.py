@@ -41,7 +41,7 @@ _Contents: TypeAlias = dict[URLSource, "Base64Source | str"]
 
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
-    """Returns the folders that media may be read from, as absolute paths without symbolic links.
+    """Returns the folders from which media may be read, as absolute paths without symbolic links.
 
     Raises:
         OptionError: `roots` is not a list of existing folders.
@@ -75,7 +75,7 @@ async def load_media(
     Args:
         msgs: Messages of the request.
         capabilities: Rules of the target, which decide which URLs are fetched and which images are resized.
-        roots: Folders that files may be read from, after symbolic links are resolved.
+        roots: Folders from which files may be read, as paths without symbolic links.
         fetch: Options for downloads. If None, no URL is fetched.
         fetched: Downloads from earlier calls for the same request. New downloads are added to this dict.
     """

@@ -59,9 +59,9 @@ class ResolvedMedia:
     def resolve_for(
         self, capabilities: Capabilities, kind: Kind, source: Source
     ) -> Base64Source | URLSource | str:
-        """Resolves a media source for a target.
+        """Returns a source that the target can use, or the reason why the content is missing.
 
-        If `fetches` is True, a placeholder replaces a URL that the target does not open itself. Otherwise the
+        If `fetches` is True, a placeholder replaces a URL that the target does not open itself. Otherwise, the
         result is that of `resolve`.
         """
         resolved = self.resolve(source, kind)

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Feature:
-    """Bits of `Msg.features`."""
+    """Bits of `Msg.features`. Each bit stands for one property of a message."""
 
     BLANK = 1 << 0  # set if the content string or a text block is empty or only white space
     EMPTY = 1 << 1  # set if the message has no blocks

@@ -137,8 +137,8 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message is clearly in another format than those in `loaders`.
 
-    Raises no error if `loaders` names only loaders from other distributions, because the formats of these loaders
-    are unknown.
+    Raises no error if `loaders` names only loaders of other packages, because agentkit does not know their
+    formats.
 
     Args:
         message: Message from a log.

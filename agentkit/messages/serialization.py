@@ -209,7 +209,7 @@ def _ascii_repr(value: object) -> str:
 
 
 def _describe_error(error: ValidationError | MessageError) -> str:
-    """Returns the reason in an error, after the path of the invalid value inside the block."""
+    """Returns a text with the path of the invalid value inside the block, and the reason in the error."""
     error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     place = _BLOCK_TYPE.sub("", error.place)
     return f"{place}: {error.reason}" if place else error.reason

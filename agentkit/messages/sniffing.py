@@ -93,7 +93,7 @@ def image_size(source: Base64Source) -> tuple[int, int] | None:
 
 
 def sniff_image_size(data: str) -> tuple[int, int] | None:
-    """Returns the width and height in pixels of an image as base64 text. Returns None if the size is unknown.
+    """Returns the width and height of a base64-encoded image in pixels. Returns None if the size is unknown.
 
     The first bytes of the data determine the image format.
     """

@@ -60,12 +60,12 @@ Text = Annotated[str, Strict(), AfterValidator(_check_encodable)]
 
 
 def is_text(value: object) -> bool:
-    """Returns True if a value is a `str`, not an instance of a subclass, and UTF-8 can encode it."""
+    """Returns True if the type of a value is exactly `str` and UTF-8 can encode the value."""
     return type(value) is str and (value.isascii() or is_encodable(value))
 
 
 def _check_writable(value: Any) -> Any:
-    """Raises ValueError if a value cannot be written as JSON, because a string in it has a lone surrogate."""
+    """Raises ValueError if a value cannot be written as JSON, because a string inside has a lone surrogate."""
     try:
         to_json(value)
     except ValueError as error:

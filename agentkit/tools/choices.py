@@ -20,8 +20,8 @@ class ToolChoice(Validated):
     The APIs of OpenAI and Gemini have a field for `names`. For any other API, the request contains only the tools
     in `names`, and the ledger records this.
 
-    A request with other tools has another beginning. The provider's prompt cache then has no match for the
-    request. Thinking blocks that are valid only after the same beginning are omitted.
+    If tools are omitted, the beginning of the request changes. The provider's prompt cache then has no match for
+    the request. Thinking blocks that are valid only after the same beginning are omitted.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
