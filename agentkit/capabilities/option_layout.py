@@ -23,9 +23,10 @@ class OptionLayout:
         choices: Paths of the tool choice. The first path that is present is used.
         read_choice: Function that converts the value at a path in `choices` to a value for `tool_choice=`. None if
             no conversion is needed.
-        outputs: Paths of the output schema. The first path that leads to a schema of an object is used.
+        outputs: Paths of the output schema. The first path that leads to a schema of an object is used. The value
+            may be the JSON text of the schema.
         read_schemas: Map from keys of schemas in another format, such as OpenAPI's, to functions that convert the
-            schema to a JSON schema.
+            schema to a JSON schema. For the schema at a path in `outputs`, the key is the last key of the path.
     """
 
     function_types: frozenset[str] = frozenset({"function"})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import RequestOptions
-from agentkit.json_values import as_list, as_object, as_text, find_value, make_json_safe
+from agentkit.json_values import as_list, as_object, as_text, find_value, make_json_safe, parse_arguments
 from agentkit.logs.log_text import parse_log_text
 from agentkit.models.registry import load_provider
 from agentkit.tools.choices import ToolChoice, read_allowed_tools, read_tool_choice
@@ -142,7 +142,8 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
         for key in layout.tool_lists:
             for declaration, inner_place in _list_objects(tool, key, f"{place}."):
                 yield _LoggedTool(declaration, inner_place)
-        single = {key: value for key, value in tool.items() if key not in layout.tool_lists}
+        separate = layout.cache_markers.union(layout.tool_lists)
+        single = {key: value for key, value in tool.items() if key not in separate}
         if single or not tool:
             yield from (_LoggedTool(single, place, kind) for kind in _server_types(single, layout))
     for key in layout.options.functions:
@@ -212,7 +213,9 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
 def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
     """Returns the output schema, or None for any other output format, such as JSON without a schema."""
     for path in layout.options.outputs:
-        schema = _read_schema(find_value(items, path), path.rpartition(".")[2], layout)
+        value = find_value(items, path)
+        value = parse_arguments(value) if isinstance(value, str) else value
+        schema = _read_schema(value, path.rpartition(".")[2], layout)
         if isinstance(schema, dict) and schema:
             with suppress(OptionError, MessageError):
                 return as_output_schema(cast("dict[str, Any]", schema))

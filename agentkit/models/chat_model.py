@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack, cast
@@ -214,7 +214,7 @@ class ChatModel:
         if "stream" in merged:
             raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
-            merged = {**endpoint.max_tokens_parameter(limit), **merged}
+            merged = _add_limit(endpoint.max_tokens_parameter(limit), merged)
         budget = self.formatter.budget
         return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorten)
 
@@ -245,6 +245,15 @@ class ChatModel:
     @property
     def _names(self) -> tuple[str, str]:
         return self.provider.name, self.model
+
+
+def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parameters of a call with the token limit. A parameter of the caller replaces the limit."""
+    merged = {**limit, **parameters}
+    for name, value in limit.items():
+        if isinstance(value, Mapping) and isinstance(merged[name], Mapping):
+            merged[name] = {**value, **merged[name]}
+    return merged
 
 
 def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:

@@ -152,7 +152,10 @@ class EndpointBase(ABC):
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the token limit for a reply as a parameter with the provider's own name."""
+        """Returns the token limit for a reply as a parameter with the provider's own name.
+
+        The parameter may be nested, such as `{"config": {"max_tokens": 100}}`.
+        """
         return {"max_tokens": max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:

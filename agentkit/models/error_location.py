@@ -70,30 +70,43 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request that the paths in an error text lead to.
 
-    Yields each part together with the list of later turns. For each path, the innermost part comes first, and the
-    complete turn comes last.
+    Yields each part together with the list of later turns. For each path, the innermost part comes first. The
+    complete turn comes last, unless the path leads to one part of the turn.
     """
     turns = layout.read_turns(request)
     if not turns:
         return
     pattern = _paths_pattern(layout.error_paths | {layout.turns})
     for match in islice(pattern.finditer(text), _MAX_PATHS):
-        value, steps = cast("Any", turns), _STEP.findall(match[1])[:_MAX_STEPS]
-        trail: list[Any] = []
-        strings: list[str] = []
-        for step in steps:
-            value = _step(value, step)
-            if value is None or step in layout.result_keys:
-                break  # stop at the object with this key, because the key marks the object as a tool result
-            if isinstance(value, str):
-                strings.append(value)
-            trail.append(value)
+        steps = _STEP.findall(match[1])[:_MAX_STEPS]
+        trail = _follow_path(turns, steps, layout)
         later_turns = turns[int(steps[0]) + 1 :] if trail else []
+        strings = [value for value in trail if isinstance(value, str)]
+        has_part = any(isinstance(value, list) for value in trail[:-1])
+        objects = trail[1:] if has_part else trail
         # A matching text is enough to identify a block. A match of only an id or a name is less reliable.
         is_text = bool(layout.texts.intersection(steps[-1:]))
         yield from ((string, later_turns) for string in strings if is_text)
-        yield from ((part, later_turns) for part in reversed(trail) if isinstance(part, dict))
+        yield from ((part, later_turns) for part in reversed(objects) if isinstance(part, dict))
         yield from ((string, later_turns) for string in strings if not is_text)
+
+
+def _follow_path(turns: list[Any], steps: Sequence[str], layout: WireLayout) -> list[Any]:
+    """Returns the turn at a path, then each value inside it along the path.
+
+    An unknown key ends the path. If an index is out of range, the result is empty, because the provider probably
+    counts the parts in another way.
+    """
+    trail: list[Any] = []
+    value: Any = turns
+    for step in steps:
+        container, value = value, _step(value, step)
+        if value is None and isinstance(container, list) and step.isdigit():
+            return []
+        if value is None or step in layout.result_keys:
+            break  # stop at the object with this key, because the key marks the object as a tool result
+        trail.append(value)
+    return trail
 
 
 def _step(value: Any, step: str) -> Any:
@@ -129,7 +142,8 @@ def _find_block(
     drops messages from the start.
     """
     # Blanks around a text are ignored, because a converter may join texts with line breaks.
-    wanted = {text.strip() for text in _leaves(fragment, layout.labels)} - {""}
+    labels = layout.labels | layout.cache_markers
+    wanted = {text.strip() for text in _leaves(fragment, labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}
     is_result = isinstance(fragment, dict) and layout.is_result(cast("dict[str, Any]", fragment))
     scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
@@ -139,7 +153,7 @@ def _find_block(
     places = [(path, block) for score, path, block in scored if score == best]
     texts = {block.text.strip() for _, block in places if isinstance(block, TextBlock)}
     later = (
-        sum(1 for turn in later_turns if texts & set(map(str.strip, _leaves(turn, layout.labels))))
+        sum(1 for turn in later_turns if texts & set(map(str.strip, _leaves(turn, labels))))
         if len(places) > 1
         else 0
     )

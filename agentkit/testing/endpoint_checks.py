@@ -75,7 +75,7 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     if _MODEL not in sent and _MODEL not in call.path:
         yield "`build_request` leaves out the model"
     for name, value in options.items():
-        if value not in sent:
+        if any(leaf not in sent for _, leaf in iterate_scalars(value)):
             yield f"`build_request` leaves out the parameter {name!r}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
@@ -26,6 +27,12 @@ _PARAMETERS: Final[dict[str, Any]] = {
         },
     },
     "required": ["placeName", "detailLevel"],
+    "additionalProperties": False,
+}
+_STRICT_PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"placeName": {"type": "string"}},
+    "required": ["placeName"],
     "additionalProperties": False,
 }
 OUTPUT_SCHEMA: Final[dict[str, Any]] = {
@@ -77,6 +84,16 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
         labels.setdefault(text, label)
 
 
+def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
+    """Checks that the request marks a strict tool if the target has a strict mode."""
+    if formatter.capabilities().tools.strict is None:
+        return
+    tool = Tool("look", "", _STRICT_PARAMETERS)
+    strict, other = (_request(formatter, tools=[replace(tool, strict=flag)]) for flag in (True, None))
+    if strict == other:
+        yield "tools.strict is declared, but the strict flag of a tool is not sent. Write it in `convert`"
+
+
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
     """Checks that the request has the response format, and turns on JSON output if the API supports it."""
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
@@ -124,6 +141,7 @@ def _find_change(tools: list[Tool], output: OutputSchema) -> str:
 OPTION_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
     _tools,
     _tool_choice,
+    _strict_mode,
     _response_format,
     _sharing,
 )

@@ -44,8 +44,8 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
     - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
       same JSON, and no two requests share containers. These rules also hold for invalid conversations.
     - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
-      media, thinking, names, roles and arguments. It also contains the tools, the tool choice and the response
-      format.
+      media, thinking, names, roles and arguments. It also contains the tools, their strict flag, the tool choice
+      and the response format.
     - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Token
       counts contain no ids or fixed words. A path in an error text leads to a place in the conversation.
     - The endpoint sends the request, the model and the parameters, and classifies any error.

@@ -248,7 +248,8 @@ def rename_tool(tool: Tool, name: str) -> Tool:
 def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
     """Writes the declaration of a tool for a request, with a copy of the schema.
 
-    An empty description is omitted. If `schema_key` is None, the schema is omitted.
+    An empty description is omitted. If `schema_key` is None, the schema is omitted. The function never writes the
+    strict flag, because its key differs between APIs. A converter adds `tool.strict` if it is not None.
     """
     declaration: dict[str, Any] = {"name": tool.name}
     if tool.description:

@@ -215,6 +215,17 @@ async def test_parameters_cannot_replace_the_conversation() -> None:
     assert server.requests == []
 
 
+async def test_a_nested_limit_of_tokens_is_merged_with_the_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nest(endpoint: object, max_tokens: int) -> dict[str, Any]:
+        return {"metadata": {"limit": max_tokens, "level": "low"}}
+
+    monkeypatch.setattr("agentkit_openai.endpoint.OpenAIChatEndpoint.max_tokens_parameter", nest)
+    with LoopbackServer("Yes.") as server:
+        async with create_model("openai", server, max_tokens=7) as model:
+            await model.generate(HELLO, parameters={"metadata": {"level": "high"}})
+    assert server.requests[0].body["metadata"] == {"limit": 7, "level": "high"}
+
+
 async def test_invalid_messages_are_errors_before_a_client_opens() -> None:
     model = ChatModel("openai:gpt-6")
     with pytest.raises(InputError):

@@ -6,6 +6,7 @@ import pytest
 
 from agentkit import ImageBlock, Msg, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
 from agentkit.models.error_location import locate_block
+from agentkit.provider_kit import WireLayout
 from tests.providers import PNG, chat, picture
 
 LAYOUT = chat("openai").layout
@@ -60,6 +61,31 @@ def _place(provider: str, error_text: str) -> str:
 )
 def test_a_path_or_an_id_leads_to_the_block(provider: str, error_text: str, place: str) -> None:
     assert _place(provider, error_text) == place
+
+
+REPEATED = [
+    Msg("Bob", [TextBlock("Look."), TextBlock("Please.")], "user"),
+    Msg("Friday", "Look.", "assistant"),
+    Msg("Bob", "Look.", "user"),
+]
+
+
+@pytest.mark.parametrize("path", ["messages.0.content.2", "messages.0.content.9.text", "messages[0].content[3]"])
+def test_a_path_to_a_part_without_an_input_block_names_no_block(path: str) -> None:
+    layout = WireLayout(cache_markers=frozenset({"cachePoint"}))
+    request: dict[str, Any] = {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"text": "Look."}, {"text": "Please."}, {"cachePoint": {"kind": "Look."}}],
+            },
+            {"role": "assistant", "content": [{"text": "Look."}]},
+            {"role": "user", "content": [{"text": "Look."}]},
+        ]
+    }
+    assert locate_block(f"{path}: bad", request, layout, REPEATED) == ""
+    assert locate_block("messages.0.content.1: bad", request, layout, REPEATED) == "msgs[0].content[1]"
+    assert locate_block(f"{path} and messages.2.content: bad", request, layout, REPEATED) == "msgs[2].content[0]"
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ def test_options_cache_markers_and_server_tools_load() -> None:
         "abilities": [
             {"sort": "mine", "ability": {"name": "look", "takes": schema}, "keep": True},
             {"sort": "search"},
+            {"keep": {"sort": "here"}},
         ],
         "use": {"ability": {"name": "look"}},
         "answer": {"shape": schema},
@@ -147,7 +148,15 @@ def test_options_cache_markers_and_server_tools_load() -> None:
             "response_format": OutputSchema(schema),
         }
         assert list_server_tools(provider, request) == [("abilities[1]", "search")]
-        assert list_cache_markers(provider, request) == ["abilities[0]"]
+        assert list_cache_markers(provider, request) == ["abilities[0]", "abilities[2]"]
+
+
+@pytest.mark.parametrize("text", ['{"type": "object", "title": "t"}', '{"type": "array"}', "json", "{"])
+def test_an_output_schema_may_be_json_text(text: str) -> None:
+    layout = WireLayout(options=OptionLayout(outputs=("format.schema",)))
+    options = load_request_options(layout, {"messages": [], "format": {"schema": text}})
+    expected = {"response_format": OutputSchema({"type": "object", "title": "t"})} if "title" in text else {}
+    assert options == expected
 
 
 def test_a_tool_choice_that_is_a_text_can_be_converted() -> None:

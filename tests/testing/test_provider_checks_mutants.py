@@ -23,6 +23,7 @@ from agentkit.provider_kit import (
     Request,
     RequestSpec,
     StreamParserBase,
+    StrictRules,
     WireLayout,
 )
 from agentkit.testing import ConformanceError, Sample, check_provider
@@ -272,6 +273,9 @@ def _without_model(self: Any, model: str | None = None, **options: Any) -> None:
     MagpieFormatter.__init__(self, "another", **options)
 
 
+STRICT: Final = StrictRules(
+    keywords=frozenset({"type", "properties", "required", "additionalProperties"}), formats=frozenset()
+)
 REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops every image": (dropping_media("image"), "the image of msgs[0].content[1] is not sent"),
     "drops every audio": (dropping_media("audio"), "the audio of msgs[0].content[2] is not sent"),
@@ -297,6 +301,10 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops the flag of JSON": (
         converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
         "response_format sets nothing that makes the model answer in JSON",
+    ),
+    "drops the strict flag": (
+        converting(sound, base=MAGPIE.override({"tools.strict": STRICT})),
+        "the strict flag of a tool is not sent",
     ),
     "drops tool_choice": (dropping("choice"), "the tool choice none gives the same request as no choice"),
     "takes any tool for the one that is chosen": (editing(_any_choice), "gives the same request as"),
@@ -634,6 +642,19 @@ class NoLimit(MagpieEndpoint):
         return {}
 
 
+class NestedLimit(MagpieEndpoint):
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
+        return {"limits": {"tokens": max_tokens}}
+
+
+class NoNestedOptions(NestedLimit):
+    def build_request(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> OutgoingRequest:
+        options = {name: value for name, value in options.items() if name != "limits"}
+        return super().build_request(model, request, options, stream=stream)
+
+
 class KeyErrorBody(MagpieEndpoint):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -651,6 +672,10 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
     "makes a body without parameters": (
         calling(NoOptions),
         "`build_request` leaves out the parameter 'temperature'",
+    ),
+    "makes a body without a nested parameter": (
+        calling(NoNestedOptions),
+        "`build_request` leaves out the parameter 'limits'",
     ),
     "never streams": (
         calling(NeverStreams),
@@ -749,6 +774,10 @@ MUTANTS: Final = {
 
 def test_the_sound_provider_conforms() -> None:
     check_provider(PROVIDER, samples=SAMPLES)
+
+
+def test_a_provider_whose_limit_of_tokens_is_nested_conforms() -> None:
+    check_provider(calling(NestedLimit), samples=SAMPLES)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
