@@ -25,7 +25,7 @@ class Budget:
 
     Attributes:
         max_tokens: Maximum number of tokens for the prompt and the reserve together.
-        counter: Token counter. The default estimates the number of tokens from the number of characters.
+        counter: Token counter. The default estimates the number of tokens from the characters of the texts.
         reserve: Number of tokens kept free for the reply. The prompt may use `max_tokens` minus `reserve`.
         strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous
             strategy has nothing left to cut.

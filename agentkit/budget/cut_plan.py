@@ -80,6 +80,8 @@ NO_EDITS = EditCount(0)
 class UnitChange(NamedTuple):
     """Change that a cut makes to the units from `first` up to, but not including, `stop`.
 
+    A unit is one message, or one assistant turn with tool calls and all their results.
+
     `remainder` has the messages that remain. If `remainder` is empty, the change drops all units of the range. Any
     other change affects only the unit `first`.
     """
@@ -125,7 +127,7 @@ class CutPlan:
 
     @property
     def stages(self) -> Iterator[CutStage]:
-        """Parts of the plan in order, each with edits of one strategy. A part is created at its first use."""
+        """Parts of the plan in order, each with edits of one strategy. A part is created when first needed."""
         yield from self._created
         for stage in self._pending:
             self._created.append(stage)
@@ -139,7 +141,7 @@ class CutPlan:
         return EditCount(sum(len(stage.order) for stage in self.stages))
 
     def weight(self, count: EditCount) -> TokenWeight:
-        """Returns the estimated tokens of the history after the first `count` edits, without the system prompt."""
+        """Returns the estimated number of tokens after the first `count` edits, without the system prompt."""
         weight = self.units.sums[-1] - self.units.sums[self.units.system]
         remaining = int(count)
         for stage in self.stages if count else ():

@@ -32,7 +32,7 @@ class ClearResults(CutStrategy):
 
     Attributes:
         keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.
-        characters: Length in characters. A tool result that is not longer always remains.
+        characters: Maximum length, in characters, of the tool results that always remain.
         step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
     """
 

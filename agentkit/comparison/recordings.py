@@ -35,7 +35,7 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Returns the fingerprint of a model call, which identifies the call by 64 hexadecimal digits.
+    """Returns the fingerprint of a model call, which is 64 hexadecimal digits that identify the call.
 
     Calls with equal arguments have equal fingerprints in every process. Parameters with the value None are
     ignored.
@@ -74,7 +74,7 @@ class RecordedCall:
     def from_dict(cls, values: Mapping[str, Any], place: str) -> RecordedCall:
         """Reads the outcome of a model call from JSON values.
 
-        Keys that `to_dict` does not write are ignored. `place` is the start of the place in an error.
+        Keys that `to_dict` does not write are ignored. Error messages begin with `place`.
 
         Raises:
             MessageError: The reply is invalid, or the values have both a reply and an error, or neither.

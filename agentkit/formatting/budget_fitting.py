@@ -196,7 +196,7 @@ class BudgetFitter:
 
     @property
     def _conditions(self) -> object:
-        """Everything besides the conversation and the cut that affects the size of a request, as a key."""
+        """Key of everything that affects the size of a request, except for the conversation and the cut."""
         return (self.lowering.spec, self.lowering.history, self.budget)
 
     def _remember(self, counter: str, count: EditCount, sizes: Sizes) -> None:
@@ -245,7 +245,7 @@ class BudgetFitter:
         """
         if self.lowering.on_loss == "raise":
             ledger = (await self.sizes.estimate(count))[0].ledger.copy()
-            self.sizes.edit(count).record(ledger)  # content that the cut drops is no loss
+            self.sizes.edit(count).record(ledger)  # content that the cut drops is not a loss
             self.lowering.raise_on_loss(ledger)
 
     async def _create_plan(self, count: EditCount) -> Plan:
@@ -293,7 +293,8 @@ class BudgetFitter:
         if self.summarize is None or not self.cuts.end:
             return size
         layout = self.lowering.spec.capabilities.layout
-        estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)  # as counted for `max_tokens`
+        # Summaries have at most `max_tokens` tokens according to the same estimate.
+        estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
@@ -303,7 +304,7 @@ class BudgetFitter:
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:
-    """Returns the index of the input message for the origin of a message.
+    """Returns the index of the input message that a message with this origin comes from.
 
     Returns None if the pipeline added the message.
     """

@@ -74,7 +74,7 @@ class FormatterBase(ABC):
             `MultiAgentHistory(…)`. None means the formatter's default.
         budget: The limit for the size of requests. None means no limit.
         on_loss: Treatment of content that the target does not accept: `describe` replaces the content by a short
-            sentence, `drop` leaves it out, and `raise` raises LossError. The ledger lists every case.
+            sentence, `drop` omits the content, and `raise` raises LossError. The ledger lists every case.
         media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
         model_rules: Features that the chat template of a local model does not accept, such as a system role or

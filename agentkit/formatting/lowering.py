@@ -46,8 +46,8 @@ class Lowered:
 
     Attributes:
         frames: The texts of the history frames, as in `Plan`.
-        stale: The paths of thinking that is left out because earlier parts of the request changed, and the paths
-            of blocks that the API refuses without this thinking.
+        stale: The paths of thinking that is omitted because earlier parts of the request changed. Paths of blocks
+            that the API refuses without this thinking are included.
     """
 
     request: Request
@@ -72,7 +72,8 @@ class Lowering:
         media_roots: The folders from which `file:` sources may be read.
         fetch: The settings for downloads. None means no downloads.
         downloads: The result of each download by source, which is the data or the reason for a failure.
-        text_sizes: Placeholders that have the sizes of text files which are not read yet, by source.
+        text_sizes: Placeholders for text files that are not read yet, by source. A placeholder has the size of its
+            file.
     """
 
     spec: RequestSpec

@@ -142,7 +142,7 @@ class OmittedNames:
         return speakers
 
     def _find_shared_roles(self) -> dict[int, str]:
-        """Returns the roles that may have several speakers, by role features.
+        """Returns the roles that may have several speakers, by the `Feature` bits of the role.
 
         The check is fast, and most conversations have no such role.
         """

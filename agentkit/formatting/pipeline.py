@@ -105,7 +105,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the functions of the stages that a target needs, each with the features that it handles."""
+    """Returns the functions of the stages that a target needs, each with the features for which it runs."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 

@@ -1,9 +1,9 @@
 """Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
-A provider's cache stores the request up to a marked block. A later request can read the stored part if the later
-request has a marker on the same block, or a limited number of blocks after it. The code that places markers does
-not know the earlier requests. Each request therefore gets markers close after the last marker of every request for
-a shorter history.
+A provider's cache stores the request up to a marked block. A later request can read the stored part if it has a
+marker on the same block, or a limited number of blocks later. The code that places markers does not know the
+earlier requests. Each request therefore gets markers close after the last marker of every request for a shorter
+history.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple
     """Yields each message with a tuple that has True for each block that the next request repeats.
 
     The tuple has False for texts that only this request contains. Examples are added turns, texts about a tool
-    choice or an output schema, tags of a history frame, and the error result for an interrupted tool call.
+    choice or an output schema, and tags of a history frame.
     """
     for traced in conversation:
         origins = traced.block_origins
@@ -54,9 +54,8 @@ def place_cache_breakpoints(
     are placed in this order:
 
     1. On the last candidate, for the next request.
-    2. On the last candidate before the last assistant turn. The request for that turn had its last marker there,
-        so
-       the messages since then may have any number of positions.
+    2. On the last candidate before the last assistant turn. The request for that turn had its last marker
+       there, so the messages since then may have any number of positions.
     3. On the newest candidate that no marker covers, until `limit` markers are placed. Requests without a new
        assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions.
 

@@ -104,8 +104,7 @@ class Ledger:
     def notes(self, *dispositions: Disposition) -> list[tuple[str, Disposition, str]]:
         """Returns the (place, disposition, reason) of each note about a single block, in input order.
 
-        Only notes with one of the dispositions in the arguments are returned. Notes about whole messages are not
-        included.
+        Only notes with one of the `dispositions` are returned. Notes about whole messages are not included.
         """
         return [
             (format_place(path), note.disposition, note.reason)
@@ -136,7 +135,7 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, with the results of `details` and `late_notes`."""
+        """Returns the state for copies and pickles, in which computed results replace functions."""
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }
@@ -147,7 +146,10 @@ class Ledger:
     def _collect_notes(
         self, indexes: Collection[int] | None = None
     ) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
-        """Yields the blocks of the messages with these indexes, each with its notes. None reads all messages."""
+        """Yields the blocks of the messages with these indexes, each with its notes.
+
+        If `indexes` is None, the blocks of all messages are yielded.
+        """
         late: Mapping[BlockPath, Note] = self.late_notes() if self.late_notes else {}
         by_message: dict[int, list[Note]] = {}
         for noted, note in self._message_notes if indexes is None or indexes else ():

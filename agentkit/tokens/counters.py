@@ -113,7 +113,7 @@ def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layo
 
 
 def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
-    """Returns the layout of a provider's requests, for a counter that must know their keys.
+    """Returns the layout of a provider's requests, which tells a counter the keys of a request.
 
     Raises:
         OptionError: `provider` is None, so the keys of the request are unknown.

@@ -163,7 +163,7 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    # For some texts, `encode` raises ValueError, and `encode_ordinary` an error that is not an Exception.
+    # Where `encode` raises ValueError, `encode_ordinary` would raise a PanicException, which is not an Exception.
     encode = tiktoken.get_encoding(encoding).encode
 
     def count(text: str) -> int:

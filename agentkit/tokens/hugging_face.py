@@ -28,7 +28,7 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 __all__ = ["HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # tokens around a message in ChatML: two markers, two line breaks and the role
-_MEDIA: Final = 1_500  # approximate tokens of a media item
+_MEDIA: Final = 1_500  # approximate number of tokens of a media item
 _CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
 _NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message besides its texts"
 

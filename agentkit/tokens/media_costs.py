@@ -36,7 +36,8 @@ class ImageRule(Protocol):
 class Tiles:
     """Rule that counts tiles of 512 x 512 pixels.
 
-    The image is first shrunk to 2048 x 2048 pixels, and then until its shorter side has at most 768 pixels.
+    The image is first shrunk to fit into 2048 x 2048 pixels, and then until its shorter side has at most 768
+    pixels.
     Source: OpenAI guide, images-vision.
 
     Attributes:
@@ -136,7 +137,7 @@ class Levels:
     Source: Gemini docs, media-resolution.
 
     Attributes:
-        prices: Tokens by level of detail, in upper case.
+        prices: Tokens for each level of detail. The names of the levels are in upper case.
         default: Tokens for any other level of detail.
     """
 
@@ -205,7 +206,7 @@ def find_image_rule(model: str) -> ImageRule | None:
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 
-_MAX_PIXELS: Final = 178_956_970  # limit of Pillow; a larger size indicates a damaged header
+_MAX_PIXELS: Final = 178_956_970  # limit of Pillow in pixels; a larger size indicates a damaged header
 
 
 def _pack_size(data: str) -> int:

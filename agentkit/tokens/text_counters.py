@@ -136,7 +136,7 @@ class CharacterTokenCounter(TextTokenCounter):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache the results of `weigh`. It depends on `media_tokens`."""
+        """Key under which messages cache the results of `weigh`. The key depends on `media_tokens`."""
         return weight_key(type(self), self.media_tokens)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:

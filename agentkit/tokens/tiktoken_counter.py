@@ -99,7 +99,7 @@ class TiktokenCounter(TextTokenCounter):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache the results of `weigh`. It depends on the encoding and the model."""
+        """Key under which messages cache the results of `weigh`. The key depends on the encoding and the model."""
         return weight_key(type(self), self.encoding, self.model)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
