@@ -99,7 +99,7 @@ def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
 LAYOUT = WireLayout(
     turns="messages",
     tool_wrapper="function",
-    silent=frozenset({"id", "call_id", "tool_call_id", "index", "detail", "format", "filename"}),
+    silent=frozenset({"id", "call_id", "tool_call_id", "index", "detail", "format", "filename", "document_name"}),
     json=frozenset({"arguments", "input"}),
     media={
         "image_url": "image",
@@ -112,6 +112,7 @@ LAYOUT = WireLayout(
         "video": "video",
         "file": "document",
         "file_data": "document",
+        "document_url": "document",
     },
     media_data=("url", "data", "file_data"),
     containers=("extra_body",),
@@ -121,8 +122,8 @@ LAYOUT = WireLayout(
 )
 """JSON layout of chat messages (openai-python: ChatCompletionMessageParam), including additions by vendors.
 
-vLLM adds the content parts `audio_url` and `video_url`. DashScope adds the content part `video` and the key
-`cache_control`.
+vLLM adds the content parts `audio_url` and `video_url`. Mistral adds `document_url`. DashScope adds the content
+part `video` and the key `cache_control`.
 """
 
 CHAT = Capabilities(
