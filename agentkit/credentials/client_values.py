@@ -85,7 +85,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
     """Yields the headers of the request that failed with an error, and the causes of the error."""
     for holder in (error, getattr(error, "response", None)):
-        for attribute in ("request", "request_info"):  # names of the attribute in httpx and in aiohttp
+        for attribute in ("request", "request_info"):  # names of the request attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request
                 yield "request_headers", getattr(holder, attribute).headers
     yield "", error.__cause__

@@ -15,7 +15,7 @@ __all__ = ["as_object_schema"]
 # Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
 _REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
 _CHOICES = ("anyOf", "oneOf")
-_MAX_MERGED = 50  # maximum number of merged schemas; without it, a recursive definition would be merged forever
+_MAX_MERGED = 50  # maximum number of merged schemas; without this limit, a recursive definition has no end
 
 
 def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

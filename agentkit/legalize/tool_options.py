@@ -51,7 +51,7 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
     elif strict and capabilities.tools.strict is not None:
         closed, reason = close_for_strict(schema, capabilities.tools.strict)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
-        if unread:  # a closed schema would forbid the arguments that these keywords describe
+        if unread:  # a closed schema would forbid arguments that a keyword in `_UNREAD` describes
             closed, reason = None, f"{', '.join(unread)} could not be merged"
         if closed is None:
             strict = None

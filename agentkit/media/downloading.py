@@ -193,7 +193,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                scope.cancel()  # also ends the generators of the HTTP client; trio warns about open generators
+                scope.cancel()  # also ends the HTTP client's generators, because trio warns about open ones
             if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client itself does not yield to the event loop
                 await anyio.lowlevel.cancel_shielded_checkpoint()
     if refusal is not None:

@@ -34,7 +34,7 @@ __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts
 
 _MAX_READS = 8  # maximum number of concurrent file reads
 _MAX_RESIZES = 2  # maximum number of concurrent resizes, each of which needs four bytes per pixel
-_MAX_INLINE = 1 << 16  # in characters; longer base64 text is checked in a worker thread
+_MAX_INLINE = 1 << 16  # number of characters; longer base64 text is checked in a worker thread
 
 _Item = TypeVar("_Item")
 _Contents: TypeAlias = dict[URLSource, "Base64Source | str"]

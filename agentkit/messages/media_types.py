@@ -62,7 +62,7 @@ def guess_media_type(url: str) -> str | None:
     """
     header = _DATA_TYPE.match(url)
     if header is not None:
-        media_type = header[1].strip() or "text/plain"  # the default type (RFC 2397, section 2)
+        media_type = header[1].strip() or "text/plain"  # the default type of a data URL (RFC 2397, section 2)
         return canonical_media_type(media_type) if is_media_type(media_type) else None
     path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
     name = path.rpartition("/")[2]

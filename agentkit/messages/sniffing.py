@@ -197,7 +197,7 @@ def _tiff(data: str) -> tuple[int, int]:
     return sizes.get(256, 0), sizes.get(257, 0)
 
 
-_TIFF_ENTRIES = 8  # entries to read; only tags 254 and 255 come before width (256) and height (257)
+_TIFF_ENTRIES = 8  # number of entries to read; only tags 254 and 255 come before width (256) and height (257)
 _TIFF_SHORT = 3  # TIFF field type for a number of two bytes
 
 _MEASURES: dict[str, Callable[[str], tuple[int, int]]] = {

@@ -238,7 +238,7 @@ def _build_ordinary_call(
 
 
 _STRING: Final = frozenset({str})
-_ORDINARY: Final = _SCALARS - {float}  # without float, because pydantic must test that floats are finite
+_ORDINARY: Final = _SCALARS - {float}  # excludes float, because pydantic must test that floats are finite
 
 _set_result_id = slot_setter(ToolResultBlock, "id")
 _set_result_name = slot_setter(ToolResultBlock, "name")

@@ -31,7 +31,7 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
 
 
 _ADVICE: Final = "Pass a valid value."
-_MAX_PLACE: Final = 200  # in characters; a path can be long, because it contains keys of the caller's data
+_MAX_PLACE: Final = 200  # number of characters; keys of the caller's data can make a path long
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60
 

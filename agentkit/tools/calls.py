@@ -60,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised again below, without an ExceptionGroup
+            except KeyboardInterrupt as error:  # the interrupt is raised again below, outside of the ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
