@@ -60,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # the interrupt is raised again below, outside of the ExceptionGroup
+            except KeyboardInterrupt as error:  # this error is raised again below, outside of the ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
