@@ -121,7 +121,7 @@ async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCap
     assert told(caplog, "repairs") == [
         (
             logging.DEBUG,
-            "msgs[1].content[0]: moved: stood between tool calls and their results; moved after the results",
+            "msgs[1].content[0]: moved: was between tool calls and their results; moved after the results",
         ),
         (logging.DEBUG, "added: interrupted: tool call … of … has no result, so an error result was added"),
     ]

@@ -163,7 +163,7 @@ class _Repair:
     def _copy(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
         """Copies blocks of a message that are not results, and the results of the tool calls among them."""
         if index < self.open_until:
-            moved = Note(Disposition.MOVED, "stood between tool calls and their results; moved after the results")
+            moved = Note(Disposition.MOVED, "was between tool calls and their results; moved after the results")
             self.ledger.note_origins([self._block_origins(index)[position] for position in block_indexes], moved)
         calls = [position for position in block_indexes if isinstance(msg.blocks[position], ToolUseBlock)]
         if len(block_indexes) == len(msg.blocks):

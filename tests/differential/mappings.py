@@ -199,7 +199,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a line of the history frame", r"written as a line `NAME: TEXT` in the user turn that holds the history"),
     (
         r"said inside an open exchange, put behind it",
-        r"stood between tool calls and their results; moved after the results",
+        r"was between tool calls and their results; moved after the results",
     ),
     (r"equals the result that call (.*) has", r"duplicate of the result of call \1"),
     (r"(invalid block: |)(\S+media_type): (.+) is no media type", r"\1\2: expected a media type, got \3"),
