@@ -56,8 +56,8 @@ async def test_each_result_has_request_reply_tokens_times_and_price() -> None:
         models = {name: model(server, name, max_tokens=100) for name in NAMES}
         prices = {name: Price(2.0, 10.0) for name in NAMES[1:]}
         results = await compare(MSGS, models, prices=prices)
-        for one in models.values():
-            await one.aclose()
+        for model_ in models.values():
+            await model_.aclose()
     assert [result.label for result in results] == [*NAMES]
     for result in results:
         assert result.error is None, result
@@ -108,8 +108,8 @@ async def test_a_recording_is_replayed_without_a_server(tmp_path: Path) -> None:
     assert good.total == recorded[0].total
     assert isinstance(bad.error, BadRequestError)
     assert str(bad.error) == str(recorded[1].error)
-    for one in models.values():
-        await one.aclose()
+    for item in models.values():
+        await item.aclose()
 
 
 async def test_a_call_without_a_record_is_an_error_or_is_recorded(tmp_path: Path) -> None:
@@ -160,18 +160,18 @@ async def test_invalid_models_are_refused() -> None:
         await compare(MSGS, [model], max_concurrency=0)
 
 
-@pytest.mark.parametrize("known", [False, True])
-async def test_a_reply_that_cannot_be_recorded_is_returned(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize("has_known_error", [False, True])
+async def test_a_reply_that_cannot_be_recorded_is_returned(tmp_path: Path, has_known_error: bool) -> None:
     file = tmp_path / "calls.jsonl"
     with LoopbackServer("Yes.") as server:
-        async with model(server, "openai") as one:
-            if known:
-                await compare(MSGS, [one], record=file)
+        async with model(server, "openai") as item:
+            if has_known_error:
+                await compare(MSGS, [item], record=file)
             soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size if known else 0, hard))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size if has_known_error else 0, hard))
             try:
-                (result,) = await compare(MSGS, [one], record=file)
+                (result,) = await compare(MSGS, [item], record=file)
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
                 signal.signal(signal.SIGXFSZ, before)
@@ -189,13 +189,13 @@ async def test_options_are_refused_before_anything_is_sent() -> None:
         ({"replay": 5}, "replay"),
     ]
     with LoopbackServer("Yes.") as server:
-        async with model(server, "openai") as one:
+        async with model(server, "openai") as item:
             for options, place in wrong:
                 with pytest.raises(OptionError, match=place):
-                    await compare(MSGS, [one], **options)
+                    await compare(MSGS, [item], **options)
             bogus: dict[str, Any] = {"bogus": 1}
             with pytest.raises(OptionError, match="bogus"):
-                await compare(MSGS, [one], **bogus)
+                await compare(MSGS, [item], **bogus)
     assert server.requests == []
 
 
@@ -217,21 +217,21 @@ async def test_an_unexpected_error_does_not_affect_other_models() -> None:
 
 async def test_a_recording_that_cannot_be_written_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with LoopbackServer("Yes.") as server:
-        async with model(server, "openai") as one:
+        async with model(server, "openai") as item:
             for path in (tmp_path, tmp_path / "no" / "file.jsonl"):
                 with pytest.raises(OptionError, match="record"):
-                    await compare(MSGS, [one], record=path)
+                    await compare(MSGS, [item], record=path)
     assert server.requests == []
 
 
 async def test_equal_calls_are_replayed_by_their_labels(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     with LoopbackServer("Of one.") as first, LoopbackServer("Of the other.") as second:
-        async with model(first, "vllm") as one, model(second, "vllm") as other:
-            models = {"one": one, "other": other}
+        async with model(first, "vllm") as first_model, model(second, "vllm") as second_model:
+            models = {"one": first_model, "other": second_model}
             await compare(MSGS, models, record=path)
             results = await compare(MSGS, models, replay=path)
-            renamed = await compare(MSGS, {"third": one}, replay=path)
+            renamed = await compare(MSGS, {"third": first_model}, replay=path)
     assert [result.reply and result.reply.text for result in results] == ["Of one.", "Of the other."]
     assert renamed[0].reply
 
@@ -239,25 +239,25 @@ async def test_equal_calls_are_replayed_by_their_labels(tmp_path: Path) -> None:
 async def test_a_call_is_appended_after_an_incomplete_line(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     with LoopbackServer(["One.", "Two."]) as server:
-        async with model(server, "openai") as one:
-            await compare(MSGS, {"one": one}, record=path)
+        async with model(server, "openai") as item:
+            await compare(MSGS, {"one": item}, record=path)
             path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip(b"\n"))
-            await compare(MSGS, {"two": one}, record=path)
-            results = await compare(MSGS, {"one": one, "two": one}, replay=path)
+            await compare(MSGS, {"two": item}, record=path)
+            results = await compare(MSGS, {"one": item, "two": item}, replay=path)
     assert [result.reply and result.reply.text for result in results] == ["One.", "Two."]
 
 
 def test_a_fingerprint_is_the_same_in_every_process() -> None:
-    one = fingerprint("openai", "m", {}, {"effort": object()})
-    assert one == fingerprint("openai", "m", {}, {"effort": object()})
+    key = fingerprint("openai", "m", {}, {"effort": object()})
+    assert key == fingerprint("openai", "m", {}, {"effort": object()})
     assert fingerprint("openai", "m", {}, {"seed": None}) == fingerprint("openai", "m", {}, {})
 
 
 def test_a_fingerprint_depends_only_on_the_call() -> None:
-    one = fingerprint("openai", "m", {"messages": [], "tools": []}, {"a": 1})
-    assert one == fingerprint("openai", "m", {"tools": [], "messages": []}, {"a": 1})
-    assert one != fingerprint("openai", "m", {"messages": [], "tools": []}, {"a": 2})
-    assert one != fingerprint("openai", "n", {"messages": [], "tools": []}, {"a": 1})
+    key = fingerprint("openai", "m", {"messages": [], "tools": []}, {"a": 1})
+    assert key == fingerprint("openai", "m", {"tools": [], "messages": []}, {"a": 1})
+    assert key != fingerprint("openai", "m", {"messages": [], "tools": []}, {"a": 2})
+    assert key != fingerprint("openai", "n", {"messages": [], "tools": []}, {"a": 1})
 
 
 @pytest.mark.parametrize("amount", ["1", None, -1, float("nan"), float("inf"), True])
@@ -268,7 +268,7 @@ def test_an_invalid_price_is_refused(amount: Any) -> None:
                 Price(**cast("dict[str, Any]", {"input": 1, "output": 2, name: amount}))
 
 
-def test_cached_tokens_have_prices_of_their_own() -> None:
+def test_cached_tokens_have_separate_prices() -> None:
     usage = Usage(1_000_000, 100_000, cache_read_tokens=500_000, cache_write_tokens=100_000)
     assert Price(2.0, 10.0).cost(usage) == pytest.approx(3.0)
     assert Price(2.0, 10.0, cache_read=0.2, cache_write=2.5).cost(usage) == pytest.approx(0.8 + 0.1 + 0.25 + 1.0)
@@ -281,13 +281,13 @@ CONVERSATION = json.dumps([{"name": "Bob", "role": "user", "content": "Where is 
 
 def command(*arguments: str, server: LoopbackServer | None = None) -> subprocess.CompletedProcess[str]:
     """Runs the installed command with the environment variables that its SDKs read."""
-    found = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}
+    environment = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}
     if server is not None:
-        found |= {"OPENAI_BASE_URL": server.url("openai"), "ANTHROPIC_BASE_URL": server.url("anthropic")}
+        environment |= {"OPENAI_BASE_URL": server.url("openai"), "ANTHROPIC_BASE_URL": server.url("anthropic")}
     return subprocess.run(
         [Path(sys.executable).parent / "agentkit", "compare", *arguments],
         input=CONVERSATION,
-        env={**os.environ, **found},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -303,18 +303,18 @@ def test_the_command_prints_a_table_and_json_and_replays_a_recording(tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
     assert "openai:one" in done.stdout
     assert "Round the corner." in done.stdout
-    found = json.loads(out.read_text())
-    assert [result["label"] for result in found] == ["openai:one", "anthropic:two"]
-    assert [result["price"] for result in found] == [pytest.approx(0.003), None]
-    assert found[0]["reply"]["content"] == [{"type": "text", "text": "Round the corner."}]
-    assert found[0]["usage"]["input_tokens"] == 1_000
-    assert found[1]["request"]["messages"]
+    results = json.loads(out.read_text())
+    assert [result["label"] for result in results] == ["openai:one", "anthropic:two"]
+    assert [result["price"] for result in results] == [pytest.approx(0.003), None]
+    assert results[0]["reply"]["content"] == [{"type": "text", "text": "Round the corner."}]
+    assert results[0]["usage"]["input_tokens"] == 1_000
+    assert results[1]["request"]["messages"]
     again = command(*models, "--replay", str(runs))
     assert again.returncode == 0
     assert again.stdout == done.stdout
     replayed = json.loads(out.read_text())
     assert all(result.pop("replayed") for result in replayed)
-    assert replayed == [{key: item for key, item in result.items() if key != "replayed"} for result in found]
+    assert replayed == [{key: item for key, item in result.items() if key != "replayed"} for result in results]
 
 
 def test_the_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_call(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_the_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--model", "nimbus:x"], "nimbus"),
         (["--model", "openai"], "model"),
@@ -342,8 +342,8 @@ def test_the_command_prints_only_json_to_stdout_and_exits_with_1_after_a_failed_
         ([], "--model"),
     ],
 )
-def test_the_command_refuses_bad_options_in_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_command_reports_bad_options_on_a_single_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(key, "x")
@@ -351,7 +351,7 @@ def test_the_command_refuses_bad_options_in_one_line(
     assert run(["compare", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -1,1 +1,1 @@
-"""Our requests at real servers and parsers of others, which know nothing of us (extra `conformance`)."""
+"""Requests of agentkit, tested with real servers and independent parsers (extra `conformance`)."""

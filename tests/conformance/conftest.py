@@ -38,5 +38,5 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LlamaServer]":
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """One loop is enough: the SDKs and the server are what is looked at."""
+    """One event loop is enough to test the SDKs and the server."""
     return "asyncio"

@@ -1,4 +1,4 @@
-"""llama.cpp's own HTTP server in this process, and what its model answers."""
+"""The HTTP server of llama.cpp in this process, and the replies of its model."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ ANSWER: Final = "".join(SAYS["<|answer|>"])
 
 @dataclass(frozen=True, slots=True)
 class LlamaServer:
-    """A running server: its address, and what it says to a body that is posted."""
+    """A running server with its address. It can be sent requests."""
 
     url: str
 
@@ -37,10 +37,10 @@ class LlamaServer:
                 return error.code, json.load(error)
 
     def prompt(self, body: Mapping[str, Any]) -> str:
-        """What the model sees of a request of Chat Completions."""
-        status, found = self.post("/apply-template", body)
-        assert status == 200, found
-        return str(found["prompt"])
+        """Returns the prompt of the model for a request of Chat Completions."""
+        status, reply = self.post("/apply-template", body)
+        assert status == 200, reply
+        return str(reply["prompt"])
 
 
 def serving(folder: Path, template: str = "") -> Iterator[LlamaServer]:

@@ -97,7 +97,7 @@ def _request(kind: str, msgs: list[Msg], provider: str = "vllm", **options: Any)
 
 
 @pytest.mark.parametrize(("provider", "kind"), [*(("vllm", kind) for kind in HISTORY), ("openai", "chat")])
-def test_every_conversation_is_taken_by_a_template_whose_rules_are_declared(
+def test_a_template_with_declared_rules_accepts_every_conversation(
     family: tuple[str, LlamaServer], kind: str, provider: str
 ) -> None:
     name, server = family
@@ -111,8 +111,8 @@ def test_every_conversation_is_taken_by_a_template_whose_rules_are_declared(
 
 
 @pytest.mark.parametrize("kind", HISTORY)
-def test_the_rules_are_kept_by_the_request_itself(family: tuple[str, LlamaServer], kind: str) -> None:
-    """The server makes up for some rules by itself, as for a system role that a template refuses."""
+def test_the_request_itself_obeys_the_rules(family: tuple[str, LlamaServer], kind: str) -> None:
+    """The server itself compensates for some rules, for example a system role that a template refuses."""
     rules = RULES[family[0]]
     for msgs in TALKS.values():
         messages = _request(kind, msgs, model_rules=rules)["messages"]

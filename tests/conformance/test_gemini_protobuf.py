@@ -38,7 +38,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def parsed(body: dict[str, Any]) -> Any:
-    """The request as the service's message. Raises ParseError for what is not of its schema."""
+    """Returns a request as a protobuf message of the service. Raises ParseError for values outside its schema."""
     message: Any = service.GenerateContentRequest.pb(service.GenerateContentRequest())
     return json_format.ParseDict({"model": "models/m", **body}, message)
 
@@ -56,14 +56,14 @@ def posted(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CONVERSATIONS)
-def test_the_services_schema_takes_every_conversation(name: str, model: str | None, multi: bool) -> None:
+def test_the_schema_of_the_service_accepts_every_conversation(name: str, model: str | None, multi: bool) -> None:
     for write in (sent, posted):
         body = write(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])
         assert len(parsed(body).contents) == len(body["contents"])
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_services_schema_takes_tools_a_choice_and_an_output_schema(model: str | None) -> None:
+def test_the_schema_of_the_service_accepts_tools_a_choice_and_an_output_schema(model: str | None) -> None:
     tool = Tool("odd", "Odd.", SCHEMA)
     assert parsed(sent(model, [user("Hi.")], tools=[LOOK, tool], tool_choice="look")).tools
     assert parsed(sent(model, [user("Hi.")], response_format=SCHEMA)).generation_config.response_mime_type
@@ -71,7 +71,9 @@ def test_the_services_schema_takes_tools_a_choice_and_an_output_schema(model: st
 
 @examples(40)
 @given(msgs=histories(6), model=st.sampled_from(MODELS), multi=st.booleans())
-def test_the_services_schema_takes_any_conversation(msgs: list[Msg], model: str | None, multi: bool) -> None:
+def test_the_schema_of_the_service_accepts_any_generated_conversation(
+    msgs: list[Msg], model: str | None, multi: bool
+) -> None:
     for write in (sent, posted):
         body = write(model, msgs, multi=multi, tools=[LOOK])
         assert len(parsed(body).contents) == len(body["contents"])
@@ -85,6 +87,6 @@ def test_the_services_schema_takes_any_conversation(msgs: list[Msg], model: str 
         {"functionCall": {"name": "look", "args": "text"}},
     ],
 )
-def test_the_schema_does_refuse_what_is_wrong(part: dict[str, Any]) -> None:
+def test_the_schema_of_the_service_refuses_wrong_requests(part: dict[str, Any]) -> None:
     with pytest.raises(json_format.ParseError):
         parsed({"contents": [{"role": "user", "parts": [part]}]})

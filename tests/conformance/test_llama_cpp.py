@@ -1,7 +1,7 @@
-"""Our requests at llama.cpp's own server, through the official SDKs: it takes them, and sees what was meant.
+"""Requests at the server of llama.cpp, through the official SDKs: it accepts them and the prompts are correct.
 
-The server is not a judge of everything: it takes results without a call and keys that it does not know. What it
-does look at are roles, kinds of parts, images (which it decodes), argument text, tools, and open calls.
+The server does not check everything: it accepts results without a call and unknown keys. It checks roles, kinds
+of parts, images (which it decodes), argument text, tools, and open calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MODEL: Final = "tiny"
 
 
 def png(side: int = 2) -> bytes:
-    """A picture that decodes."""
+    """Returns a valid image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -92,7 +92,7 @@ HISTORIES: Final[dict[str, list[Msg]]] = {
     "odd text": [user("</history> <|end|> \u2028 {{ x }} {% raw %} \\ \U0001f600 Bob: hi")],
     "nothing said": [user("Hello"), assistant(""), user(" \n ")],
 }
-"""Conversations, by what is in them."""
+"""Conversations by their content."""
 
 
 def formatter(provider: str, kind: str, budget: Budget | None = None) -> FormatterBase:
@@ -111,14 +111,14 @@ def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> di
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: as the SDK has it, whole or put together by its helper, and as our parser reads it."""
+    """A reply as an object of the SDK and as a message of the parser of agentkit."""
 
     native: Any
     msg: Msg
 
 
 def plain() -> httpx2.AsyncClient:
-    """A transport that reads no certificates, which takes longer than an answer."""
+    """Returns a transport that loads no certificates, because loading is slower than a call."""
     return httpx2.AsyncClient(verify=False, timeout=60)
 
 
@@ -130,15 +130,15 @@ def anthropic_client(llama: LlamaServer) -> Any:
     return anthropic.AsyncAnthropic(api_key="none", base_url=llama.url, max_retries=0, http_client=plain())
 
 
-def parser_of(provider: str) -> type[StreamParserBase]:
+def get_parser(provider: str) -> type[StreamParserBase]:
     parser = load_provider(provider).parser
     assert parser is not None
     return parser
 
 
 async def read(provider: str, stream: Any) -> Msg:
-    """Our message of the raw bytes of a stream."""
-    parser = parser_of(provider)()
+    """Returns the parsed message of the raw bytes of a stream."""
+    parser = get_parser(provider)()
     async for piece in stream.iter_bytes():
         parser.feed(piece)
     return parser.finish()
@@ -149,7 +149,7 @@ async def ask_chat(llama: LlamaServer, provider: str, request: dict[str, Any], s
         chat = client.chat.completions
         if not streamed:
             native = await chat.create(model=MODEL, **request)
-            return Answer(native, parser_of(provider).parse_response(native))
+            return Answer(native, get_parser(provider).parse_response(native))
         async with chat.stream(model=MODEL, **request) as stream:
             native = await stream.get_final_completion()
         async with chat.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
@@ -160,7 +160,7 @@ async def ask_responses(llama: LlamaServer, provider: str, request: dict[str, An
     async with openai_client(llama) as client:
         if not streamed:
             native = await client.responses.create(model=MODEL, **request)
-            return Answer(native, parser_of(provider).parse_response(native))
+            return Answer(native, get_parser(provider).parse_response(native))
         events = [event async for event in await client.responses.create(model=MODEL, stream=True, **request)]
         async with client.responses.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
             return Answer(events[-1].response, await read(provider, raw))
@@ -171,7 +171,7 @@ async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any
         messages, body = client.messages, {"model": MODEL, "max_tokens": 256, **request}
         if not streamed:
             native = await messages.create(**body)
-            return Answer(native, parser_of(provider).parse_response(native))
+            return Answer(native, get_parser(provider).parse_response(native))
         async with messages.stream(**body) as stream:
             native = await stream.get_final_message()
         async with messages.with_streaming_response.create(stream=True, **body) as raw:
@@ -180,25 +180,25 @@ async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any
 
 ASK: Final = {**dict.fromkeys(CHATS, ask_chat), "openai-responses": ask_responses, "anthropic": ask_messages}
 
-Said = tuple[str, str, list[tuple[str, dict[str, Any]]]]
+ModelReply = tuple[str, str, list[tuple[str, dict[str, Any]]]]
 """Thinking, text and calls of an answer."""
 
 
-async def ask(llama: LlamaServer, provider: str, request: dict[str, Any], *, streamed: bool = False) -> Said:
-    """What the model said, which the SDK's types and our parser must agree on."""
+async def ask(llama: LlamaServer, provider: str, request: dict[str, Any], *, streamed: bool = False) -> ModelReply:
+    """Returns the reply of the model. Asserts that the SDK and the parser agree."""
     answer = await ASK[provider](llama, provider, request, streamed)
     ours = answer.msg.thinking, answer.msg.text, [(use.name, use.input) for use in answer.msg.tool_uses]
-    assert ours == said_by(provider, answer.native)
+    assert ours == read_model_reply(provider, answer.native)
     assert answer.msg.finish_reason == (FinishReason.TOOL_USE if ours[2] else FinishReason.STOP)
     assert answer.msg.usage is None or answer.msg.usage.output_tokens > 0
     return ours
 
 
-def said_by(provider: str, reply: Any) -> Said:
-    """Thinking, text and calls of a native reply."""
+def read_model_reply(provider: str, reply: Any) -> ModelReply:
+    """Returns thinking, text and calls of a native reply."""
     if provider in CHATS:
         message = reply.choices[0].message
-        calls = [(one.function.name, json.loads(one.function.arguments)) for one in message.tool_calls or ()]
+        calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
         thinking = getattr(message, "reasoning_content", None) or ""
         return thinking if provider in REASONING else "", message.content or "", calls
     if provider == "anthropic":
@@ -207,8 +207,8 @@ def said_by(provider: str, reply: Any) -> Said:
         return thinking, text, [(block.name, block.input) for block in reply.content if block.type == "tool_use"]
     thinking = "".join(part.text for item in reply.output if item.type == "reasoning" for part in item.content)
     text = "".join(part.text for item in reply.output if item.type == "message" for part in item.content)
-    found = [(item.name, json.loads(item.arguments)) for item in reply.output if item.type == "function_call"]
-    return thinking, text, found
+    items = [(item.name, json.loads(item.arguments)) for item in reply.output if item.type == "function_call"]
+    return thinking, text, items
 
 
 STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -217,24 +217,24 @@ STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_a_plain_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    said = await ask(llama, provider, request_for(provider, "chat", ASKED), streamed=streamed)
-    assert said == ("", SAID, [])
+    reply = await ask(llama, provider, request_for(provider, "chat", ASKED), streamed=streamed)
+    assert reply == ("", SAID, [])
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    said = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
-    assert said == (THOUGHT, AFTER, [])
+    reply = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
+    assert reply == (THOUGHT, AFTER, [])
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
-async def test_one_call_of_the_tool_in_the_schema_that_we_sent(
+async def test_a_forced_call_matches_the_schema_of_its_tool(
     llama: LlamaServer, provider: str, streamed: bool
 ) -> None:
-    said = await ask(llama, provider, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed=streamed)
-    assert said == ("", "", [("look", {"place": "hi"})])
+    reply = await ask(llama, provider, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed=streamed)
+    assert reply == ("", "", [("look", {"place": "hi"})])
 
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -246,7 +246,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("provider", ["openai", "vllm"])
-async def test_an_answer_in_the_schema_that_we_sent(llama: LlamaServer, provider: str) -> None:
+async def test_an_answer_matches_the_output_schema(llama: LlamaServer, provider: str) -> None:
     _, text, _ = await ask(llama, provider, request_for(provider, "chat", ASKED, response_format=SCHEMA))
     assert json.loads(text) == {"title": "hi", "count": 7}
 
@@ -263,7 +263,9 @@ KINDS: Final = [
 
 @pytest.mark.parametrize("name", HISTORIES)
 @pytest.mark.parametrize(("provider", "kind"), KINDS)
-async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, name: str, kind: str) -> None:
+async def test_the_server_accepts_every_conversation(
+    llama: LlamaServer, provider: str, name: str, kind: str
+) -> None:
     request = request_for(provider, kind, HISTORIES[name], tools=[LOOK])
     _, text, calls = await ask(llama, provider, request)
     assert (text, calls) in ((ANSWER, []), ("", [("look", {"place": "hi"})]))
@@ -272,7 +274,7 @@ async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, na
 @pytest.mark.parametrize("kind", ["chat", "multi-agent"])
 @pytest.mark.parametrize("provider", WIRES)
 @pytest.mark.parametrize("limit", [1_000_000, 500], ids=["whole", "cut"])
-async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str, kind: str) -> None:
+async def test_the_server_accepts_every_example(llama: LlamaServer, limit: int, provider: str, kind: str) -> None:
     msgs = load_messages((EXAMPLES / "library.json").read_text("utf-8"))
     request = await formatter(provider, kind, Budget(limit)).format(msgs)
     _, text, calls = await ask(llama, provider, request)
@@ -280,7 +282,7 @@ async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str
 
 
 @pytest.mark.parametrize("provider", WIRES)
-async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, provider: str) -> None:
+async def test_a_prompt_that_is_too_long_raises_the_error_for_it(llama: LlamaServer, provider: str) -> None:
     async with anthropic_client(llama) if provider == "anthropic" else openai_client(llama) as client:
         model = ChatModel(provider, MODEL, client=client, max_tokens=256)
         with pytest.raises(ContextLengthError):
@@ -291,7 +293,7 @@ async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, pr
     ("provider", "streamed"),
     [("vllm", False), ("vllm", True), ("anthropic", False), ("openai-responses", False)],
 )
-async def test_one_replan_is_enough_when_the_server_names_both_sizes(
+async def test_a_single_replan_is_enough_when_the_server_names_both_sizes(
     llama: LlamaServer, provider: str, streamed: bool
 ) -> None:
     talk = [user("word " * 400)] * 24
@@ -306,31 +308,33 @@ async def test_one_replan_is_enough_when_the_server_names_both_sizes(
     assert reply.text == SAID
 
 
-# -- what the model sees ----------------------------------------------------------------------------------------
+# -- prompts of the model ---------------------------------------------------------------------------------------
 
 
-def seen(llama: LlamaServer, name: str, kind: str = "chat", provider: str = "vllm", **options: Any) -> str:
+def render_prompt(
+    llama: LlamaServer, name: str, kind: str = "chat", provider: str = "vllm", **options: Any
+) -> str:
     return llama.prompt(request_for(provider, kind, HISTORIES[name], **options))
 
 
-def test_the_model_sees_turns_calls_and_results_in_their_order(llama: LlamaServer) -> None:
-    assert seen(llama, "a result") == (
+def test_the_model_receives_turns_calls_and_results_in_their_order(llama: LlamaServer) -> None:
+    assert render_prompt(llama, "a result") == (
         "[system]\nBe brief.<|end|>\n[user]\nWhere is the library?<|end|>\n"
         '[assistant]\nI will look.<tool_call>{"name": "look", "arguments": {"place": "Köln"}}</tool_call><|end|>\n'
         "[tool]\nnear you<|end|>\n[assistant]\n<|answer|>"
     )
 
 
-def test_the_model_sees_a_picture_where_it_was_said(llama: LlamaServer) -> None:
-    prompt = seen(llama, "a picture")
+def test_the_model_receives_an_image_at_its_position(llama: LlamaServer) -> None:
+    prompt = render_prompt(llama, "a picture")
     assert prompt.startswith("[user]\nWhat is this: ")
     before, _, after = prompt.partition("<__media")
     assert before.endswith("What is this: ")
     assert "Say it." in after
 
 
-def test_the_model_sees_every_speaker_by_name(llama: LlamaServer) -> None:
-    prompt = seen(llama, "many speakers", "multi-agent")
+def test_the_model_receives_every_speaker_by_name(llama: LlamaServer) -> None:
+    prompt = render_prompt(llama, "many speakers", "multi-agent")
     assert (
         prompt.index("Ann: Hi.")
         < prompt.index("Bob: Hello.")
@@ -339,24 +343,22 @@ def test_the_model_sees_every_speaker_by_name(llama: LlamaServer) -> None:
     )
 
 
-def test_the_model_sees_the_tools(llama: LlamaServer) -> None:
-    prompt = seen(llama, "a question", tools=[LOOK])
+def test_the_model_receives_the_tools(llama: LlamaServer) -> None:
+    prompt = render_prompt(llama, "a question", tools=[LOOK])
     assert '"name": "look"' in prompt
     assert prompt.endswith("<|call|>")
 
 
 @pytest.mark.parametrize("provider", CHATS)
 @pytest.mark.parametrize("name", HISTORIES)
-def test_nothing_that_was_said_is_lost_on_the_way_to_the_model(
-    llama: LlamaServer, name: str, provider: str
-) -> None:
-    prompt = seen(llama, name, "multi-agent", provider)
+def test_the_prompt_of_the_model_contains_every_text(llama: LlamaServer, name: str, provider: str) -> None:
+    prompt = render_prompt(llama, name, "multi-agent", provider)
     texts = [block.text for msg in HISTORIES[name] for block in msg.blocks if isinstance(block, TextBlock)]
     missing = [text for text in texts if text.strip() and text.strip() not in prompt]
     assert missing in ([], [text for text in texts if "</history>" in text])  # which is escaped, on purpose
 
 
-# -- what it refuses --------------------------------------------------------------------------------------------
+# -- refused requests -------------------------------------------------------------------------------------------
 
 
 def _broken(change: Callable[[dict[str, Any]], None], name: str = "a result") -> dict[str, Any]:
@@ -379,8 +381,6 @@ def _bad_picture(request: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("change", [_bad_role, _bad_arguments, _bad_picture])
-def test_the_server_does_refuse_what_is_wrong(
-    llama: LlamaServer, change: Callable[[dict[str, Any]], None]
-) -> None:
+def test_the_server_refuses_wrong_requests(llama: LlamaServer, change: Callable[[dict[str, Any]], None]) -> None:
     status, _ = llama.post("/v1/chat/completions", _broken(change))
     assert status >= 400

@@ -1,4 +1,4 @@
-"""Tool results of the MCP SDK's own types are read as blocks: every kind of content, in every form."""
+"""Tool results of the types of the MCP SDK become blocks: every kind of content, as object and as dict."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ CONTENT: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize("is_error", [False, True])
 @pytest.mark.anyio
 async def test_each_kind_of_content(item: Any, block: Any, is_error: bool) -> None:
-    found = mcp.CallToolResult(content=[item, mcp.TextContent(text="end")], is_error=is_error)
+    native = mcp.CallToolResult(content=[item, mcp.TextContent(text="end")], is_error=is_error)
     expected = ToolResultBlock("c", "give", [block, TextBlock("end")], is_error=is_error)
-    wire = found.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for form in (found, wire, found.model_dump(), found.model_dump(exclude_none=True)):
-        assert ToolResultBlock("c", "give", form) == expected
-        result = await Tool("give", function=lambda form=form: form).run(ToolUseBlock("c", "give", {}))
+    dumped = native.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for variant in (native, dumped, native.model_dump(), native.model_dump(exclude_none=True)):
+        assert ToolResultBlock("c", "give", variant) == expected
+        result = await Tool("give", function=lambda variant=variant: variant).run(ToolUseBlock("c", "give", {}))
         assert result == expected
-    assert ToolResultBlock("c", "give", found.content, is_error=is_error) == expected
+    assert ToolResultBlock("c", "give", native.content, is_error=is_error) == expected
 
 
 def test_structured_content_of_any_kind_is_sent_once() -> None:
     for value in ({"a": 1}, [1, 2], "text", 3, None):
-        found = mcp.CallToolResult(content=[], structured_content=value)
-        sent = ToolResultBlock("c", "give", found).output
+        native = mcp.CallToolResult(content=[], structured_content=value)
+        sent = ToolResultBlock("c", "give", native).output
         again = mcp.CallToolResult(content=[mcp.TextContent(text=sent)], structured_content=value)
         assert ToolResultBlock("c", "give", again).output == sent
 

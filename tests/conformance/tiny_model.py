@@ -68,7 +68,7 @@ class _Vocabulary:
             bytes_named = ["".join(self.names[byte] for byte in word.encode()) for word in words]
             chain = [self._add(marker + name, self._unlike(name), gguf.TokenType.NORMAL) for name in bytes_named]
             yield from pairwise([self.ids[marker], *chain, self.ids[ENDS.get(marker, "<|end|>")]])
-        yield from ((self.ids[one], self.ids[other]) for one, other in STEPS)
+        yield from ((self.ids[first], self.ids[second]) for first, second in STEPS)
 
     def _unlike(self, name: str) -> str:
         assert name not in self.names, f"{name} is said twice: the file would hold one token twice"
@@ -86,8 +86,8 @@ def _transitions(vocabulary: _Vocabulary) -> Any:
     table[vocabulary.ids["</tool_call>"], ord("}")] = 35.0  # rather than a comma and another call
     for before, after, liking in (('"', "h", 60.0), ("h", "i", 60.0), ("i", '"', 70.0)):  # a string is "hi"
         table[ord(after), ord(before)] = liking
-    for one, other in vocabulary.chains:
-        table[other, one] = 100.0
+    for first, second in vocabulary.chains:
+        table[second, first] = 100.0
     return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm makes a one-hot row this long
 
 

@@ -17,5 +17,5 @@ def test_docstring_examples_run(name: str) -> None:
 
 
 def test_the_table_is_not_empty() -> None:
-    found = [test for name in MODULES for test in doctest.DocTestFinder().find(importlib.import_module(name))]
-    assert sum(bool(test.examples) for test in found) >= 3
+    tests = [test for name in MODULES for test in doctest.DocTestFinder().find(importlib.import_module(name))]
+    assert sum(bool(test.examples) for test in tests) >= 3

@@ -102,10 +102,10 @@ async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: 
     with LoopbackServer([wrapped, Msg("m", both, "assistant"), "Done."]) as server:
         async with called(server, provider) as model:
             msgs: list[Msg] = await react.solve(model, "library")
-    refused, found = msgs[3].tool_results[0], msgs[5].tool_results
+    refused, results = msgs[3].tool_results[0], msgs[5].tool_results
     assert refused.is_error
     assert all(word in refused.text for word in (repr(name), "'look_up'", "'calculate'"))
-    assert [result.text for result in found] == [react.PLACES["library"], "6"]
+    assert [result.text for result in results] == [react.PLACES["library"], "6"]
     assert msgs[-1].text == "Done."
     assert refused.text in json.dumps(server.requests[1].body, ensure_ascii=False)
 
@@ -118,15 +118,15 @@ async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
         iter(Msg("a", [{"type": "tool_use", "id": "1", "name": "calculate", "input": {}}], "assistant").tool_uses)
     )
     assert (await calculate.run(block)).is_error
-    for text, found in (("2 * (3 + 4)", "14"), ("1 / 0", "division by zero"), ("open('x')", "not arithmetic")):
+    for text, expected in (("2 * (3 + 4)", "14"), ("1 / 0", "division by zero"), ("open('x')", "not arithmetic")):
         content = [{"type": "tool_use", "id": "1", "name": "calculate", "input": {"expression": text}}]
         result = await calculate.run(Msg("a", content, "assistant").tool_uses[0])
-        assert found in result.text
+        assert expected in result.text
         assert result.is_error == (text != "2 * (3 + 4)")
 
 
 @pytest.mark.anyio
-async def test_each_debater_has_its_own_assistant_turns_and_no_notes_of_others() -> None:
+async def test_each_debater_has_only_its_assistant_turns_and_its_notes() -> None:
     debate = example("debate")
     with LoopbackServer([f"argument {number}" for number in range(7)]) as server:
         people = [*debate.SPEAKERS, debate.MODERATOR]
@@ -148,11 +148,11 @@ async def test_each_debater_has_its_own_assistant_turns_and_no_notes_of_others()
     ]
     second = server.requests[4].body["messages"]  # Ben's second turn
     own = [turn["content"] for turn in second if turn["role"] == "assistant"]
-    told = json.dumps([turn["content"] for turn in second if turn["role"] == "user"])
+    texts = json.dumps([turn["content"] for turn in second if turn["role"] == "user"])
     assert own == ["argument 1"]
-    assert "Ada: argument 0" in told
-    assert "You are Ben." in told
-    assert "all three have spoken" not in told
+    assert "Ada: argument 0" in texts
+    assert "You are Ben." in texts
+    assert "all three have spoken" not in texts
     verdict = json.dumps(server.requests[6].body["messages"])
     assert "all three have spoken" in verdict
 
@@ -161,11 +161,11 @@ async def test_each_debater_has_its_own_assistant_turns_and_no_notes_of_others()
 async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
     swap = example("swap_mid_conversation")
     proven = ThinkingBlock("I need the weather.", OpaqueState("anthropic", signature="c2lnbmVk"))
-    said = swap.scripted()
-    with LoopbackServer(said) as server:
+    replies = swap.scripted()
+    with LoopbackServer(replies) as server:
         await swap.main([called(server, name) for name in ("anthropic", "gemini", "openai-responses")])
     bodies = [json.dumps(request.body) for request in server.requests]
-    assert said[0].blocks[0] == proven
+    assert replies[0].blocks[0] == proven
     assert ["c2lnbmVk" in body for body in bodies] == [False, True, False, False]
     assert not any("I need the weather." in body for body in bodies[2:])
     assert all("12 degrees" in body for body in bodies[1:])
@@ -187,8 +187,8 @@ async def test_a_conversation_continues_after_its_user_has_disconnected(anyio_ba
                 async for line in answer.aiter_lines():
                     if line.startswith("data: "):
                         break
-            found = await client.post("/conversations/1", json={"text": "Are you there?"})
-            assert "Whole." in found.text
+            response = await client.post("/conversations/1", json={"text": "Are you there?"})
+            assert "Whole." in response.text
             assert (await client.post("/conversations/1", json={"word": 3})).status_code == 400
         server.requests[0].wait()
     assert server.requests[0].disconnected

@@ -1,6 +1,6 @@
-"""What the ledger calls carried, moved or merged is in the request: checked on the request itself.
+"""Content that the ledger records as carried, moved or merged is in the request.
 
-Over generated conversations, every provider, both history policies, viewers and budgets.
+Tested with generated conversations, every provider, both history policies, viewers and budgets.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ _spoken: SearchStrategy[list[Msg]] = st.builds(
 
 
 def _as_exchange(
-    name: str, said: tuple[Any, ...], output: tuple[Any, ...], is_error: bool, lost: int
+    name: str, content: tuple[Any, ...], output: tuple[Any, ...], is_error: bool, lost: int
 ) -> list[Msg]:
-    call = Msg(name, (*said, ToolUseBlock("call_1", "look", {})), "assistant")
+    call = Msg(name, (*content, ToolUseBlock("call_1", "look", {})), "assistant")
     answer = Msg("tool", (ToolResultBlock("call_1", "look", output, is_error),), "system")
     return [[call, answer], [call], [answer], [answer, call]][lost]
 
@@ -114,14 +114,14 @@ media_histories: SearchStrategy[list[Msg]] = st.lists(
 """Short conversations with media everywhere: in the system prompt, in late system messages, in results."""
 
 
-def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, wire_ids: bool) -> list[tuple[str, str]]:
-    """Places whose content the ledger calls sent, and what of the content the request does not hold."""
+def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, has_call_ids: bool) -> list[tuple[str, str]]:
+    """Returns content that the ledger records as sent and the request does not contain, with its places."""
     body, leaves = as_json(plan.request), {*all_strings(plan.request)}
     by_place: dict[str, list[str]] = {}
     for table in (marks.texts, marks.results, marks.calls, marks.thoughts, marks.media, marks.parts):
         for mark, place in table.items():
             by_place.setdefault(place, []).append(mark)
-    found: list[tuple[str, str]] = []
+    missing_content: list[tuple[str, str]] = []
     for entry, block in zip(plan.ledger.entries, _all_blocks(msgs), strict=True):
         if entry.disposition not in SENT:
             continue
@@ -131,16 +131,20 @@ def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, wire_ids: bool) -> li
             for reason in reasons
         )
         if isinstance(block, ThinkingBlock) and block.state and block.state.redacted_data:
-            found += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
+            missing_content += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
             continue
-        found += [(entry.place, mark) for mark in by_place.get(entry.place, ()) if not Marks.times(mark, body)]
+        missing_content += [
+            (entry.place, mark) for mark in by_place.get(entry.place, ()) if not Marks.times(mark, body)
+        ]
         if isinstance(block, ToolUseBlock) and not as_text:
-            found += [(entry.place, block.name)] if _spelling(block.name, plan.tool_names, leaves) else []
-        if isinstance(block, ToolUseBlock | ToolResultBlock) and not as_text and wire_ids:
-            found += [(entry.place, block.id)] if _spelling(block.id, plan.call_ids, leaves) else []
+            missing_content += (
+                [(entry.place, block.name)] if _spelling(block.name, plan.tool_names, leaves) else []
+            )
+        if isinstance(block, ToolUseBlock | ToolResultBlock) and not as_text and has_call_ids:
+            missing_content += [(entry.place, block.id)] if _spelling(block.id, plan.call_ids, leaves) else []
         if isinstance(block, MediaBlock | OpaqueBlock) and entry.place not in by_place:
-            found += [(entry.place, need) for need in _bare_needs(block) if need not in body]
-    return found
+            missing_content += [(entry.place, need) for need in _bare_needs(block) if need not in body]
+    return missing_content
 
 
 def _spelling(name: str, fitted: dict[str, str], leaves: set[str]) -> bool:
@@ -149,7 +153,7 @@ def _spelling(name: str, fitted: dict[str, str], leaves: set[str]) -> bool:
 
 
 def _bare_needs(block: Any) -> list[str]:
-    """What the request must hold of media and opaque blocks without a mark."""
+    """Returns the text that the request must contain for media and opaque blocks without a mark."""
     if isinstance(block, OpaqueBlock):
         return [json.dumps(leaf, ensure_ascii=False) for leaf in all_strings(block.data)]
     source: Any = block.source
@@ -172,13 +176,13 @@ _NO_CALL_IDS = frozenset({"ollama"})
 
 
 def check(target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], marks: Marks) -> None:
-    found = missing(plan, msgs, marks, target.provider not in _NO_CALL_IDS)
-    assert not found, case(target, formatter, (found, plan.ledger.to_dict(), plan.request))
+    missing_content = missing(plan, msgs, marks, target.provider not in _NO_CALL_IDS)
+    assert not missing_content, case(target, formatter, (missing_content, plan.ledger.to_dict(), plan.request))
 
 
 @examples(40)
 @given(st.one_of(media_histories, histories(5)), policies, on_losses)
-def test_what_the_ledger_calls_sent_is_in_the_request(
+def test_content_that_the_ledger_records_as_sent_is_in_the_request(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
 ) -> None:
     msgs, marks = marked(msgs)
@@ -194,7 +198,7 @@ def test_what_the_ledger_calls_sent_is_in_the_request(
 
 @examples(20)
 @given(st.one_of(media_histories, histories(6)), policies, on_losses, st.integers(10, 110))
-def test_what_the_ledger_calls_sent_is_in_the_request_within_a_budget(
+def test_content_that_the_ledger_records_as_sent_is_in_the_request_within_a_budget(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss, share: int
 ) -> None:
     msgs, marks = marked(msgs)
@@ -202,8 +206,8 @@ def test_what_the_ledger_calls_sent_is_in_the_request_within_a_budget(
     async def check_all() -> None:
         for target in TARGETS:
             counter = CharacterTokenCounter(media_tokens=50)
-            whole = await counter.count(await target.formatter(policy).format(msgs), target.formatter(policy))
-            formatter = target.formatter(policy, on_loss, Budget(max(1, whole * share // 100), counter))
+            total = await counter.count(await target.formatter(policy).format(msgs), target.formatter(policy))
+            formatter = target.formatter(policy, on_loss, Budget(max(1, total * share // 100), counter))
             try:
                 plan = await formatter.plan(msgs)
             except (LossError, BudgetError):
@@ -263,7 +267,7 @@ async def test_an_image_in_any_place_is_sent(
 
 
 class Checked(EchoFormatter):
-    """A target that takes little, and that checks the origins of what it is given."""
+    """Target that accepts little and checks the origins of its blocks."""
 
     base = ECHO.override(
         {
@@ -281,15 +285,15 @@ class Checked(EchoFormatter):
     )
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        for draft in (legal.system, legal.turns):
-            for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+        for turns in (legal.system, legal.turns):
+            for msg, origin in zip(turns.msgs, turns.origins, strict=True):
                 assert isinstance(origin, int) or len(origin) == len(msg.blocks), (msg, origin)
         return super().convert(legal, task)
 
 
 @examples(150)
 @given(st.one_of(media_histories, histories(6)), policies, on_losses)
-def test_every_block_that_is_converted_has_one_origin(
+def test_every_converted_block_has_a_single_origin(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
 ) -> None:
     for formatter in (Checked(history=policy), Checked(history=policy, on_loss=on_loss)):

@@ -1,7 +1,7 @@
-"""Every converter, given what its own capabilities never let through: it writes the block, or says that it cannot.
+"""Every converter with blocks that its default capabilities exclude: it converts the block or raises an error.
 
-A formatter's author may change the capabilities of a class that exists. What the ledger then calls carried is in
-the request, or `ConversionError` names the kind of block and the place.
+A subclass may change the capabilities. Content that the ledger then records as carried is in the request, or
+`ConversionError` names the kind of block and the place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS: Final = frozenset({"image", "audio", "video", "document"})
 ANY: Final = MediaRule(schemes=frozenset({"https", "http"}))
 
 WIDE: Final[dict[str, Any]] = {
-    # What a subclass may accept: all media, by URL too, in any turn and in results.
+    # Capabilities of a subclass: all media, also by URL, in any turn and in results.
     **{f"media.{kind}": ANY for kind in KINDS},
     "media.roles": frozenset({"user", "assistant", "system"}),
     "media.result_kinds": KINDS,
@@ -63,15 +63,15 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
 
 
 def _wide(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
-    found = load_provider(provider)
-    own = found.multi_agent_formatter if multi else found.chat_formatter
+    package = load_provider(provider)
+    own = package.multi_agent_formatter if multi else package.chat_formatter
     base = own.base
 
     class Wide(own):  # type: ignore[misc, valid-type]
         pass
 
-    form: Capabilities = base.override({**WIDE, **SHAPES[shape], "wire": base.wire or "mine"})
-    Wide.base, Wide.facts = form, ()
+    capabilities: Capabilities = base.override({**WIDE, **SHAPES[shape], "wire": base.wire or "mine"})
+    Wide.base, Wide.facts = capabilities, ()
     return Wide
 
 
@@ -79,26 +79,26 @@ URL: Final = "https://x.org/unique-token.bin"
 DATA: Final = {"image": PNG, "audio": WAV, "video": MP4, "document": PDF}
 
 
-def _blocks(form: Capabilities) -> dict[str, Block]:
-    """Blocks by what they are, each with something in it that stands nowhere else."""
+def _blocks(capabilities: Capabilities) -> dict[str, Block]:
+    """Returns blocks by name, each with a unique content."""
     kinds: dict[str, Any] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
     types = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf"}
     kinds["document"] = DocumentBlock
     media = {f"{name} by URL": kind(URLSource(URL, types[name])) for name, kind in kinds.items()}
     media |= {f"{name} as data": kind(Base64Source(types[name], DATA[name])) for name, kind in kinds.items()}
-    state = OpaqueState(form.issuer, signature="cHJvb2Y=") if form.issuer else None
+    state = OpaqueState(capabilities.issuer, signature="cHJvb2Y=") if capabilities.issuer else None
     return {
         "text": TextBlock("unique-token"),
         "thinking": ThinkingBlock("unique-token", state),
-        "opaque": OpaqueBlock(str(form.wire), {"type": "input_new", "unique-token": 1}),
+        "opaque": OpaqueBlock(str(capabilities.wire), {"type": "input_new", "unique-token": 1}),
         **media,
     }
 
 
 def _placed(place: str, block: Any) -> list[Msg]:
-    """The block in its place, among others that need nothing."""
+    """Returns a conversation with a block among blocks that every target accepts."""
     beside = TextBlock("Hi.")
-    asked, said = Msg("Bob", "Go.", "user"), Msg("Friday", "Yes.", "assistant")
+    asked, reply = Msg("Bob", "Go.", "user"), Msg("Friday", "Yes.", "assistant")
     call = Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant")
     answer = Msg("tool", [ToolResultBlock("call_1", "look", "A.")], "system")
     if place == "result":
@@ -116,7 +116,7 @@ def _placed(place: str, block: Any) -> list[Msg]:
     if place == "system":
         return [Msg("system", [beside, block], "system"), asked]
     if place == "late system":
-        return [asked, said, Msg("system", [beside, block], "system"), asked]
+        return [asked, reply, Msg("system", [beside, block], "system"), asked]
     return [Msg("Bob", [beside, block], "user")]
 
 
@@ -139,25 +139,23 @@ def _is_in(block: Block, request: Any) -> bool:
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "viewer"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_the_ledger_calls_carried_is_in_the_request_or_an_error_names_it(
-    provider: str, shape: str, multi: bool
-) -> None:
+def test_carried_content_is_in_the_request_or_an_error_names_it(provider: str, shape: str, multi: bool) -> None:
     kind = _wide(provider, shape, multi=multi)
     formatter = kind(history=MultiAgentHistory(viewer="Friday")) if multi else kind()
     refused = 0
     for place in PLACES:
         for name, block in _blocks(kind.base).items():
             if name == "thinking" and "result" in place and place != "user after results":
-                continue  # no result holds thinking
+                continue  # no result contains thinking
             try:
                 plan = formatter.lower(_placed(place, block))
             except ConversionError:
                 refused += 1
                 continue
             if not _is_in(block, plan.request):
-                gone = [entry for entry in plan.ledger.entries if entry.disposition is Disposition.DROPPED]
+                dropped = [entry for entry in plan.ledger.entries if entry.disposition is Disposition.DROPPED]
                 lost = plan.ledger.losses
-                assert gone or lost, f"{provider}: {name} in {place} vanished"
+                assert dropped or lost, f"{provider}: {name} in {place} vanished"
     assert refused < len(PLACES) * len(NAMES) * 3 / 4
 
 

@@ -1,4 +1,4 @@
-"""An agent that thinks, under every budget: a server that binds thinking to its prefix never has to refuse.
+"""An agent with thinking and any budget: a server that binds thinking to its prefix never refuses a request.
 
 The server is written from what the providers document (Anthropic, build-with-claude/preserved-thinking and
 …/prefix-checks), and shares nothing with `agentkit.formatting.thinking_prefix`.
@@ -53,10 +53,10 @@ BINDING = (
 
 @dataclass
 class Server:
-    """Knows of every proof the request it was issued for, and refuses one that stands anywhere else.
+    """Server that records the request of every proof and refuses the proof at any other position.
 
-    The first thinking of a reply stands behind exactly the request that the reply answered, and each later
-    one right behind the one before: what is missing in the middle is a gap.
+    The first thinking block of a reply must follow exactly the request of the reply, and each later block must
+    follow the block before it.
     """
 
     issued: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
@@ -64,13 +64,13 @@ class Server:
 
     def issue(self, request: Mapping[str, Any], proofs: Sequence[str]) -> None:
         """A reply to a request, with these proofs in it."""
-        prefix = _text_of(request, _positions(request)[-1])
+        prefix = _get_prefix(request, _positions(request)[-1])
         for before, proof in zip(("", *proofs), proofs, strict=False):
             self.issued[proof] = (prefix, before)
 
     def refusals(self, request: Mapping[str, Any]) -> list[str]:
         """Why this request gets a 400; nothing if it does not."""
-        found: list[str] = []
+        problems: list[str] = []
         last = ""
         for position, part in zip(_positions(request), _parts(request), strict=False):
             proof = part.get("signature") or part.get("data") or part.get("encrypted_content")
@@ -78,26 +78,26 @@ class Server:
                 continue
             prefix, before = self.issued[proof]
             if before and last != before:
-                found.append(f"{proof}: {before} is missing before it")
-            elif not before and _text_of(request, position) != prefix:
-                found.append(f"{proof}: bound to a different conversation")
+                problems.append(f"{proof}: {before} is missing before it")
+            elif not before and _get_prefix(request, position) != prefix:
+                problems.append(f"{proof}: bound to a different conversation")
             last = proof
-        return found
+        return problems
 
 
 def _flat(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Every part with its turn's role, as the server has them once it merged turns of one role."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    proofs: list[tuple[str, dict[str, Any]]] = []
     turns = cast("list[dict[str, Any]]", request.get("messages") or request.get("input"))
     for turn in turns:
         content: Any = turn.get("content")
         if isinstance(content, str):
-            found.append((turn["role"], {"type": "text", "text": content}))
+            proofs.append((turn["role"], {"type": "text", "text": content}))
         elif isinstance(content, list):
-            found.extend((turn["role"], part) for part in cast("list[dict[str, Any]]", content))
+            proofs.extend((turn["role"], part) for part in cast("list[dict[str, Any]]", content))
         else:
-            found.append((str(turn.get("role")), turn))
-    return found
+            proofs.append((str(turn.get("role")), turn))
+    return proofs
 
 
 def _parts(request: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -108,8 +108,8 @@ def _positions(request: Mapping[str, Any]) -> range:
     return range(len(_flat(request)) + 1)
 
 
-def _text_of(request: Mapping[str, Any], stop: int) -> str:
-    """What a block at a position is bound to: system prompt, tools, and all that stands before it."""
+def _get_prefix(request: Mapping[str, Any], stop: int) -> str:
+    """Returns the prefix of a position: system prompt, tools, and all blocks before the position."""
     head = {name: request.get(name) or None for name in ("system", "instructions", "tools")}
     if isinstance(head["system"], str):
         head["system"] = [{"type": "text", "text": head["system"]}]
@@ -130,7 +130,7 @@ def _unmarked(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Round:
-    """One reply: how often it thinks and calls, how long the answers are, who speaks behind it."""
+    """One reply: the number of its thinking blocks and calls, the length of the results, and the next speaker."""
 
     thoughts: int
     calls: int
@@ -162,24 +162,26 @@ class Agent:
         self.number = 0
         self.msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Find the library. " * 5, "user")]
 
-    def answer(self, request: Mapping[str, Any], one: Round) -> None:
-        """The reply to a request, and what is said behind it."""
+    def answer(self, request: Mapping[str, Any], round_: Round) -> None:
+        """Adds the reply to a request and the messages after it."""
         prefix = prefix_digest(request, load_provider(self.provider)) if self.digests else None
         blocks: list[Block] = []
         proofs: list[str] = []
-        for at in range(one.thoughts):
-            proofs.append(f"proof-{self.number}-{at}")
+        for index in range(round_.thoughts):
+            proofs.append(f"proof-{self.number}-{index}")
             blocks.append(ThinkingBlock(f"thought of {proofs[-1]}", self.state(proofs[-1], prefix)))
-        calls = [ToolUseBlock(f"c{self.number}_{at}", "look", {"place": str(at)}) for at in range(one.calls)]
+        calls = [
+            ToolUseBlock(f"c{self.number}_{index}", "look", {"place": str(index)}) for index in range(round_.calls)
+        ]
         blocks += calls or [TextBlock(f"I have an answer, the number {self.number}.")]
         self.number += 1
         self.server.issue(request, proofs)
         self.msgs.append(Msg("Friday", blocks, "assistant"))
-        results = [ToolResultBlock(call.id, "look", f"{call.id} " + "word " * one.length) for call in calls]
-        self.msgs += [Msg("system", [found], "system") for found in results]
+        results = [ToolResultBlock(call.id, "look", f"{call.id} " + "word " * round_.length) for call in calls]
+        self.msgs += [Msg("system", [result], "system") for result in results]
 
-        for name in () if calls else one.speakers:
-            self.msgs.append(Msg(name, f"Go on, {self.number}. " + "word " * (one.length // 4), "user"))
+        for name in () if calls else round_.speakers:
+            self.msgs.append(Msg(name, f"Go on, {self.number}. " + "word " * (round_.length // 4), "user"))
 
     def state(self, proof: str, prefix: str | None) -> OpaqueState:
         if self.provider == "anthropic":
@@ -207,19 +209,19 @@ def test_no_request_of_an_agent_is_refused_for_its_thinking(
     formatter = load_provider(provider).chat_formatter(model, history=policy, budget=budget)
 
     async def run() -> None:
-        for one in plot:
-            found = await planned_with_tools(formatter, agent.msgs)
-            if found is None:
+        for round_ in plot:
+            plan = await planned_with_tools(formatter, agent.msgs)
+            if plan is None:
                 event("refused")
                 return
-            refusals = agent.server.refusals(found.request)
-            assert not refusals, (target, policy, strategy, refusals, found.cut)
-            assert not check_request(provider, found.request)
-            if found.cut:
+            refusals = agent.server.refusals(plan.request)
+            assert not refusals, (target, policy, strategy, refusals, plan.cut)
+            assert not check_request(provider, plan.request)
+            if plan.cut:
                 event("cut")
-            if adopts == "always" or (adopts == "at times" and one.adopt):
-                agent.msgs = list(found.history)
-            agent.answer(found.request, one)
+            if adopts == "always" or (adopts == "at times" and round_.adopt):
+                agent.msgs = list(plan.history)
+            agent.answer(plan.request, round_)
 
     waited(run)
 
@@ -232,7 +234,7 @@ async def planned_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | None
 
 
 @pytest.mark.parametrize("fault", ["an earlier message", "the system prompt", "a gap", "brought back"])
-def test_the_server_refuses_what_the_provider_refuses(fault: str) -> None:
+def test_the_model_of_the_server_refuses_the_same_requests_as_the_provider(fault: str) -> None:
     """The server of these tests is no rubber stamp."""
     agent = Agent("anthropic", digests=False)
     free = load_provider("anthropic").chat_formatter("claude-opus-4-1")

@@ -69,7 +69,7 @@ from tests.properties.test_invariants import (
     without_end,
 )
 
-# -- what is generated -----------------------------------------------------------------------------------------
+# -- strategies ------------------------------------------------------------------------------------------------
 
 
 class Elsewhere(TokenCounterBase):
@@ -98,8 +98,8 @@ fixed_steps = st.sampled_from((0, 5, 25, 60, 200))
 tool_names = st.frozensets(st.sampled_from(("search", "get_weather", "", "a.b", "検索")), max_size=2)
 
 
-async def told_shortly(msgs: Sequence[Msg]) -> str:
-    """A summary that depends on nothing but what it sums up."""
+async def summarize_shortly(msgs: Sequence[Msg]) -> str:
+    """Returns a summary that depends only on the summarized messages."""
     await anyio.lowlevel.checkpoint()
     return f"({len(msgs)} messages from {msgs[0].name!r} to {msgs[-1].name!r})"
 
@@ -121,33 +121,33 @@ def edits(steps: st.SearchStrategy[Any]) -> st.SearchStrategy[CutStrategy]:
 
 
 def summarising(steps: st.SearchStrategy[Any]) -> st.SearchStrategy[CutStrategy]:
-    return st.builds(Summarize, st.just(told_shortly), st.just(200), steps, st.booleans())
+    return st.builds(Summarize, st.just(summarize_shortly), st.just(200), steps, st.booleans())
 
 
 @st.composite
 def pipelines(draw: DrawFn, steps: st.SearchStrategy[Any] = steps, written: bool = True) -> list[CutStrategy]:
     """One strategy or several, at most one of which writes summaries."""
     last = [drops(steps), drops(steps), edits(steps)]
-    found = [*draw(st.lists(st.one_of(edits(steps), drops(steps)), max_size=2))]
-    found.append(draw(st.one_of(*last, *([summarising(steps)] if written else []))))
-    return draw(st.permutations(found))
+    strategies = [*draw(st.lists(st.one_of(edits(steps), drops(steps)), max_size=2))]
+    strategies.append(draw(st.one_of(*last, *([summarising(steps)] if written else []))))
+    return draw(st.permutations(strategies))
 
 
 async def sized(
     target: Target, msgs: Sequence[Msg], policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
 ) -> int:
-    """A limit so many percent of the way from the smallest request to the whole one."""
-    whole = await count_request(
+    """Returns a limit between the smallest and the complete request, as a percentage."""
+    total = await count_request(
         budget.counter, await target.formatter(policy, loss).format(msgs), target.formatter(policy).layout
     )
     least = await planned(target.formatter(policy, loss, replace(budget, max_tokens=1)), msgs)
-    needed = min(least.needed, whole) if isinstance(least, BudgetError) else 1
-    return max(1, needed + (whole - needed) * share // 100)
+    needed = min(least.needed, total) if isinstance(least, BudgetError) else 1
+    return max(1, needed + (total - needed) * share // 100)
 
 
 @st.composite
 def budgets(draw: DrawFn, written: bool = True, steps: st.SearchStrategy[Any] = steps) -> Budget:
-    """A budget in which only the limit is still to be said."""
+    """Strategy for a budget that still needs a limit."""
     strategy = draw(pipelines(steps, written))
     return Budget(
         1, draw(counters), strategy=strategy if len(strategy) > 1 else strategy[0],
@@ -180,8 +180,8 @@ def test_every_cut_is_legal_fits_the_budget_and_is_in_the_ledger(
         assert plan.history
         assert turns_of(plan.request)
         assert not problems(target, plan.request), case(target, formatter, problems(target, plan.request))
-        whole, _ = repaired(plan.history)
-        assert [*map(id, whole)] == [*map(id, plan.history)] or not plan.cut, "an exchange is not whole"
+        repaired_msgs, _ = repaired(plan.history)
+        assert [*map(id, repaired_msgs)] == [*map(id, plan.history)] or not plan.cut, "an exchange is not whole"
         entries = {entry.place: entry for entry in plan.ledger.entries}
         assert [*entries] == [place for place, _ in places(msgs)]
         if plan.cut is None:
@@ -191,10 +191,10 @@ def test_every_cut_is_legal_fits_the_budget_and_is_in_the_ledger(
         for place in plan.cut.altered:
             assert entries[place].disposition <= Disposition.SHRUNK, case(target, formatter, entries[place])
         touched = {place for place, e in entries.items() if any("budget" in r for r in (e.reason, *e.details))}
-        gone = {f"msgs[{number}]" for number in plan.cut.numbers}
+        dropped = {f"msgs[{number}]" for number in plan.cut.numbers}
         for place in touched:
             message = place.partition(".")[0]
-            assert message in gone or any(place.startswith(altered) for altered in plan.cut.altered), place
+            assert message in dropped or any(place.startswith(altered) for altered in plan.cut.altered), place
 
     waited(check)
     assert as_json(dump_messages(msgs)) == before
@@ -212,35 +212,35 @@ def test_remaining_messages_change_only_where_a_strategy_may_edit_them(
         if not isinstance(plan, Plan):
             return
         kinds = {type(strategy) for strategy in budget.strategies}
-        gone = {*(plan.cut.numbers if plan.cut else ())}
-        kept = iter([msg for at, msg in enumerate(msgs) if at not in gone])
+        dropped = {*(plan.cut.numbers if plan.cut else ())}
+        remaining = iter([msg for index, msg in enumerate(msgs) if index not in dropped])
         summaries = 0
         for msg in plan.history:
             if "agentkit_summary" in (msg.metadata or {}):
                 summaries += 1
                 continue
-            old = next(kept)
+            old = next(remaining)
             if msg is not old:
                 thinks = bool(plan.cut and plan.cut.thinking)
                 assert thinks or not old.pinned
                 assert _unaltered(msg, kinds, thinks) == _unaltered(old, kinds, thinks), case(
                     target, formatter, (old, msg)
                 )
-        assert next(kept, None) is None
+        assert next(remaining, None) is None
         assert not summaries or Summarize in kinds
         task = all(getattr(s, "keep_task", True) for s in budget.strategies)
         must = protected(msgs, task, policy)
-        assert not must & gone, case(target, formatter, (must, gone))
+        assert not must & dropped, case(target, formatter, (must, dropped))
         named = {call.id for msg in msgs for call in msg.tool_uses if call.name in budget.never_cut}
-        for at in gone:
-            calls = msgs[at].tool_uses
-            assert not any(call.name in budget.never_cut for call in calls), (at, named)
+        for index in dropped:
+            calls = msgs[index].tool_uses
+            assert not any(call.name in budget.never_cut for call in calls), (index, named)
 
     waited(check)
 
 
 def _unaltered(msg: Msg, kinds: set[type[CutStrategy]], thinks: bool) -> Msg:
-    """The message less what the strategies may take from it, and less thinking that may not go back."""
+    """Returns a message without content that strategies may remove, and without thinking that cannot be sent."""
     blocks: list[Any] = []
     for block in msg.blocks:
         if thinks and isinstance(block, ThinkingBlock):
@@ -257,7 +257,7 @@ def _unaltered(msg: Msg, kinds: set[type[CutStrategy]], thinks: bool) -> Msg:
 
 
 def _without_medium(block: Any) -> Any:
-    """None for media, and for what stands in the place of media."""
+    """Returns None for media and for texts that replace media."""
     if isinstance(block, TextBlock) and block.text.endswith(" left out to save space]"):
         return None
     return None if block.type in ("image", "audio", "video", "document") else block
@@ -265,7 +265,7 @@ def _without_medium(block: Any) -> Any:
 
 @examples(80)
 @given(histories(8), targets, history_policies, losses, budgets(), shares)
-def test_an_adopted_history_gives_the_same_request_without_a_cut(
+def test_an_adopted_history_becomes_the_same_request_without_a_cut(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
 ) -> None:
     async def check() -> None:
@@ -285,7 +285,7 @@ def test_an_adopted_history_gives_the_same_request_without_a_cut(
 
 @examples(60)
 @given(histories(8), targets, history_policies, budgets(written=False), shares)
-def test_the_same_history_gives_the_same_plan_warm_or_cold(
+def test_the_plan_of_a_history_is_the_same_with_and_without_a_warm_cache(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, share: int
 ) -> None:
     async def check() -> None:
@@ -294,21 +294,21 @@ def test_the_same_history_gives_the_same_plan_warm_or_cold(
         warm = target.formatter(policy, budget=final)
         for stop in range(1, len(msgs)):
             await planned(warm, msgs[:stop])
-        one = await planned(warm, msgs)
+        warm_plan = await planned(warm, msgs)
         two = await planned(target.formatter(policy, budget=final), load_messages(dump_messages(msgs)))
-        if isinstance(one, Plan) and isinstance(two, Plan):
-            assert as_json(one.request) == as_json(two.request)
-            assert as_json(one.ledger.to_dict()) == as_json(two.ledger.to_dict())
-            assert (one.cut, one.history) == (two.cut, two.history)
+        if isinstance(warm_plan, Plan) and isinstance(two, Plan):
+            assert as_json(warm_plan.request) == as_json(two.request)
+            assert as_json(warm_plan.ledger.to_dict()) == as_json(two.ledger.to_dict())
+            assert (warm_plan.cut, warm_plan.history) == (two.cut, two.history)
         else:
-            assert str(one) == str(two)
+            assert str(warm_plan) == str(two)
 
     waited(check)
 
 
 @examples(80)
 @given(histories(8), targets, history_policies, budgets(False, fixed_steps), st.tuples(shares, shares))
-def test_a_larger_budget_keeps_a_superset(
+def test_a_larger_budget_retains_a_superset(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, two: tuple[int, int]
 ) -> None:
     async def check() -> None:
@@ -348,12 +348,12 @@ def test_a_budget_of_the_size_that_an_error_names_succeeds(
 
 def grown(msgs: Sequence[Msg]) -> list[list[Msg]]:
     """Every beginning of a valid conversation in which no exchange is open."""
-    found: list[list[Msg]] = []
+    histories_: list[list[Msg]] = []
     for stop in range(1, len(msgs) + 1):
         part = list(msgs[:stop])
         if [*map(id, repaired(part)[0])] == [*map(id, part)]:
-            found.append(part)
-    return found
+            histories_.append(part)
+    return histories_
 
 
 def chatter(speakers: Sequence[str], lengths: Sequence[int]) -> list[Msg]:
@@ -414,7 +414,7 @@ def test_a_growing_conversation_is_cut_rarely_and_only_grows_between_two_cuts(
     waited(check)
 
 
-# -- nothing is read for what goes -----------------------------------------------------------------------------
+# -- media of dropped messages are not loaded ------------------------------------------------------------------
 
 
 class Opened:
@@ -443,9 +443,9 @@ _OPENED = Opened()
     [
         [OldestFirst()], [OldestFirstInSteps()], [OldestFirstInSteps(), ShrinkResults()], [DropMedia()],
         [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), OldestFirstInSteps()],
-        [Summarize(told_shortly, 200)],
+        [Summarize(summarize_shortly, 200)],
     ],
-    ids=lambda found: "+".join(type(one).__name__ for one in found),
+    ids=lambda strategies: "+".join(type(strategy).__name__ for strategy in strategies),
 )  # fmt: skip
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
 def test_a_file_of_a_dropped_message_is_not_opened(
@@ -467,7 +467,7 @@ def test_a_file_of_a_dropped_message_is_not_opened(
         plan = waited(lambda: formatter.plan(msgs))
     finally:
         _OPENED.looking = False
-    kept = {Path(block.source.url).name for msg in plan.history for block in msg.media}
+    remaining = {Path(block.source.url).name for msg in plan.history for block in msg.media}
     assert plan.cut is not None
-    assert kept
-    assert _OPENED.names == kept
+    assert remaining
+    assert _OPENED.names == remaining

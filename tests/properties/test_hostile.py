@@ -1,4 +1,4 @@
-"""Hostile input: all of it ends well, or in an error of our own."""
+"""Hostile input is converted or raises an error of agentkit."""
 
 import json
 import re
@@ -54,8 +54,12 @@ def turn(ids: list[str]) -> list[Msg]:
     """A turn of calls with these ids, and its results."""
     return [
         USER,
-        Msg("Friday", [ToolUseBlock(one, "look", {}) for one in ids], "assistant"),
-        Msg("system", [ToolResultBlock(one, "look", f"result {at}") for at, one in enumerate(ids)], "system"),
+        Msg("Friday", [ToolUseBlock(call_id, "look", {}) for call_id in ids], "assistant"),
+        Msg(
+            "system",
+            [ToolResultBlock(call_id, "look", f"result {index}") for index, call_id in enumerate(ids)],
+            "system",
+        ),
     ]
 
 
@@ -82,8 +86,8 @@ def test_ids_that_look_like_generated_ids_stay_distinct(ids: list[str]) -> None:
 
 def test_two_tools_with_the_same_rewritten_name_are_refused() -> None:
     for name, formatter in formatters():
-        form = formatter.capabilities()
-        forged = form.tools.names.fit("my tool") if form.tools.names else "my tool"
+        capabilities = formatter.capabilities()
+        forged = capabilities.tools.names.fit("my tool") if capabilities.tools.names else "my tool"
         if forged != "my tool":
             with pytest.raises(MessageError, match="another tool's name"):
                 formatter.lower([USER], tools=[Tool("my tool"), Tool(forged)])
@@ -96,14 +100,14 @@ def test_two_speakers_never_get_the_same_rewritten_name() -> None:
         if formatter.capabilities().turns.speaker_names:
             smith = Msg("Mr Smith", "hi", "user")
             first = formatter.lower([smith])
-            (taken,) = first.request["messages"]
-            assert taken["name"] in first.ledger.entries[0].reason
-            forger = Msg(taken["name"], "hi", "user")
+            (turn,) = first.request["messages"]
+            assert turn["name"] in first.ledger.entries[0].reason
+            forger = Msg(turn["name"], "hi", "user")
             for msgs in ([smith, forger], [forger, smith], [forger, smith, smith, forger]):
                 plan = formatter.lower(msgs)
                 names = [message["name"] for message in plan.request["messages"]]
-                assert names[0] == taken["name"]
-                assert [one == names[0] for one in names] == [msg.name == msgs[0].name for msg in msgs], name
+                assert names[0] == turn["name"]
+                assert [name_ == names[0] for name_ in names] == [msg.name == msgs[0].name for msg in msgs], name
                 assert names[1] in plan.ledger.entries[1].reason
 
 
@@ -118,23 +122,25 @@ def test_a_rewritten_name_does_not_change_when_its_log_is_loaded() -> None:
 
 
 @given(st.lists(st.text("ab_0/ ", max_size=70), max_size=6), st.data())
-def test_speakers_stay_distinct_and_the_first_ones_keep_their_names(names: list[str], data: st.DataObject) -> None:
+def test_speakers_stay_distinct_and_the_names_of_the_first_speakers_do_not_change(
+    names: list[str], data: st.DataObject
+) -> None:
     refused = r"\s<|\\/>"
-    known = [legal_speaker_name(name, refused) for name in names]
-    spoken = data.draw(st.lists(st.sampled_from([*names, *known]), max_size=8)) if names else []
+    legal = [legal_speaker_name(name, refused) for name in names]
+    spoken = data.draw(st.lists(st.sampled_from([*names, *legal]), max_size=8)) if names else []
     fitted = legal_speaker_names(spoken, refused)
-    told = [fitted.get(name, name) for name in spoken]
-    assert len({*told}) == len({*spoken})
-    assert all(len(name) <= 64 and not re.search(f"[{refused}]", name) for name in told)
+    sent = [fitted.get(name, name) for name in spoken]
+    assert len({*sent}) == len({*spoken})
+    assert all(len(name) <= 64 and not re.search(f"[{refused}]", name) for name in sent)
     before = legal_speaker_names(spoken[:-1], refused)
-    assert [before.get(name, name) for name in spoken[:-1]] == told[:-1]
+    assert [before.get(name, name) for name in spoken[:-1]] == sent[:-1]
 
 
 def nested(depth: int) -> Any:
-    found: Any = {}
+    nested: Any = {}
     for _ in range(depth):
-        found = {"a": found}
-    return found
+        nested = {"a": nested}
+    return nested
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,7 @@ def test_a_hostile_value_raises_an_agentkit_error(build: Callable[[], object]) -
         build()
 
 
-def test_an_invalid_item_of_a_result_leaves_the_other_items_readable() -> None:
+def test_an_invalid_item_of_a_result_does_not_affect_the_other_items() -> None:
     bad: list[Any] = [{"type": "thinking", "thinking": "x"}, {"type": "tool_use", "id": "b"}, 3]
     output = [{"type": "text", "text": "good"}, *bad]
     stored = {"type": "tool_result", "id": "a", "name": "t", "output": output}
@@ -188,7 +194,7 @@ def test_nan_and_infinity_are_never_in_a_request() -> None:
 @pytest.mark.parametrize(
     "url", ["data:a/b/c;base64,AAAA", "data:,", "data:x", "http:", "http:/etc/passwd", "https://"]
 )
-def test_an_odd_url_is_one_disposition(url: str) -> None:
+def test_an_odd_url_has_a_single_disposition(url: str) -> None:
     for name, formatter in formatters():
         plan = formatter.lower([Msg("Bob", [TextBlock("see"), ImageBlock(URLSource(url))], "user")])
         assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"], name
@@ -197,9 +203,9 @@ def test_an_odd_url_is_one_disposition(url: str) -> None:
 
 def test_reasoning_stays_directly_before_the_block_that_it_led_to() -> None:
     proof = OpaqueState("openai", encrypted_content="e", item_id="rs_1")
-    said = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
+    msg = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
     formatter = load_provider("openai-responses").chat_formatter()
-    request = formatter.lower([USER, said, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
+    request = formatter.lower([USER, msg, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
     assert faults("openai-responses", request) == []
     kinds = [item.get("role", item["type"]) for item in request["input"]]
     assert kinds == ["user", "reasoning", "assistant", "function_call", "function_call_output"]
@@ -212,7 +218,7 @@ def test_a_signature_that_is_not_base64_is_omitted() -> None:
     assert "not base64" in str(plan.ledger.entries[1])
 
 
-def test_a_schema_is_closed_whatever_the_order_of_required() -> None:
+def test_a_schema_is_closed_for_any_order_of_required() -> None:
     properties: dict[str, Any] = {"a": {}, "b": {}}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     assert OutputSchema({**schema, "required": ["b", "a"]}).closed
@@ -249,8 +255,8 @@ def test_unclosed_frames_are_read_in_linear_time() -> None:
 
 def shapes(count: int) -> list[list[Msg]]:
     """Turns of many parallel calls, with their results in every awkward place."""
-    calls = [ToolUseBlock(f"c{at}", "t", {}) for at in range(count)]
-    results = [ToolResultBlock(f"c{at}", "t", "r") for at in range(count)]
+    calls = [ToolUseBlock(f"c{index}", "t", {}) for index in range(count)]
+    results = [ToolResultBlock(f"c{index}", "t", "r") for index in range(count)]
     turns = Msg("F", calls, "assistant")
     one_each = [Msg("s", [result], "system") for result in reversed(results)]
     mixed = [block for pair in zip(calls, results, strict=True) for block in (pair[0], TextBlock("x"), pair[1])]

@@ -35,10 +35,10 @@ from tests.logs.native_logs import LOGS
 
 
 def _nested(depth: int, key: str = "") -> Any:
-    found: Any = "innermost"
+    nested: Any = "innermost"
     for _ in range(depth):
-        found = {key: found} if key else [found]
-    return found
+        nested = {key: nested} if key else [nested]
+    return nested
 
 
 ODD: Final[dict[str, Any]] = {
@@ -64,16 +64,16 @@ _DEEP: Final = {"objects beyond pydantic's limit", "900 lists", "900 objects"}
 ODD_VALUES: Final = [pytest.param(name, marks=pytest.mark.slow if name in _DEEP else ()) for name in ODD]
 
 
-def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
-    """The value once for each value in it, replaced by `odd`."""
+def _with_odd_values(value: Any, odd: Any) -> Iterator[Any]:
+    """Yields copies of a value. In each copy, `odd` replaces another inner value."""
     yield odd
-    if isinstance(found, dict):
-        held = cast("dict[str, Any]", found)
-        yield from ({**held, key: item} for key in held for item in _with_odd_leaves(held[key], odd))
-    elif isinstance(found, list):
-        items = cast("list[Any]", found)
-        for at, inner in enumerate(items):
-            yield from ([*items[:at], item, *items[at + 1 :]] for item in _with_odd_leaves(inner, odd))
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        yield from ({**fields, key: item} for key in fields for item in _with_odd_values(fields[key], odd))
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for index, inner in enumerate(items):
+            yield from ([*items[:index], item, *items[index + 1 :]] for item in _with_odd_values(inner, odd))
 
 
 def _refused(call: Callable[[], Any]) -> Any:
@@ -90,9 +90,9 @@ ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", OWN) for _ in "1")]
 @pytest.mark.parametrize("odd", ODD_VALUES)
 @pytest.mark.parametrize(("name", "log"), ALL_LOGS, ids=[name for name, _ in ALL_LOGS])
 def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, odd: str) -> None:
-    for found in _with_odd_leaves(log, ODD[odd]):
-        msgs = _refused(lambda found=found: load_native(name, found))  # type: ignore[misc]
-        _refused(lambda found=found: (load_request_options(name, found), list_server_tools(name, found)))  # type: ignore[misc]
+    for changed in _with_odd_values(log, ODD[odd]):
+        msgs = _refused(lambda changed=changed: load_native(name, changed))  # type: ignore[misc]
+        _refused(lambda changed=changed: (load_request_options(name, changed), list_server_tools(name, changed)))  # type: ignore[misc]
         stored = dump_messages(msgs or [])
         json.dumps(stored, ensure_ascii=False, allow_nan=False).encode()
         assert odd == "a number key" or load_messages(stored) == (msgs or [])
@@ -101,9 +101,9 @@ def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, 
 @pytest.mark.parametrize("name", [*LOGS, "agentkit"])
 def test_no_text_of_a_log_is_lost_to_a_lone_surrogate(name: str, caplog: pytest.LogCaptureFixture) -> None:
     log = json.loads(json.dumps(OWN if name == "agentkit" else LOGS[name]).replace("Thanks.", "Tha\\ud83dnks."))
-    for found in (log, json.dumps(log)):
+    for native in (log, json.dumps(log)):
         caplog.clear()
-        msgs = load_native(name, found)
+        msgs = load_native(name, native)
         assert msgs[-1].text == "Tha\ufffdnks."
         assert caplog.records
         assert all("Tha" not in record.getMessage() for record in caplog.records)
@@ -215,13 +215,13 @@ REPLIES: Final[dict[str, dict[str, Any]]] = {
 def test_an_odd_value_anywhere_in_a_reply_is_read_or_refused(name: str, odd: str) -> None:
     parser = load_provider(name).parser
     assert parser is not None
-    for found in _with_odd_leaves(REPLIES[name], ODD[odd]):
-        msg = _refused(lambda found=found: parser.parse_response(found))  # type: ignore[misc]
+    for changed in _with_odd_values(REPLIES[name], ODD[odd]):
+        msg = _refused(lambda changed=changed: parser.parse_response(changed))  # type: ignore[misc]
         if msg is not None:
             json.dumps(dump_messages([msg]), ensure_ascii=False, allow_nan=False).encode()
-        if isinstance(found, dict):
+        if isinstance(changed, dict):
             reading = parser()
-            if _refused(lambda found=found, reading=reading: reading.feed(found)) is not None:  # type: ignore[misc]
+            if _refused(lambda changed=changed, reading=reading: reading.feed(changed)) is not None:  # type: ignore[misc]
                 reading.finish()
 
 
@@ -267,14 +267,14 @@ def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogC
 
 @pytest.mark.parametrize("name", [*LOGS, "agentkit"])
 def test_log_records_and_errors_about_a_log_are_short(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    found: Any = "cut \ud83d"
+    nested: Any = "cut \ud83d"
     for key in range(150):
-        found = {"k" * 30: found} if key % 2 else [found]
-    for odd in (found, "x" * 100_000, {"x" * 100_000: 1}):
-        for log in _with_odd_leaves(OWN if name == "agentkit" else LOGS[name], odd):
+        nested = {"k" * 30: nested} if key % 2 else [nested]
+    for odd in (nested, "x" * 100_000, {"x" * 100_000: 1}):
+        for log in _with_odd_values(OWN if name == "agentkit" else LOGS[name], odd):
             msgs: list[Msg] = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
-            kept = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
-            assert max((len(block.place) + len(block.reason) for block in kept), default=0) < 1_000
+            invalid = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
+            assert max((len(block.place) + len(block.reason) for block in invalid), default=0) < 1_000
     assert max((len(record.getMessage()) for record in caplog.records), default=0) < 600
 
 
@@ -312,13 +312,13 @@ def test_constructors_refuse_lone_surrogates(constructor: str) -> None:
 
 
 DEEP: Final[dict[str, Callable[[Any], Any]]] = {
-    "ToolUseBlock": lambda found: ToolUseBlock("c", "n", {"a": found}),
-    "OpaqueBlock": lambda found: OpaqueBlock("openai", {"a": found}),
-    "InvalidBlock": lambda found: InvalidBlock(found, "", ""),
-    "Msg.metadata": lambda found: Msg("Bob", "", "user", metadata={"a": found}),
-    "Msg.content": lambda found: Msg("Bob", found, "user"),
-    "Tool": lambda found: Tool("n", "", {"a": found}),
-    "ToolResultBlock": lambda found: ToolResultBlock("c", "n", found),
+    "ToolUseBlock": lambda value: ToolUseBlock("c", "n", {"a": value}),
+    "OpaqueBlock": lambda value: OpaqueBlock("openai", {"a": value}),
+    "InvalidBlock": lambda value: InvalidBlock(value, "", ""),
+    "Msg.metadata": lambda value: Msg("Bob", "", "user", metadata={"a": value}),
+    "Msg.content": lambda value: Msg("Bob", value, "user"),
+    "Tool": lambda value: Tool("n", "", {"a": value}),
+    "ToolResultBlock": lambda value: ToolResultBlock("c", "n", value),
 }
 
 
@@ -330,12 +330,12 @@ def test_constructors_accept_or_refuse_deep_values(constructor: str, key: str, d
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("found", [TEXT, {"a": [TEXT]}, [TEXT], [TextBlock("a"), TEXT], {TEXT: 1}])
+@pytest.mark.parametrize("value", [TEXT, {"a": [TEXT]}, [TEXT], [TextBlock("a"), TEXT], {TEXT: 1}])
 async def test_lone_surrogates_of_a_tools_result_are_replaced(
-    found: Any, caplog: pytest.LogCaptureFixture
+    value: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def look() -> Any:
-        return found
+        return value
 
     tool = Tool.from_function(look)
     result = await run_tool_call(ToolUseBlock("c", "look", {}), [tool])

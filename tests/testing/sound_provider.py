@@ -120,38 +120,38 @@ def part(block: Block) -> dict[str, Any]:
 # -- logs ---------------------------------------------------------------------------------------------------------
 
 
-def load_native(found: object) -> list[Msg]:
+def load_native(log: object) -> list[Msg]:
     """Returns the messages of a request."""
-    if not isinstance(found, dict) or "turns" not in found:
+    if not isinstance(log, dict) or "turns" not in log:
         raise MessageError("log", "it has no turns", "Pass a request.")
-    data = cast("dict[str, Any]", found)
+    data = cast("dict[str, Any]", log)
     system = [Msg("system", str(text), "system") for text in as_list(data.get("system"))]
-    return [*system, *load_messages([_stored(as_object(one)) for one in as_list(data["turns"])])]
+    return [*system, *load_messages([_stored(as_object(turn)) for turn in as_list(data["turns"])])]
 
 
-def _stored(found: dict[str, Any]) -> dict[str, Any]:
-    content = [_stored_part(as_object(one)) for one in as_list(found.get("parts"))]
-    return {"name": found.get("name"), "role": found.get("role"), "content": content}
+def _stored(turn: dict[str, Any]) -> dict[str, Any]:
+    content = [_stored_part(as_object(part)) for part in as_list(turn.get("parts"))]
+    return {"name": turn.get("name"), "role": turn.get("role"), "content": content}
 
 
-def _stored_part(found: dict[str, Any]) -> dict[str, Any]:
-    if "call" in found:
-        inner = as_object(found["call"])
+def _stored_part(part: dict[str, Any]) -> dict[str, Any]:
+    if "call" in part:
+        inner = as_object(part["call"])
         return {
             "type": "tool_use",
             "id": inner["id"],
             "name": inner["tool"],
             "input": json.loads(inner["arguments"]),
         }
-    if "result" in found:
-        inner = as_object(found["result"])
-        parts = [_stored_part(one) for one in inner["parts"]]
+    if "result" in part:
+        inner = as_object(part["result"])
+        parts = [_stored_part(item) for item in inner["parts"]]
         result = {"type": "tool_result", "id": inner["id"], "name": inner["tool"], "is_error": inner["failed"]}
         return {**result, "output": parts}
-    if "thinking" in found:
-        state = {"issuer": "magpie", "signature": found["proof"]}
-        return {"type": "thinking", "thinking": found["thinking"], "state": state}
-    return {"type": "text", "text": found["text"]} if "text" in found else copy_json(found.get("media"))
+    if "thinking" in part:
+        state = {"issuer": "magpie", "signature": part["proof"]}
+        return {"type": "thinking", "thinking": part["thinking"], "state": state}
+    return {"type": "text", "text": part["text"]} if "text" in part else copy_json(part.get("media"))
 
 
 # -- replies ------------------------------------------------------------------------------------------------------
@@ -167,31 +167,31 @@ class MagpieParser(StreamParserBase):
     raw_arguments = True
 
     def read_event(self, event: dict[str, Any]) -> None:
-        found = as_object(event.get("piece"))
+        piece = as_object(event.get("piece"))
         number = event.get("number")
         key = (number if isinstance(number, int) else 0,)
-        if "thinking" in found:
-            self.reply.add_thinking(key, as_text(found["thinking"]))
-        if "proof" in found:
-            self.reply.add_state(key, signature=as_text(found["proof"]))
-        if "text" in found:
-            self.reply.add_text(key, as_text(found["text"]))
-        if "tool" in found or "arguments" in found:
-            self.reply.add_tool_call(key, found.get("id"), found.get("tool"), as_text(found.get("arguments")))
+        if "thinking" in piece:
+            self.reply.add_thinking(key, as_text(piece["thinking"]))
+        if "proof" in piece:
+            self.reply.add_state(key, signature=as_text(piece["proof"]))
+        if "text" in piece:
+            self.reply.add_text(key, as_text(piece["text"]))
+        if "tool" in piece or "arguments" in piece:
+            self.reply.add_tool_call(key, piece.get("id"), piece.get("tool"), as_text(piece.get("arguments")))
         if "usage" in event:
             self.read_usage(as_object(event["usage"]))
         if "over" in event:
             native = as_text(event["over"])
             self.reply.end(REASONS.get(native, FinishReason.OTHER), native)
 
-    def read_usage(self, found: dict[str, Any]) -> None:
-        counts = [found.get(name) for name in ("input_tokens", "output_tokens")]
+    def read_usage(self, usage: dict[str, Any]) -> None:
+        counts = [usage.get(name) for name in ("input_tokens", "output_tokens")]
         if all(isinstance(count, int) and count >= 0 for count in counts):
             self.reply.set_usage(Usage(*cast("list[int]", counts)))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        for number, found in enumerate(as_list(reply.get("parts"))):
-            self.read_event({"number": number, "piece": found})
+        for number, part in enumerate(as_list(reply.get("parts"))):
+            self.read_event({"number": number, "piece": part})
         self.read_event({name: reply[name] for name in ("usage", "over") if name in reply})
 
 

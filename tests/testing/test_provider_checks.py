@@ -64,16 +64,16 @@ THOUGHT: Final = Reply(
 
 
 def sample(provider: str, reply: Reply) -> Sample:
-    """Returns a reply of the loopback server: the whole reply, and the raw bytes of its stream."""
+    """Returns a reply of the loopback server: the complete reply, and the raw bytes of its stream."""
     target = find_route(PATHS[provider])
     assert target is not None
     assert isinstance(reply.content, Msg)
     body = {"stream": True, "stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
     call = ReceivedCall("m", body, is_streamed=True)
-    said = NormalizedReply.normalize(reply.content, reply, "prompt")
+    normalized = NormalizedReply.normalize(reply.content, reply, "prompt")
     service = target.service
-    stream = b"".join(service.encode_events(service.build_events(said, call))) + service.stream_end
-    return service.build_reply(said, call), stream
+    stream = b"".join(service.encode_events(service.build_events(normalized, call))) + service.stream_end
+    return service.build_reply(normalized, call), stream
 
 
 def samples(provider: str) -> list[Sample]:
@@ -103,7 +103,7 @@ def test_a_provider_of_another_distribution_conforms(parrot: Provider) -> None:
     check_provider("parrot")
 
 
-# -- what is wrong is said --------------------------------------------------------------------------------------
+# -- reported problems ------------------------------------------------------------------------------------------
 
 
 def echo(**changed: Any) -> Provider:
@@ -116,9 +116,9 @@ def echo(**changed: Any) -> Provider:
     return Provider("echo", kind, Multi)
 
 
-def faults(provider: Provider, found: Sequence[Sample] = ()) -> str:
+def faults(provider: Provider, samples: Sequence[Sample] = ()) -> str:
     with pytest.raises(ConformanceError) as caught:
-        check_provider(provider, samples=found)
+        check_provider(provider, samples=samples)
     assert caught.value.provider == "echo"
     return "\n".join(caught.value.faults)
 
@@ -129,37 +129,37 @@ def test_the_echo_target_of_the_tests_conforms() -> None:
 
 def test_a_request_that_loses_a_message_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
-        whole = EchoFormatter.convert(self, legal, task)
-        return {"messages": whole["messages"][:1]}
+        request = EchoFormatter.convert(self, legal, task)
+        return {"messages": request["messages"][:1]}
 
     assert "markAnswer' of msgs[2].content[0] is not sent" in faults(echo(convert=convert))
 
 
 def test_a_request_that_repeats_content_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
-        whole = EchoFormatter.convert(self, legal, task)
-        return {"messages": [*whole["messages"], *whole["messages"]]}
+        request = EchoFormatter.convert(self, legal, task)
+        return {"messages": [*request["messages"], *request["messages"]]}
 
-    said = faults(echo(convert=convert))
-    assert "is sent 2 times" in said
-    assert "the call with 'callOne' is sent 2 times" in said
+    report = faults(echo(convert=convert))
+    assert "is sent 2 times" in report
+    assert "the call with 'callOne' is sent 2 times" in report
 
 
 def test_a_request_in_another_order_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
-        whole = EchoFormatter.convert(self, legal, task)
-        return {"messages": whole["messages"][::-1]}
+        request = EchoFormatter.convert(self, legal, task)
+        return {"messages": request["messages"][::-1]}
 
-    said = faults(echo(convert=convert))
-    assert "comes before its call" in said
-    assert "sent in the wrong order" in said
+    report = faults(echo(convert=convert))
+    assert "comes before its call" in report
+    assert "sent in the wrong order" in report
 
 
 def test_a_request_that_is_stored_and_shared_is_reported() -> None:
-    kept: dict[int, Request] = {}
+    requests: dict[int, Request] = {}
 
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
-        return kept.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
+        return requests.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
 
     assert "two requests share containers" in faults(echo(convert=convert))
 
@@ -217,13 +217,13 @@ EXPECTED: Final = Reply("ab", usage=Usage())
 GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}], EXPECTED)
 
 
-def test_a_parser_that_reads_streams_and_whole_replies_alike_conforms() -> None:
+def test_a_parser_that_reads_streams_and_complete_replies_alike_conforms() -> None:
     check_provider(parsing(Parser), samples=[GOOD, (GOOD[0], b'{"said":"ab"}\n{"end":true}\n', EXPECTED)])
 
 
-def test_a_stream_that_differs_from_the_whole_reply_is_reported() -> None:
-    found = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
-    assert "Parser, samples[0]: the stream in pieces of 1 gives a different message" in found
+def test_a_stream_that_differs_from_the_complete_reply_is_reported() -> None:
+    report = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
+    assert "Parser, samples[0]: the stream in pieces of 1 gives a different message" in report
 
 
 def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:
@@ -239,7 +239,7 @@ def test_samples_without_a_parser_are_reported() -> None:
 
 
 def test_a_log_that_loads_as_other_messages_is_reported() -> None:
-    def load(found: object) -> list[Msg]:
+    def load(log: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 
     assert "the loaded messages give another request" in faults(replace(echo(), load_native=load))

@@ -175,7 +175,7 @@ def _open_file(self: Any, request: Request) -> None:
         file.write(b"log")
 
 
-def _kept(self: Any, legal: LegalConversation, task: RequestSpec, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
+def _cached(self: Any, legal: LegalConversation, task: RequestSpec, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
     request = sound(self, legal, task)
     return cache.setdefault(str(request), request)
 
@@ -210,7 +210,7 @@ def _remembering(self: Any, legal: LegalConversation, task: RequestSpec) -> Requ
     return {**sound(self, legal, task), "count": self.count}
 
 
-def _key_error(self: Any, *_given: object) -> Request:
+def _key_error(self: Any, *_args: object) -> Request:
     raise KeyError("x")
 
 
@@ -354,7 +354,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "shares the schema": (converting(_sharing_schema), "shares the schema of response_format"),
     "changes the parameters of tools": (converting(_changing_tools), "changes the parameters of a tool"),
     "changes the arguments of calls": (converting(_changing_calls), "the messages were changed"),
-    "keeps its requests": (converting(_kept), "two requests share containers"),
+    "keeps its requests": (converting(_cached), "two requests share containers"),
     "counts its requests": (converting(_remembering), "a different request the second time"),
     "draws numbers": (editing(_number), "a different request the second time"),
     "opens files": (editing(_open_file), "building a request causes I/O: "),
@@ -376,23 +376,23 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
 
 
 def _loading(edit: Callable[[list[Msg]], Any]) -> Provider:
-    def load(found: object) -> list[Msg]:
-        return cast("list[Msg]", edit(load_native(found)))
+    def load(log: object) -> list[Msg]:
+        return cast("list[Msg]", edit(load_native(log)))
 
     return replace(PROVIDER, load_native=load)
 
 
-def _fragile(found: object) -> list[Msg]:
-    return load_native(found) if cast("dict[str, Any]", found)["turns"] else []
+def _fragile(log: object) -> list[Msg]:
+    return load_native(log) if cast("dict[str, Any]", log)["turns"] else []
 
 
-def _taking_anything(found: object) -> list[Msg]:
-    return load_native(cast("object", found)) if isinstance(found, dict) else cast("Any", 3)
+def _taking_anything(log: object) -> list[Msg]:
+    return load_native(cast("object", log)) if isinstance(log, dict) else cast("Any", 3)
 
 
-def _eating(found: object) -> list[Msg]:
-    msgs = load_native(found)
-    cast("dict[str, Any]", found)["turns"].clear()
+def _eating(log: object) -> list[Msg]:
+    msgs = load_native(log)
+    cast("dict[str, Any]", log)["turns"].clear()
     return msgs
 
 
@@ -422,7 +422,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
 
 
 class NoUsage(MagpieParser):
-    def read_usage(self, found: dict[str, Any]) -> None:
+    def read_usage(self, usage: dict[str, Any]) -> None:
         """Ignores the usage."""
 
 
@@ -782,10 +782,10 @@ def test_a_provider_whose_limit_of_tokens_is_nested_conforms() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_each_broken_provider_is_reported(name: str) -> None:
-    provider, told = MUTANTS[name]
+    provider, expected = MUTANTS[name]
     with pytest.raises(ConformanceError) as caught:
         check_provider(provider, samples=SAMPLES)
-    assert [fault for fault in caught.value.faults if told in fault], caught.value.faults
+    assert [fault for fault in caught.value.faults if expected in fault], caught.value.faults
 
 
 def test_the_table_has_more_than_80_broken_providers() -> None:

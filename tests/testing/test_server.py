@@ -1,4 +1,4 @@
-"""The loopback server: what it can be told to answer, what it records, and what it does with its own faults."""
+"""The loopback server: its scripted replies, its records, its refusals, and its internal errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAT: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "cont
 
 
 async def post(server: LoopbackServer, body: object, path: str = "/v1/chat/completions") -> httpx2.Response:
-    async with httpx2.AsyncClient(verify=False, timeout=60) as client:  # reading certificates takes the longest
+    async with httpx2.AsyncClient(verify=False, timeout=60) as client:  # reading certificates is the slowest part
         return await client.post(server.url() + path, json=body)
 
 
@@ -36,7 +36,7 @@ def content(response: httpx2.Response) -> Any:
     return response.json()["choices"][0]["message"]["content"]
 
 
-# -- what it is told --------------------------------------------------------------------------------------------
+# -- scripted replies -------------------------------------------------------------------------------------------
 
 
 async def test_replies_are_played_in_order_and_then_an_error() -> None:
@@ -49,7 +49,7 @@ async def test_replies_are_played_in_order_and_then_an_error() -> None:
     assert "no reply is left" in beyond.text
 
 
-async def test_one_reply_is_played_for_every_call() -> None:
+async def test_a_single_reply_is_played_for_every_call() -> None:
     with LoopbackServer("again") as server:
         assert [content(await post(server, CHAT)) for _ in range(3)] == ["again"] * 3
 
@@ -73,7 +73,7 @@ async def test_native_replies_are_sent_unchanged() -> None:
     assert raw.text == "data: x\n\n"
 
 
-async def test_the_same_reply_gives_the_same_bytes() -> None:
+async def test_the_same_reply_becomes_the_same_bytes() -> None:
     with LoopbackServer("Hello.") as server:
         bodies = {(await post(server, CHAT)).content for _ in range(2)}
         streams = {(await post(server, CHAT | {"stream": True})).content for _ in range(2)}
@@ -98,7 +98,7 @@ async def test_headers_and_retry_after_are_sent() -> None:
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
 
 
-async def test_a_whole_reply_can_be_cut_too() -> None:
+async def test_a_complete_reply_can_be_truncated_too() -> None:
     cut = Reply("Hello there.", cut_after_bytes=20)
     with LoopbackServer(cut) as server, pytest.raises(httpx2.RemoteProtocolError):
         await post(server, CHAT)
@@ -111,7 +111,7 @@ async def test_no_answer_arrives_after_the_server_has_stopped() -> None:
         await post(server, CHAT)
 
 
-# -- what it records --------------------------------------------------------------------------------------------
+# -- records ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_request_is_recorded_with_its_headers_and_body() -> None:
@@ -128,15 +128,15 @@ async def test_a_request_is_recorded_with_its_headers_and_body() -> None:
 
 async def test_many_requests_are_served_concurrently() -> None:
     with LoopbackServer(lambda body: body["messages"][0]["content"]) as server:
-        said: list[str] = []
+        texts: list[str] = []
 
         async def ask(number: int) -> None:
-            said.append(content(await post(server, {"messages": [{"role": "user", "content": str(number)}]})))
+            texts.append(content(await post(server, {"messages": [{"role": "user", "content": str(number)}]})))
 
         async with anyio.create_task_group() as tasks:
             for number in range(40):
                 tasks.start_soon(ask, number)
-    assert sorted(map(int, said)) == list(range(40))
+    assert sorted(map(int, texts)) == list(range(40))
 
 
 async def test_a_wait_for_the_end_of_an_exchange_ends_too() -> None:
@@ -164,7 +164,7 @@ def test_an_unknown_provider_is_refused_with_its_name() -> None:
         server.url("parrot")
 
 
-async def test_a_path_without_a_service_gives_404() -> None:
+async def test_a_path_without_a_service_returns_404() -> None:
     with LoopbackServer() as server:
         assert (await post(server, CHAT, "/v1/embeddings")).status_code == 404
         async with httpx2.AsyncClient() as client:
@@ -192,7 +192,7 @@ async def test_the_paths_of_the_clouds_are_served(path: str, provider: str) -> N
     assert server.requests[0].provider == provider
 
 
-# -- what it refuses --------------------------------------------------------------------------------------------
+# -- refused requests -------------------------------------------------------------------------------------------
 
 CALL: Final = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
@@ -232,14 +232,14 @@ BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "said"), BROKEN)
+@pytest.mark.parametrize(("path", "body", "reason"), BROKEN)
 async def test_unpaired_calls_are_refused_with_the_error_of_the_provider(
-    path: str, body: dict[str, Any], said: str
+    path: str, body: dict[str, Any], reason: str
 ) -> None:
     with LoopbackServer() as server:
         answer = await post(server, body, path)
     assert answer.status_code == 400
-    assert said in answer.text
+    assert reason in answer.text
     assert server.requests[0].refused
 
 
@@ -255,7 +255,7 @@ async def test_a_body_that_is_not_json_is_refused() -> None:
     assert answer.status_code == 400
 
 
-# -- its own faults ---------------------------------------------------------------------------------------------
+# -- internal errors --------------------------------------------------------------------------------------------
 
 
 async def test_a_reply_that_the_wire_format_cannot_express_raises_at_the_end() -> None:
@@ -298,18 +298,20 @@ async def test_an_error_of_the_test_has_precedence() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_demo_calls_the_first_tool_once_and_quotes_its_result(provider: str) -> None:
     msgs = [user("Is it raining in Oslo?")]
-    call = demo_reply(provider, body_of(provider, msgs))
+    call = demo_reply(provider, create_body(provider, msgs))
     (use,) = call.tool_uses
     assert (use.name, use.input) == ("look", {"place": "Is it raining in Oslo?"})
     result = Msg(
         "system", [{"type": "tool_result", "id": use.id, "name": "look", "output": "It pours."}], "system"
     )
-    assert demo_reply(provider, body_of(provider, [*msgs, call, result])).text == "The tool says: It pours."
-    assert demo_reply(provider, body_of(provider, msgs, tools=False)).text == "You said: Is it raining in Oslo?"
+    assert demo_reply(provider, create_body(provider, [*msgs, call, result])).text == "The tool says: It pours."
+    assert (
+        demo_reply(provider, create_body(provider, msgs, tools=False)).text == "You said: Is it raining in Oslo?"
+    )
 
 
-def body_of(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any]:
-    """A request as it is on the wire, as far as the rule looks."""
+def create_body(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any]:
+    """Returns the body of a request with the fields that the rule checks."""
     request = chat(provider).lower(msgs, tools=[LOOK] if tools else None).request
     if provider == "dashscope":
         return {"input": {"messages": request.pop("messages")}, "parameters": request}
@@ -351,8 +353,8 @@ def test_the_demo_calls_the_tool_that_the_choice_names(provider: str, choice: An
 async def test_the_server_answers_with_the_demo_as_an_agent() -> None:
     with LoopbackServer(agent=True) as server:
         assert content(await post(server, CHAT)) == "You said: Hello"
-        said = Msg("Friday", [TextBlock("a"), ToolUseBlock("c", "look", {})], "assistant")
-        server.play(said)
+        msg = Msg("Friday", [TextBlock("a"), ToolUseBlock("c", "look", {})], "assistant")
+        server.play(msg)
         assert content(await post(server, CHAT)) == "a"
 
 

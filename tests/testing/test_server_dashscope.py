@@ -1,4 +1,4 @@
-"""DashScope's native wire of the loopback server through its SDK: the classic classes, and the new client."""
+"""DashScope's native API of the loopback server through its SDK: the classic classes, and the new client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLASSIC: Final = {"text": "AioGeneration", "multimodal": "AioMultiModalConversat
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The SDK knows asyncio alone."""
+    """The SDK supports only asyncio."""
     return "asyncio"
 
 
@@ -42,19 +42,19 @@ def asked(server: LoopbackServer, session: aiohttp.ClientSession, path: str, **m
     }
 
 
-def text_of(message: Any) -> str:
+def get_text(message: Any) -> str:
     content = message["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 @pytest.mark.parametrize("path", CLASSIC)
-async def test_the_classic_classes_read_a_whole_reply(path: str) -> None:
+async def test_the_classic_classes_read_a_complete_reply(path: str) -> None:
     with LoopbackServer(SAID) as server:
         async with aiohttp.ClientSession() as session:
             reply = await getattr(SDK, CLASSIC[path]).call(**asked(server, session, path))
     choice = reply.output["choices"][0]
     assert reply.status_code == 200
-    assert (choice["finish_reason"], text_of(choice["message"])) == ("tool_calls", "Hello there.")
+    assert (choice["finish_reason"], get_text(choice["message"])) == ("tool_calls", "Hello there.")
     assert choice["message"]["reasoning_content"] == "Let me see."
     assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"]) == ARGUMENTS
     assert reply.usage["total_tokens"] == reply.usage["input_tokens"] + reply.usage["output_tokens"] > 0
@@ -71,7 +71,7 @@ async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -
     reasons = [event.output["choices"][0]["finish_reason"] for event in events]
     assert set(reasons[:-1]) == {"null"}
     assert reasons[-1] == "tool_calls"
-    texts = [text_of(message) for message in messages]
+    texts = [get_text(message) for message in messages]
     assert ("".join(texts) if incremental else texts[-1]) == "Hello there."
     assert server.requests[0].streamed
 
@@ -86,12 +86,14 @@ async def test_a_stream_without_increments_repeats_the_earlier_text() -> None:
         ):
             frames = (await answer.text()).split("\n\n")
     assert frames[0].startswith("id:1\nevent:result\n:HTTP_STATUS/200\ndata:{")
-    said = [
+    messages = [
         json.loads(frame.partition("data:")[2])["output"]["choices"][0]["message"] for frame in frames if frame
     ]
-    assert [len(one["content"]) for one in said] == sorted(len(one["content"]) for one in said)
-    assert said[-1]["content"] == "Hello there."
-    assert json.loads(said[-1]["tool_calls"][0]["function"]["arguments"]) == ARGUMENTS
+    assert [len(message["content"]) for message in messages] == sorted(
+        len(message["content"]) for message in messages
+    )
+    assert messages[-1]["content"] == "Hello there."
+    assert json.loads(messages[-1]["tool_calls"][0]["function"]["arguments"]) == ARGUMENTS
 
 
 async def test_errors_are_returned_by_the_classic_classes() -> None:
@@ -107,7 +109,7 @@ async def test_errors_are_returned_by_the_classic_classes() -> None:
         200,
         200,
         400,
-    ]  # the SDK knows no other status of an error event
+    ]  # the SDK has no other status for an error event
     assert events[-1].code == "Throttling"
 
 
@@ -116,10 +118,10 @@ async def test_the_new_client_reads_both_paths() -> None:
         client = SDK.AsyncClient(api_key="none", base_url=server.url("dashscope"), max_retries=0)
         messages = [{"role": "user", "content": "Hello"}]
         for resource in (client.chat.completions, client.multimodal.chat):
-            whole = await resource.create(model="m", messages=messages)
+            reply = await resource.create(model="m", messages=messages)
             stream = await resource.create(model="m", messages=messages, stream=True)
             chunks = [chunk async for chunk in stream]
-            assert "Hello there." in str(whole)
+            assert "Hello there." in str(reply)
             assert len(chunks) > 3
         await client.aclose()
     assert [request.streamed for request in server.requests] == [False, True, False, True]

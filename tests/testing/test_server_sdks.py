@@ -1,4 +1,4 @@
-"""Every wire of the loopback server through the official SDK client: whole, streamed, wrong, and cut."""
+"""Every API of the loopback server through the official SDK client: complete, streamed, failed and truncated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HELLO: Final[Any] = [{"role": "user", "content": "Hello"}]
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The loop on which the SDKs close what they open: on trio, their own streams are left to the collector."""
+    """The event loop on which the SDKs close their streams. On trio, only the garbage collector closes them."""
     return "asyncio"
 
 
@@ -64,35 +64,35 @@ def ollama_client(server: LoopbackServer) -> Any:
     return ollama.AsyncClient(host=server.url("ollama"))  # its signatures are typed in part only
 
 
-def dumped(found: Any) -> Any:
-    return found.model_dump(mode="json", exclude_none=True, warnings=False)
+def dumped(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_none=True, warnings=False)
 
 
 # -- Chat Completions -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
-async def test_chat_completions_gives_the_same_reply_whole_and_streamed(provider: str) -> None:
+async def test_chat_completions_returns_the_same_reply_complete_and_streamed(provider: str) -> None:
     with LoopbackServer(Reply(SAID, usage=USAGE)) as server:
         async with openai_client(server, provider) as client:
-            whole = await client.chat.completions.create(model="m", messages=HELLO)
+            reply = await client.chat.completions.create(model="m", messages=HELLO)
             async with client.chat.completions.stream(
                 model="m", messages=HELLO, stream_options={"include_usage": True}
             ) as stream:
                 streamed = await stream.get_final_completion()
-    message = whole.choices[0].message
+    message = reply.choices[0].message
     assert message.content == "Hello there, friend."
     assert message.tool_calls is not None
     assert json.loads(cast("Any", message.tool_calls[0]).function.arguments) == ARGUMENTS
-    assert whole.choices[0].finish_reason == "tool_calls"
-    assert whole.usage is not None
-    assert (whole.usage.prompt_tokens, whole.usage.completion_tokens) == (100, 20)
+    assert reply.choices[0].finish_reason == "tool_calls"
+    assert reply.usage is not None
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (100, 20)
     assert [request.provider for request in server.requests] == [provider, provider]
     if provider != "dashscope-compatible":  # the SDK glues repeated types together
         after = dumped(streamed)
         for call in after["choices"][0]["message"]["tool_calls"]:
             del call["index"]
-        assert after == dumped(whole) | {"object": "chat.completion"}
+        assert after == dumped(reply) | {"object": "chat.completion"}
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ async def test_chat_completions_gives_the_same_reply_whole_and_streamed(provider
 async def test_reasoning_has_the_key_of_its_server(provider: str, key: str) -> None:
     with LoopbackServer(THOUGHT) as server:
         async with openai_client(server, provider) as client:
-            whole = await client.chat.completions.create(model="m", messages=HELLO)
+            reply = await client.chat.completions.create(model="m", messages=HELLO)
             chunks = [
                 chunk
                 async for chunk in await client.chat.completions.create(model="m", messages=HELLO, stream=True)
             ]
-    assert getattr(whole.choices[0].message, key) == "Let me see."
+    assert getattr(reply.choices[0].message, key) == "Let me see."
     pieces = [getattr(chunk.choices[0].delta, key, None) for chunk in chunks if chunk.choices]
     assert "".join(piece or "" for piece in pieces) == "Let me see."
 
@@ -136,29 +136,29 @@ async def test_the_sdk_reads_a_refusal_and_audio() -> None:
     sound = Msg("Friday", [AudioBlock.from_bytes(b"RIFF....", "audio/wav")], "assistant")
     with LoopbackServer([REFUSED, REFUSED, sound]) as server:
         async with openai_client(server) as client:
-            whole = await client.chat.completions.create(model="m", messages=HELLO)
+            reply = await client.chat.completions.create(model="m", messages=HELLO)
             async with client.chat.completions.stream(model="m", messages=HELLO) as stream:
                 streamed = await stream.get_final_completion()
             heard = await client.chat.completions.create(model="m", messages=HELLO)
-    assert whole.choices[0].message.refusal == streamed.choices[0].message.refusal == "I will not."
+    assert reply.choices[0].message.refusal == streamed.choices[0].message.refusal == "I will not."
     assert heard.choices[0].message.audio is not None
     assert heard.choices[0].message.audio.data == "UklGRi4uLi4="
 
 
-async def test_the_azure_client_finds_its_deployment() -> None:
+async def test_the_azure_client_calls_its_deployment() -> None:
     with LoopbackServer(SAID) as server:
         client = openai.AsyncAzureOpenAI(
             api_key="none", azure_endpoint=server.url("azure"), api_version="2026-01-01", max_retries=0
         )
         async with client:
-            whole = await client.chat.completions.create(model="my-gpt", messages=HELLO)
+            reply = await client.chat.completions.create(model="my-gpt", messages=HELLO)
             chunks = [
                 chunk
                 async for chunk in await client.chat.completions.create(
                     model="my-gpt", messages=HELLO, stream=True
                 )
             ]
-    assert whole.model == "my-gpt"
+    assert reply.model == "my-gpt"
     assert chunks[0].choices == []
     assert [request.provider for request in server.requests] == ["azure", "azure"]
     assert server.requests[0].path.startswith("/openai/deployments/my-gpt/chat/completions?")
@@ -167,26 +167,26 @@ async def test_the_azure_client_finds_its_deployment() -> None:
 # -- Responses --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", [THOUGHT, REFUSED], ids=["thought", "refused"])
-async def test_responses_gives_the_same_reply_whole_and_streamed(said: Msg) -> None:
-    with LoopbackServer(Reply(said, usage=USAGE)) as server:
+@pytest.mark.parametrize("msg", [THOUGHT, REFUSED], ids=["thought", "refused"])
+async def test_responses_returns_the_same_reply_complete_and_streamed(msg: Msg) -> None:
+    with LoopbackServer(Reply(msg, usage=USAGE)) as server:
         async with openai_client(server, "openai-responses") as client:
-            whole = await client.responses.create(model="m", input="Hello")
+            reply = await client.responses.create(model="m", input="Hello")
             async with client.responses.stream(model="m", input="Hello") as stream:
                 events = [event async for event in stream]
                 streamed = await stream.get_final_response()
-    assert dumped(streamed) == dumped(whole)
+    assert dumped(streamed) == dumped(reply)
     assert [cast("Any", event).sequence_number for event in events if event.type != "response.output_text.delta"]
     assert events[0].type == "response.created"
     assert events[-1].type == "response.completed"
-    assert whole.usage is not None
-    assert whole.usage.input_tokens_details.cached_tokens == 60
+    assert reply.usage is not None
+    assert reply.usage.input_tokens_details.cached_tokens == 60
 
 
 async def test_a_response_has_text_a_call_and_encrypted_reasoning() -> None:
     state = OpaqueState("openai", encrypted_content="gAAAA" + "x" * 40, item_id="rs_1")
-    said = Msg("Friday", [ThinkingBlock("Let me see.", state), *SAID.blocks], "assistant")
-    with LoopbackServer(said) as server:
+    msg = Msg("Friday", [ThinkingBlock("Let me see.", state), *SAID.blocks], "assistant")
+    with LoopbackServer(msg) as server:
         async with openai_client(server, "openai-responses") as client:
             response = await client.responses.create(model="m", input="Hello")
             stream = await client.responses.create(model="m", input="Hello", stream=True)
@@ -218,18 +218,18 @@ async def test_responses_has_images_and_incomplete_replies() -> None:
 # -- Messages ---------------------------------------------------------------------------------------------------
 
 
-async def test_anthropic_gives_the_same_reply_whole_and_streamed() -> None:
+async def test_anthropic_returns_the_same_reply_complete_and_streamed() -> None:
     with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
         async with anthropic_client(server) as client:
-            whole = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
+            reply = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
             async with client.messages.stream(model="m", max_tokens=99, messages=HELLO) as stream:
                 streamed = await stream.get_final_message()
-    assert dumped(streamed) == dumped(whole)
-    thinking, text, call = cast("list[Any]", whole.content)
+    assert dumped(streamed) == dumped(reply)
+    thinking, text, call = cast("list[Any]", reply.content)
     assert (thinking.thinking, text.text, call.input) == ("Let me see.", "Hello there, friend.", ARGUMENTS)
     assert thinking.signature
-    assert whole.stop_reason == "tool_use"
-    usage = whole.usage
+    assert reply.stop_reason == "tool_use"
+    usage = reply.usage
     assert (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens) == (32, 60, 8)
 
 
@@ -257,14 +257,14 @@ async def test_redacted_thinking_and_citations_arrive() -> None:
         "end_char_index": 1,
     }
     sealed = ThinkingBlock("", OpaqueState("anthropic", redacted_data="xyz"))
-    said = Msg("Friday", [sealed, TextBlock("As it says.", metadata={"citations": [note]})], "assistant")
-    with LoopbackServer(said) as server:
+    msg = Msg("Friday", [sealed, TextBlock("As it says.", metadata={"citations": [note]})], "assistant")
+    with LoopbackServer(msg) as server:
         async with anthropic_client(server) as client:
-            whole = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
+            reply = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
             async with client.messages.stream(model="m", max_tokens=99, messages=HELLO) as stream:
                 streamed = await stream.get_final_message()
-    for found in (whole, streamed):
-        redacted, text = cast("list[Any]", found.content)
+    for message in (reply, streamed):
+        redacted, text = cast("list[Any]", message.content)
         assert redacted.data == "xyz"
         assert text.citations[0].cited_text == "a"
 
@@ -273,8 +273,8 @@ async def test_tokens_are_counted_where_the_service_counts() -> None:
     with LoopbackServer() as server:
         async with anthropic_client(server) as client:
             counted = await client.messages.count_tokens(model="m", messages=HELLO)
-            said = await client.messages.create(model="m", max_tokens=9, messages=HELLO)
-    assert counted.input_tokens == said.usage.input_tokens > 0
+            message = await client.messages.create(model="m", max_tokens=9, messages=HELLO)
+    assert counted.input_tokens == message.usage.input_tokens > 0
 
 
 # -- Gemini -----------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ async def _gemini_stream(client: genai.Client) -> AsyncIterator[types.GenerateCo
         yield chunk
 
 
-async def _gemini_whole(client: genai.Client) -> types.GenerateContentResponse:
+async def _gemini_complete(client: genai.Client) -> types.GenerateContentResponse:
     call = cast("Any", client.aio.models.generate_content)  # pyright: ignore[reportUnknownMemberType]
     return cast("types.GenerateContentResponse", await call(model="m", contents="Hello"))
 
@@ -298,14 +298,14 @@ def _parts(response: types.GenerateContentResponse) -> list[types.Part]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
-async def test_gemini_gives_the_same_reply_whole_and_streamed(version: str) -> None:
+async def test_gemini_returns_the_same_reply_complete_and_streamed(version: str) -> None:
     with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
         client = gemini_client(server, version)
-        whole = await _gemini_whole(client)
+        reply = await _gemini_complete(client)
         chunks = [chunk async for chunk in _gemini_stream(client)]
         await client.aio.aclose()
         client.close()
-    thought, text, call = _parts(whole)
+    thought, text, call = _parts(reply)
     assert (thought.text, thought.thought, text.text) == ("Let me see.", True, "Hello there, friend.")
     assert call.function_call is not None
     assert call.function_call.args == ARGUMENTS
@@ -313,9 +313,9 @@ async def test_gemini_gives_the_same_reply_whole_and_streamed(version: str) -> N
     streamed = [part for chunk in chunks for part in _parts(chunk)]
     assert "".join(part.text for part in streamed if part.text and not part.thought) == text.text
     assert streamed[-1] == call
-    assert chunks[-1].usage_metadata == whole.usage_metadata
-    assert whole.usage_metadata is not None
-    assert whole.usage_metadata.candidates_token_count == 15
+    assert chunks[-1].usage_metadata == reply.usage_metadata
+    assert reply.usage_metadata is not None
+    assert reply.usage_metadata.candidates_token_count == 15
     assert chunks[-1].candidates is not None
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
     assert [request.streamed for request in server.requests] == [False, True]
@@ -324,12 +324,12 @@ async def test_gemini_gives_the_same_reply_whole_and_streamed(version: str) -> N
 
 async def test_gemini_signs_a_text_on_an_empty_part_and_sends_images() -> None:
     state = OpaqueState("gemini", thought_signature="AAEC")
-    said = Msg(
+    msg = Msg(
         "Friday",
         [TextBlock("Hello there", state=state), ImageBlock.from_bytes(b"\x89PNG", "image/png")],
         "assistant",
     )
-    with LoopbackServer(said) as server:
+    with LoopbackServer(msg) as server:
         client = gemini_client(server)
         parts = [part async for chunk in _gemini_stream(client) for part in _parts(chunk)]
         await client.aio.aclose()
@@ -343,16 +343,16 @@ async def test_gemini_signs_a_text_on_an_empty_part_and_sends_images() -> None:
 # -- Ollama -----------------------------------------------------------------------------------------------------
 
 
-async def test_ollama_gives_the_same_reply_whole_and_streamed() -> None:
+async def test_ollama_returns_the_same_reply_complete_and_streamed() -> None:
     with LoopbackServer(THOUGHT) as server:
         async with ollama_client(server) as client:
-            whole = await client.chat(model="m", messages=HELLO)
+            reply = await client.chat(model="m", messages=HELLO)
             lines = [line async for line in await client.chat(model="m", messages=HELLO, stream=True)]
-    assert whole.message.thinking == "Let me see."
-    assert whole.message.content == "".join(line.message.content for line in lines) == "Hello there, friend."
+    assert reply.message.thinking == "Let me see."
+    assert reply.message.content == "".join(line.message.content for line in lines) == "Hello there, friend."
     assert [call.function.arguments for line in lines for call in line.message.tool_calls or ()] == [ARGUMENTS]
-    assert lines[-1].done_reason == whole.done_reason == "stop"
-    assert lines[-1].eval_count == whole.eval_count
+    assert lines[-1].done_reason == reply.done_reason == "stop"
+    assert lines[-1].eval_count == reply.eval_count
     assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
@@ -372,30 +372,30 @@ async def test_the_cloud_clients_of_anthropic_find_their_paths() -> None:
             base_url=server.url("bedrock"), api_key="none", aws_region="us-east-1", max_retries=0
         )
         async with vertex, bedrock:
-            whole = await vertex.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
+            reply = await vertex.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
             async with vertex.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
                 streamed = await stream.get_final_message()
             other = await bedrock.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
             async with bedrock.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
                 framed = await stream.get_final_message()
-    assert dumped(framed)["content"] == dumped(whole)["content"]
-    assert whole.content[0].type == "text"
-    assert dumped(whole)["content"] == dumped(streamed)["content"] == dumped(other)["content"]
+    assert dumped(framed)["content"] == dumped(reply)["content"]
+    assert reply.content[0].type == "text"
+    assert dumped(reply)["content"] == dumped(streamed)["content"] == dumped(other)["content"]
     assert [request.provider for request in server.requests] == ["anthropic-vertex"] * 2 + ["bedrock"] * 2
     assert [request.streamed for request in server.requests] == [False, True] * 2
     assert {request.model for request in server.requests} == {"claude@1"}
 
 
-async def test_the_cloud_client_of_google_finds_its_paths() -> None:
+async def test_the_cloud_client_of_google_uses_its_paths() -> None:
     with LoopbackServer("Hello there.") as server:
         args = {"transport": httpx2.AsyncHTTPTransport()}
         options = types.HttpOptions(base_url=server.url("gemini"), async_client_args=args)
         client = genai.Client(vertexai=True, api_key="none", http_options=options)
-        whole = await _gemini_whole(client)
+        reply = await _gemini_complete(client)
         chunks = [chunk async for chunk in _gemini_stream(client)]
         await client.aio.aclose()
         client.close()
-    assert whole.text == "".join(chunk.text or "" for chunk in chunks) == "Hello there."
+    assert reply.text == "".join(chunk.text or "" for chunk in chunks) == "Hello there."
     assert "/publishers/google/models/m:" in server.requests[0].path
 
 
@@ -446,9 +446,9 @@ async def test_gemini_and_ollama_errors_have_the_class_of_their_status() -> None
     with LoopbackServer([refused, LoopbackError(503, "Later."), LoopbackError(404, "no such model")]) as server:
         client = gemini_client(server)
         with pytest.raises(errors.ClientError, match="RESOURCE_EXHAUSTED") as caught:
-            await _gemini_whole(client)
+            await _gemini_complete(client)
         with pytest.raises(errors.ServerError, match="UNAVAILABLE"):
-            await _gemini_whole(client)
+            await _gemini_complete(client)
         await client.aio.aclose()
         client.close()
         async with ollama_client(server) as other:
@@ -458,20 +458,20 @@ async def test_gemini_and_ollama_errors_have_the_class_of_their_status() -> None
     assert missing.value.status_code == 404
 
 
-async def test_bedrock_errors_have_the_class_of_their_status_whole_and_streamed() -> None:
+async def test_bedrock_errors_have_the_class_of_their_status_complete_and_streamed() -> None:
     slow = LoopbackError(429, "Slow down.")
     with LoopbackServer([slow, Reply("Hello there, my friend.", error=slow, error_after=4)]) as server:
         client = CLOUDS.AsyncAnthropicBedrock(
             base_url=server.url("bedrock"), api_key="none", aws_region="us-east-1", max_retries=0
         )
         async with client:
-            with pytest.raises(anthropic.RateLimitError, match="Slow") as whole:
+            with pytest.raises(anthropic.RateLimitError, match="Slow") as complete:
                 await client.messages.create(model="m", max_tokens=9, messages=HELLO)
             stream = await client.messages.create(model="m", max_tokens=9, messages=HELLO, stream=True)
             with pytest.raises(anthropic.APIStatusError, match="Slow") as within:
                 async for _ in stream:
                     pass
-    assert whole.value.response.headers["x-amzn-errortype"] == "ThrottlingException"
+    assert complete.value.response.headers["x-amzn-errortype"] == "ThrottlingException"
     assert (within.value.status_code, cast("Any", within.value).type) == (200, "throttlingException")
 
 
@@ -554,6 +554,6 @@ async def test_the_server_records_a_client_that_disconnects_early() -> None:
                 async for _ in stream:
                     break
             await client.chat.completions.create(model="m", messages=HELLO)
-        left, stayed = server.requests
-        assert left.wait().disconnected
+        canceled, stayed = server.requests
+        assert canceled.wait().disconnected
         assert not stayed.wait().disconnected

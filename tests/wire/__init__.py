@@ -1,1 +1,1 @@
-"""Checks of native requests that know nothing of agentkit: shape, order, and what the real SDK sends."""
+"""Checks of native requests that are independent of agentkit: shape, order, and the requests of the real SDKs."""

@@ -7,7 +7,7 @@ parameters of `dashscope.AioGeneration.call` and `dashscope.AioMultiModalConvers
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, Required, TypeAlias, TypedDict, cast
 
-__all__ = ["SCHEMAS", "MultimodalRequest", "Path", "TextRequest", "path_of"]
+__all__ = ["SCHEMAS", "MultimodalRequest", "Path", "TextRequest", "get_path"]
 
 Path: TypeAlias = Literal["text", "multimodal"]
 
@@ -194,10 +194,14 @@ class MultimodalRequest(Parameters, total=False):
 SCHEMAS: Final[dict[Path, Any]] = {"text": TextRequest, "multimodal": MultimodalRequest}
 
 
-def path_of(request: Mapping[str, object]) -> Path:
+def get_path(request: Mapping[str, object]) -> Path:
     """The path a request is written for: multimodal as soon as one content is a list."""
     messages = request.get("messages")
     if not isinstance(messages, list):
         return "text"
-    objects = [cast("dict[str, object]", one) for one in cast("list[object]", messages) if isinstance(one, dict)]
-    return "multimodal" if any(isinstance(one.get("content"), list) for one in objects) else "text"
+    objects = [
+        cast("dict[str, object]", message)
+        for message in cast("list[object]", messages)
+        if isinstance(message, dict)
+    ]
+    return "multimodal" if any(isinstance(message.get("content"), list) for message in objects) else "text"

@@ -1,7 +1,7 @@
-"""A loopback server that records what the real SDKs send, and what they make of a request on the way.
+"""A loopback server that records the requests of the real SDKs, and the changes that each SDK makes to a request.
 
-`send` hands a request to the SDK's own async client; `expected_body` says which body must arrive.
-Nothing leaves 127.0.0.1: the server says "ok" to every call.
+`send` passes a request to the async client of the SDK; `expected_body` returns the body that must arrive.
+All calls stay on 127.0.0.1: the server answers "ok" to every call.
 """
 
 import copy
@@ -26,7 +26,7 @@ CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
 
 @dataclass(slots=True)
 class Captured:
-    """What the server saw: the path and body of the one call, and every path besides it."""
+    """Recorded requests of a server: path and body of a single call, and the paths of all other requests."""
 
     path: str = ""
     raw: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -42,7 +42,7 @@ class Captured:
 
 
 def _captured(server: LoopbackServer) -> Captured:
-    """What the server saw of one call."""
+    """Returns the recorded request of a call."""
     paths = [request.path for request in server.requests]
     if not paths:
         return Captured(other_paths=server.strays)
@@ -78,7 +78,7 @@ async def _send_gemini(url: str, request: dict[str, Any], path: Path) -> None:
     from google import genai
     from google.genai import types
 
-    # An explicit transport keeps the SDK off aiohttp, whose session it subclasses with a DeprecationWarning.
+    # With an explicit transport the SDK does not use aiohttp, whose session subclass raises a DeprecationWarning.
     transport = httpx2.AsyncHTTPTransport()
     options = types.HttpOptions(base_url=url, api_version="v1beta", async_client_args={"transport": transport})
     client = genai.Client(api_key=KEY, http_options=options)
@@ -119,7 +119,7 @@ async def _send_dashscope(url: str, request: dict[str, Any], path: Path) -> None
 
     module = cast("Any", dashscope)  # its classes are typed in part only
     endpoint = module.AioGeneration if path == "text" else module.AioMultiModalConversation
-    # A session of ours: the SDK's shared one is never closed while its event loop lives.
+    # A separate session: the shared session of the SDK is never closed while its event loop runs.
     async with aiohttp.ClientSession() as session:
         with _upload_endpoint(f"{url}/api/v1"):
             await endpoint.call(model=MODEL, api_key=KEY, base_address=f"{url}/api/v1", session=session, **request)
@@ -139,20 +139,20 @@ _SENDERS: Final[dict[str, Callable[[str, dict[str, Any], Path], Awaitable[None]]
 
 
 async def send(provider: str, request: Mapping[str, object], *, path: Path = "multimodal") -> Captured:
-    """Send `request` through the provider's real async client to a loopback server; return what arrived.
+    """Sends `request` through the real async client of the provider to a loopback server. Returns the request.
 
-    Runs on asyncio (DashScope's SDK knows nothing else). `path` chooses DashScope's endpoint.
+    Runs on asyncio (the only event loop that DashScope's SDK supports). `path` selects DashScope's endpoint.
     """
     with LoopbackServer("ok", validate=False) as server:
         try:
             await _SENDERS[provider](server.url(), dict(request), path)
         except Exception:
-            if not server.strays:  # else the SDK tripped over our refusal, which is what we report
+            if not server.strays:  # otherwise the refusal of the server caused the error
                 raise
     return _captured(server)
 
 
-# --- what the SDKs make of a request ---------------------------------------------------------------
+# --- changes of the SDKs to a request --------------------------------------------------------------
 
 Rewrite: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """One thing an SDK does to a body; its docstring says what."""
@@ -160,8 +160,8 @@ Rewrite: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 def _merge_extra_body(body: dict[str, Any]) -> dict[str, Any]:
     """The keys of `extra_body` are merged at the top level (openai `_base_client`)."""
-    rest = {key: value for key, value in body.items() if key != "extra_body"}
-    return rest | cast("dict[str, Any]", body.get("extra_body", {}))
+    fields = {key: value for key, value in body.items() if key != "extra_body"}
+    return fields | cast("dict[str, Any]", body.get("extra_body", {}))
 
 
 def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _url_safe(text: str) -> str:
 
 
 def _gemini_bytes(value: Any) -> Any:
-    """Bytes fields inside a part leave in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
+    """Bytes fields inside a part are sent in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
     if isinstance(value, list):
         return [_gemini_bytes(item) for item in cast("list[object]", value)]
     if not isinstance(value, dict):
@@ -205,7 +205,7 @@ def _gemini_bytes(value: Any) -> Any:
 
 
 def _gemini_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part's own keys turn camelCase, the keys inside them stay snake_case (`models._Part_to_mldev`)."""
+    """The keys of a part become camelCase, the keys inside them stay snake_case (`models._Part_to_mldev`)."""
     sent: dict[str, Any] = {}
     for key, value in part.items():
         if key == "thought_signature":
@@ -241,7 +241,7 @@ def _gemini_system(body: dict[str, Any]) -> dict[str, Any]:
 def _gemini_tools(body: dict[str, Any]) -> dict[str, Any]:
     """All declarations are gathered in one last tool (`t_tools`); their keys stay snake_case."""
     tools = _objects(_object(body.get("config")).get("tools"))
-    declared = [one for tool in tools for one in _objects(tool.get("function_declarations"))]
+    declared = [declaration for tool in tools for declaration in _objects(tool.get("function_declarations"))]
     others = [_camel_keys(tool) for tool in tools if "function_declarations" not in tool]
     sent = others + ([{"functionDeclarations": declared}] if declared else [])
     return body | ({"tools": sent} if sent else {})
@@ -261,7 +261,7 @@ _GEMINI_CLIENT_ONLY: Final = ("automatic_function_calling", "automatic_continuat
 
 
 def _gemini_config(body: dict[str, Any]) -> dict[str, Any]:
-    """What is left of `config` is `generationConfig`, even when empty; client options are not sent."""
+    """The remaining `config` becomes `generationConfig`, even if empty; client options are not sent."""
     config = _object(body.get("config"))
     beside = {_camel(key): config[key] for key in _GEMINI_BESIDE if key in config}
     own = _without(config, "system_instruction", "tools", "tool_config", *_GEMINI_BESIDE, *_GEMINI_CLIENT_ONLY)
@@ -281,7 +281,8 @@ def _only(mapping: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 def _ollama_messages(body: dict[str, Any]) -> dict[str, Any]:
     """A message's falsy values and unknown keys vanish, `tool_call_id` too (`_client._copy_messages`)."""
     sent = [
-        {key: value for key, value in _only(one, _OLLAMA_MESSAGE).items() if value} for one in body["messages"]
+        {key: value for key, value in _only(message, _OLLAMA_MESSAGE).items() if value}
+        for message in body["messages"]
     ]
     return body | {"messages": sent}
 
@@ -304,7 +305,9 @@ def _ollama_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
         parameters = {"type": "object"} | _only(function["parameters"], _OLLAMA_PARAMETERS)
         if "properties" in parameters:
             properties = _object(parameters["properties"]).items()
-            parameters["properties"] = {name: _only(_object(one), _OLLAMA_PROPERTY) for name, one in properties}
+            parameters["properties"] = {
+                name: _only(_object(value), _OLLAMA_PROPERTY) for name, value in properties
+            }
         function["parameters"] = parameters
     return {"type": tool.get("type", "function"), "function": function}
 
@@ -315,7 +318,7 @@ def _ollama_tools(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dashscope_split(body: dict[str, Any]) -> dict[str, Any]:
-    """Messages go under `input`, all other arguments under `parameters` (`api_request_data`)."""
+    """Messages are sent in `input`, all other arguments in `parameters` (`api_request_data`)."""
     return {"input": {"messages": body["messages"]}, "parameters": _without(body, "messages")}
 
 
@@ -334,7 +337,7 @@ WIRE_TABLE: Final[dict[str, tuple[Rewrite, ...]]] = {
 
 
 def expected_body(provider: str, request: Mapping[str, object]) -> dict[str, Any]:
-    """The body that must reach the wire for `request`, without `model`, `max_tokens` and `stream`."""
+    """Returns the body that must be sent for `request`, without `model`, `max_tokens` and `stream`."""
     body = copy.deepcopy(dict(request))
     for rewrite in WIRE_TABLE[provider]:
         body = rewrite(body)

@@ -1,8 +1,8 @@
-"""The rules of each wire that no type knows: order, pairing, ids, names, blank text, media.
+"""Rules of each API that no type expresses: order, pairing, ids, names, blank text, media.
 
-Written from the providers' documents and error texts alone, so that it can judge agentkit. A rule is a small
-function from a request to problems; `RULES` says which provider has it, and why. Shape comes first: ask
-`walker.check_request` before, for a rule may take the shape for granted.
+The only sources are the documents and error texts of the providers, so that the rules can test agentkit. A rule
+is a function from a request to problems. `RULES` lists the rules of each provider with their sources. Rules
+assume the correct shape: call `walker.check_request` first.
 """
 
 import base64
@@ -27,7 +27,7 @@ Placed: TypeAlias = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a wire: what it says (the function's docstring) and where that is written."""
+    """One rule of an API: the function that checks it (its docstring states the rule) and the source."""
 
     check: Callable[[JSON], Problems]
     source: str
@@ -37,14 +37,14 @@ class Rule:
 
 
 def _objects(value: object, path: str) -> list[Placed]:
-    """The objects of a list with their paths; nothing when it is no list."""
+    """Returns the objects of a list with their paths. Empty if the value is not a list."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     placed = [(f"{path}[{index}]", cast("dict[str, Any]", item)) for index, item in enumerate(items)]
-    return [one for one in placed if isinstance(cast("object", one[1]), dict)]
+    return [pair for pair in placed if isinstance(cast("object", pair[1]), dict)]
 
 
-def _at(value: object, *keys: str) -> Any:
-    """What stands under `keys`, one inside the other; None where one is missing."""
+def _get_path(value: object, *keys: str) -> Any:
+    """Returns the value at a path of `keys`, or None if a key is missing."""
     for key in keys:
         value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
     return value
@@ -96,15 +96,15 @@ def _is_base64(text: object) -> bool:
 
 
 def _data_url(url: str) -> tuple[str, bool] | None:
-    """The media type of a data URL and whether its base64 is whole; None for another URL."""
-    found = re.fullmatch(r"data:([^;,]*)(?:;[^;,]+)*;base64,(.*)", url, re.DOTALL)
-    return (found[1], _is_base64(found[2])) if found else None
+    """Returns the media type of a data URL and True if its base64 is complete. None for any other URL."""
+    match = re.fullmatch(r"data:([^;,]*)(?:;[^;,]+)*;base64,(.*)", url, re.DOTALL)
+    return (match[1], _is_base64(match[2])) if match else None
 
 
 def _url_problem(
     url: object, media_types: Iterable[str], schemes: tuple[str, ...] = ("http://", "https://")
 ) -> str:
-    """What is wrong with a media URL; empty when nothing is."""
+    """Returns the problem of a media URL, or an empty text."""
     text = url if isinstance(url, str) else ""
     if text.startswith(schemes):
         return ""
@@ -141,10 +141,10 @@ def some_message(request: JSON) -> Problems:
 
 
 def no_empty_list(request: JSON) -> Problems:
-    """Lists are left out, never empty. Schemas and arguments are the user's own and not looked into."""
-    for path, one in _conversation_objects(request):
-        for key in _LISTS if one.get("type") != "reasoning" else ():
-            if one.get(key) == []:
+    """Lists are omitted, never empty. Schemas and arguments are user data and not checked."""
+    for path, node in _conversation_objects(request):
+        for key in _LISTS if node.get("type") != "reasoning" else ():
+            if node.get(key) == []:
                 yield f"{path or 'request'}: {key!r} is an empty list"
 
 
@@ -161,7 +161,7 @@ _OPAQUE: Final = (
 
 
 def _conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
-    """Every object of a request, without the user's own JSON."""
+    """Yields every object of a request, except user data."""
     if isinstance(value, dict):
         mapping = cast("dict[str, Any]", value)
         yield path, mapping
@@ -174,12 +174,12 @@ def _conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
 
 
 def _declared_tools(request: JSON) -> list[tuple[str, str]]:
-    """Path and name of every function that a request declares, on any wire."""
+    """Returns the path and the name of every function that a request of any API declares."""
     config = cast("JSON", request.get("config") or {})
     declared = [
-        one
+        function
         for path, tool in _objects(config.get("tools"), "config.tools")
-        for one in _objects(tool.get("function_declarations"), f"{path}.function_declarations")
+        for function in _objects(tool.get("function_declarations"), f"{path}.function_declarations")
     ]
     declared += [(path, _function(tool) or tool) for path, tool in _objects(request.get("tools"), "tools")]
     return [(path, str(tool["name"])) for path, tool in declared if "name" in tool]
@@ -194,11 +194,11 @@ def tool_names(request: JSON) -> Problems:
 
 def unique_tools(request: JSON) -> Problems:
     """A tool's name occurs once."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for path, name in _declared_tools(request):
-        if name in seen:
+        if name in names:
             yield f"{path}: tool {name!r} is declared twice"
-        seen.add(name)
+        names.add(name)
 
 
 def at_most_128_tools(request: JSON) -> Problems:
@@ -220,12 +220,14 @@ def tool_choice_has_tools(request: JSON) -> Problems:
         if request.get(key) is not None and not request.get("tools"):
             yield f"{key}: no tools in the request"
     choice = request.get("tool_choice")
-    allowed = _at(choice, "allowed_tools", "tools") or _at(choice, "tools")
-    for one in [choice, *(cast("list[object]", allowed) if isinstance(allowed, list) else [])]:
-        chosen = _at(one, "function", "name") or _at(one, "custom", "name") or _at(one, "name")
+    allowed = _get_path(choice, "allowed_tools", "tools") or _get_path(choice, "tools")
+    for item in [choice, *(cast("list[object]", allowed) if isinstance(allowed, list) else [])]:
+        chosen = (
+            _get_path(item, "function", "name") or _get_path(item, "custom", "name") or _get_path(item, "name")
+        )
         if chosen and chosen not in {name for _, name in _declared_tools(request)}:
             yield f"tool_choice: {chosen!r} is not among the tools"
-    if _at(choice, "type") == "allowed_tools" and not allowed:
+    if _get_path(choice, "type") == "allowed_tools" and not allowed:
         yield "tool_choice: allowed_tools without tools"
 
 
@@ -240,12 +242,12 @@ def speaker_names(request: JSON) -> Problems:
 # --- Chat Completions and its family ----------------------------------------------------------------
 
 
-def _roles(*known: str) -> Callable[[JSON], Problems]:
+def _roles(*allowed: str) -> Callable[[JSON], Problems]:
     def roles(request: JSON) -> Problems:
-        """Only roles that the wire knows."""
+        """Only roles of the API."""
         for path, message in _messages(request):
-            if message.get("role") not in known:
-                yield f"{path}.role: {message.get('role')!r}, known are {', '.join(known)}"
+            if message.get("role") not in allowed:
+                yield f"{path}.role: {message.get('role')!r}, known are {', '.join(allowed)}"
 
     return roles
 
@@ -295,14 +297,14 @@ def chat_call_names(request: JSON) -> Problems:
 
 
 def chat_arguments(request: JSON) -> Problems:
-    """A call without arguments says `{}`, not the empty text."""
+    """A call without arguments has `{}`, not the empty text."""
     for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
         if call.get("function", {}).get("arguments") == "":
             yield f"{path}.function.arguments: empty text, '{{}}' is wanted"
 
 
 def chat_media_only_in_user(request: JSON) -> Problems:
-    """Media stand in user messages: 'Image URLs are only allowed for messages with role 'user''."""
+    """Media are only in user messages: 'Image URLs are only allowed for messages with role 'user''."""
     for message, (path, part) in _all_parts(request):
         if message.get("role") != "user" and part.get("type") not in ("text", "refusal"):
             yield f"{path}: {part.get('type')} in a message of role {message.get('role')!r}"
@@ -315,11 +317,13 @@ def no_empty_text_part(request: JSON) -> Problems:
             yield f"{path}: empty text"
 
 
-def assistant_says_something(request: JSON) -> Problems:
+def assistant_has_content(request: JSON) -> Problems:
     """An assistant message has content or calls."""
     for path, message in _messages(request):
-        told = any(message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix"))
-        if message.get("role") == "assistant" and not told:
+        is_filled = any(
+            message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix")
+        )
+        if message.get("role") == "assistant" and not is_filled:
             yield f"{path}: neither content nor calls"
 
 
@@ -331,12 +335,15 @@ def content_length(request: JSON) -> Problems:
             yield f"{path}.content: more than 1,048,576 characters"
 
 
-def json_object_says_json(request: JSON) -> Problems:
-    """With `json_object` the word json stands in the messages."""
-    if "json_object" not in (_at(request, "response_format", "type"), _at(request, "text", "format", "type")):
+def json_object_mentions_json(request: JSON) -> Problems:
+    """With `json_object` the messages contain the word json."""
+    if "json_object" not in (
+        _get_path(request, "response_format", "type"),
+        _get_path(request, "text", "format", "type"),
+    ):
         return
-    said = json.dumps(request.get("messages") or request.get("input"), ensure_ascii=False)
-    if "json" not in said.lower():
+    text = json.dumps(request.get("messages") or request.get("input"), ensure_ascii=False)
+    if "json" not in text.lower():
         yield "response_format: json_object without the word json in the messages"
 
 
@@ -345,43 +352,43 @@ _STRICT: Final = "a strict schema closes every object (additionalProperties fals
 
 def _strict_schemas(request: JSON) -> Iterator[Placed]:
     """Every schema that a request asks to be followed strictly."""
-    for path, one in _walk(
+    for path, node in _walk(
         {key: request[key] for key in ("tools", "response_format", "text") if key in request}, ""
     ):
-        schema = one.get("parameters") or one.get("schema") or one.get("input_schema")
-        if one.get("strict") is True and isinstance(schema, dict):
+        schema = node.get("parameters") or node.get("schema") or node.get("input_schema")
+        if node.get("strict") is True and isinstance(schema, dict):
             yield path, cast("dict[str, Any]", schema)
 
 
 def strict_schemas(request: JSON) -> Problems:
     """A strict schema closes every object and requires its every property."""
     for path, schema in _strict_schemas(request):
-        for place, one in _walk(schema, f"{path}.schema"):
-            properties = one.get("properties")
-            if one.get("type") != "object" or not isinstance(properties, dict):
+        for place, node in _walk(schema, f"{path}.schema"):
+            properties = node.get("properties")
+            if node.get("type") != "object" or not isinstance(properties, dict):
                 continue
-            if one.get("additionalProperties") is not False:
+            if node.get("additionalProperties") is not False:
                 yield f"{place}: {_STRICT}"
-            listed = one.get("required")
+            listed = node.get("required")
             required = cast("list[object]", listed) if isinstance(listed, list) else []
             if any(name not in required for name in cast("dict[str, object]", properties)):
                 yield f"{place}: a strict schema requires every property"
 
 
 def strict_keywords(request: JSON) -> Problems:
-    """A strict schema says nothing that strict mode does not know."""
+    """A strict schema contains only keywords of strict mode."""
     for path, schema in _strict_schemas(request):
         yield from (f"{path}: {problem}" for problem in strict_problems(schema))
 
 
 def _tool_schemas(request: JSON) -> Iterator[Placed]:
-    """The schema of every declared function that has one, on any wire."""
+    """Returns the schema of every declared function of any API, if it has a schema."""
     for holder in ("tools", "config"):
-        for path, one in _walk({holder: request.get(holder)}, ""):
-            if "name" in one:
+        for path, node in _walk({holder: request.get(holder)}, ""):
+            if "name" in node:
                 for key in ("parameters", "input_schema", "parameters_json_schema"):
-                    if isinstance(one.get(key), dict):
-                        yield f"{path}.{key}", one[key]
+                    if isinstance(node.get(key), dict):
+                        yield f"{path}.{key}", node[key]
 
 
 def tool_schemas_are_objects(request: JSON) -> Problems:
@@ -397,7 +404,7 @@ def _image_urls(
     media_types: tuple[str, ...], schemes: tuple[str, ...] = ("http://", "https://")
 ) -> Callable[[JSON], Problems]:
     def image_urls(request: JSON) -> Problems:
-        """An image is an http(s) URL or a data URL of a media type that the wire takes."""
+        """An image is an http(s) URL or a data URL of a media type that the API accepts."""
         for _, (path, part) in _all_parts(request):
             if part.get("type") == "image_url":
                 problem = _url_problem(part["image_url"].get("url"), media_types, schemes)
@@ -425,11 +432,11 @@ def openai_files(request: JSON) -> Problems:
             yield f"{path}.file: {problem or 'no filename'}"
 
 
-def _only_part_types(*known: str) -> Callable[[JSON], Problems]:
+def _only_part_types(*allowed: str) -> Callable[[JSON], Problems]:
     def part_types(request: JSON) -> Problems:
-        """Only part types that the server knows: "Unsupported chat content part type: 'file'"."""
+        """Only part types that the server supports: "Unsupported chat content part type: 'file'"."""
         for _, (path, part) in _all_parts(request):
-            if part.get("type") not in known:
+            if part.get("type") not in allowed:
                 yield f"{path}: part type {part.get('type')!r}"
 
     return part_types
@@ -438,16 +445,16 @@ def _only_part_types(*known: str) -> Callable[[JSON], Problems]:
 def only_function_tools(request: JSON) -> Problems:
     """Tools and calls are functions: "unknown variant 'custom', expected 'function'"."""
     calls = [call for placed in _messages(request) for call in _chat_calls(placed)]
-    for path, one in [*_objects(request.get("tools"), "tools"), *calls]:
-        if one.get("type", "function") != "function":
-            yield f"{path}: type {one.get('type')!r}"
+    for path, node in [*_objects(request.get("tools"), "tools"), *calls]:
+        if node.get("type", "function") != "function":
+            yield f"{path}: type {node.get('type')!r}"
 
 
 # --- DeepSeek ---------------------------------------------------------------------------------------
 
 
 def _thinks(request: JSON) -> bool:
-    return bool(_at(request, "extra_body", "thinking", "type") != "disabled")
+    return bool(_get_path(request, "extra_body", "thinking", "type") != "disabled")
 
 
 def _in_play(request: JSON) -> bool:
@@ -455,7 +462,7 @@ def _in_play(request: JSON) -> bool:
 
 
 def deepseek_reasoning(request: JSON) -> Problems:
-    """With tools in play every assistant message carries `reasoning_content`, if only ""."""
+    """In a request with tools, every assistant message has `reasoning_content`, which may be ""."""
     if not (_thinks(request) and _in_play(request)):
         return
     for path, message in _messages(request):
@@ -472,19 +479,19 @@ def deepseek_strings(request: JSON) -> Problems:
 
 
 def deepseek_tool_choice(request: JSON) -> Problems:
-    """Thinking mode takes `none` and `auto` alone."""
+    """Thinking mode accepts only `none` and `auto`."""
     if _thinks(request) and request.get("tool_choice") not in (None, "none", "auto"):
         yield f"tool_choice: {request['tool_choice']!r} in thinking mode"
 
 
 def deepseek_format(request: JSON) -> Problems:
     """There is no `json_schema`."""
-    if _at(request, "response_format", "type") == "json_schema":
+    if _get_path(request, "response_format", "type") == "json_schema":
         yield "response_format: json_schema is not known"
 
 
 def deepseek_prefix(request: JSON) -> Problems:
-    """`prefix` stands on the last message alone."""
+    """Only the last message has `prefix`."""
     for path, message in _messages(request)[:-1]:
         if message.get("prefix"):
             yield f"{path}: prefix before the last message"
@@ -527,7 +534,7 @@ def some_user(request: JSON) -> Problems:
 
 def four_cache_markers(request: JSON) -> Problems:
     """At most four `cache_control` markers, those of tools and system included."""
-    marked = [path for path, one in _conversation_objects(request) if one.get("cache_control")]
+    marked = [path for path, node in _conversation_objects(request) if node.get("cache_control")]
     if len(marked) > 4:
         yield f"{marked[4]}: cache_control number 5 of {len(marked)}, 4 are taken"
 
@@ -537,13 +544,13 @@ def dashscope_compatible_audio(request: JSON) -> Problems:
     for _, (path, part) in _all_parts(request):
         if part.get("type") == "input_audio":
             data = str(part["input_audio"].get("data"))
-            whole = _data_url(data)
-            if not data.startswith(("http://", "https://")) and not (whole and whole[1]):
+            is_complete = _data_url(data)
+            if not data.startswith(("http://", "https://")) and not (is_complete and is_complete[1]):
                 yield f"{path}.input_audio.data: neither a URL nor a data URL"
 
 
 def dashscope_frames(request: JSON) -> Problems:
-    """A video given as frames has 4 to 512 of them."""
+    """A video of frames has 4 to 512 frames."""
     for _, (path, part) in _all_parts(request):
         frames = part.get("video")
         if isinstance(frames, list) and not 4 <= len(cast("list[object]", frames)) <= 512:
@@ -571,8 +578,8 @@ def dashscope_media(request: JSON) -> Problems:
     for _, (path, part) in _all_parts(request):
         for kind, url in _media_urls(part):
             data = _data_url(url)
-            taken = _DASHSCOPE_IMAGES if kind == "image" else (data[0],) if data else ()
-            problem = _url_problem(url, taken, _DASHSCOPE_SCHEMES)
+            accepted = _DASHSCOPE_IMAGES if kind == "image" else (data[0],) if data else ()
+            problem = _url_problem(url, accepted, _DASHSCOPE_SCHEMES)
             if problem:
                 yield f"{path}.{kind}: {problem}"
 
@@ -622,7 +629,7 @@ def _item_type(item: JSON) -> str:
 def responses_pairing(request: JSON) -> Problems:
     """'No tool output found for function call', 'No tool call found for function call output'.
 
-    Each call has one output after it, and no message stands between.
+    Each call has one output after it, and no message between them.
     """
     open_calls: dict[str, str] = {}
     for path, item in _items(request):
@@ -659,7 +666,7 @@ def responses_call_names(request: JSON) -> Problems:
             yield f"{path}.arguments: empty text, '{{}}' is wanted"
 
 
-def _goes_with_reasoning(item: JSON) -> bool:
+def _belongs_to_reasoning(item: JSON) -> bool:
     kind = _item_type(item)
     if kind == "message":
         return item.get("role") == "assistant"
@@ -670,15 +677,15 @@ def responses_reasoning(request: JSON) -> Problems:
     """'Item 'rs_…' of type 'reasoning' was provided without its required following item.'"""
     items = _items(request)
     for (path, item), (_, following) in zip(items, [*items[1:], ("", {"role": "end"})], strict=False):
-        if item.get("type") == "reasoning" and not _goes_with_reasoning(following):
+        if item.get("type") == "reasoning" and not _belongs_to_reasoning(following):
             yield f"{path}: reasoning without its following item"
 
 
 def responses_paired_ids(request: JSON) -> Problems:
-    """Reasoning with an id comes right before an item with one, other items have ids only after such reasoning,
+    """Reasoning with an id comes directly before an item with an id, other items have ids only after reasoning,
     and no id comes twice ("Duplicate item found with id").
     """
-    items, is_paired, seen = _items(request), False, set[object]()
+    items, is_paired, ids = _items(request), False, set[object]()
     for (path, item), (_, following) in zip(items, [*items[1:], ("", {})], strict=False):
         kind, item_id = _item_type(item), item.get("id")
         if kind == "reasoning":
@@ -690,13 +697,13 @@ def responses_paired_ids(request: JSON) -> Problems:
         if item.get("role") not in (None, "assistant") or kind in _CALLS.values():
             is_paired = False
         if item_id is not None and kind in ("reasoning", "message", *_CALLS):
-            if item_id in seen:
+            if item_id in ids:
                 yield f"{path}: the id {item_id!r} comes twice"
-            seen.add(item_id)
+            ids.add(item_id)
 
 
 def responses_stateless_reasoning(request: JSON) -> Problems:
-    """With `store` false, reasoning goes back with its `encrypted_content`: ids are not kept."""
+    """With `store` false, reasoning is sent with its `encrypted_content`, because no id is stored."""
     if request.get("store") is not False:
         return
     for path, item in _items(request):
@@ -705,7 +712,7 @@ def responses_stateless_reasoning(request: JSON) -> Problems:
 
 
 def responses_part_sides(request: JSON) -> Problems:
-    """An assistant speaks `output_text` and `refusal`, the others `input_*`; system text alone."""
+    """Assistant messages have `output_text` and `refusal`, others `input_*`; system messages have only text."""
     for path, item in _items(request):
         for place, part in (
             _objects(item.get("content"), f"{path}.content") if _item_type(item) == "message" else []
@@ -748,8 +755,8 @@ def _responses_file(path: str, part: JSON) -> Problems:
     if len(ways) != 1:
         yield f"{path}: one of file_data, file_id and file_url is wanted, found {ways}"
     elif ways == ["file_data"]:
-        whole = _data_url(str(part["file_data"]))
-        if not (whole and whole[1] and part.get("filename")):
+        complete = _data_url(str(part["file_data"]))
+        if not (complete and complete[1] and part.get("filename")):
             yield f"{path}.file_data: a data URL and a filename are wanted"
 
 
@@ -777,10 +784,10 @@ def anthropic_ends_with_user(request: JSON) -> Problems:
 
 def anthropic_alternation(request: JSON) -> Problems:
     """Roles alternate; a system message follows a user's and precedes an assistant's, or ends the list."""
-    known = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
+    allowed = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
     messages = _messages(request)
     for (_, before), (path, message) in itertools.pairwise(messages):
-        if message.get("role") not in known.get(str(before.get("role")), set()):
+        if message.get("role") not in allowed.get(str(before.get("role")), set()):
             yield f"{path}: role {message.get('role')!r} after {before.get('role')!r}"
 
 
@@ -792,10 +799,10 @@ def anthropic_blank_text(request: JSON) -> Problems:
     """'text content blocks must contain non-whitespace text'; so must `system`, content and results."""
     if _is_blank(request.get("system")) or request.get("system") == []:
         yield "system: blank"
-    for path, one in _conversation_objects(request):
-        if one.get("type") == "text" and _is_blank(one.get("text")):
+    for path, node in _conversation_objects(request):
+        if node.get("type") == "text" and _is_blank(node.get("text")):
             yield f"{path}: blank text"
-        if _is_blank(one.get("content")):
+        if _is_blank(node.get("content")):
             yield f"{path}.content: blank"
 
 
@@ -827,8 +834,10 @@ def anthropic_server_pairs(request: JSON) -> Problems:
     waiting: dict[str, str] = {}
     for placed in _messages(request):
         parts = _parts(placed)
-        said = isinstance(placed[1].get("content"), str) or any(p.get("type") != "tool_result" for _, p in parts)
-        if placed[1].get("role") == "user" and said:
+        has_text = isinstance(placed[1].get("content"), str) or any(
+            p.get("type") != "tool_result" for _, p in parts
+        )
+        if placed[1].get("role") == "user" and has_text:
             for name, path in waiting.items():
                 yield f"{path}: server_tool_use {name!r} without its result"
             waiting = {}
@@ -873,7 +882,7 @@ def anthropic_error_is_text(request: JSON) -> Problems:
     for placed in _messages(request):
         for path, block in _blocks(placed, "tool_result"):
             inner = _objects(block.get("content"), f"{path}.content")
-            if block.get("is_error") and any(one.get("type") != "text" for _, one in inner):
+            if block.get("is_error") and any(item.get("type") != "text" for _, item in inner):
                 yield f"{path}: is_error with content that is not text"
 
 
@@ -909,16 +918,16 @@ def anthropic_uncached_blocks(request: JSON) -> Problems:
 
 def anthropic_media(request: JSON) -> Problems:
     """Sources are plain base64 of a known type, or http(s) URLs."""
-    for path, one in _conversation_objects(request.get("messages"), "messages"):
-        source = one.get("source")
-        if one.get("type") in ("image", "document") and isinstance(source, dict):
-            yield from _anthropic_source(f"{path}.source", str(one["type"]), cast("dict[str, Any]", source))
+    for path, node in _conversation_objects(request.get("messages"), "messages"):
+        source = node.get("source")
+        if node.get("type") in ("image", "document") and isinstance(source, dict):
+            yield from _anthropic_source(f"{path}.source", str(node["type"]), cast("dict[str, Any]", source))
 
 
 def _anthropic_source(path: str, kind: str, source: JSON) -> Problems:
-    taken = _ANTHROPIC_IMAGES if kind == "image" else ("application/pdf",)
+    accepted = _ANTHROPIC_IMAGES if kind == "image" else ("application/pdf",)
     if source.get("type") == "base64":
-        if source.get("media_type") not in taken:
+        if source.get("media_type") not in accepted:
             yield f"{path}.media_type: {source.get('media_type')!r}"
         if not _is_base64(source.get("data")):
             yield f"{path}.data: no plain base64"
@@ -930,8 +939,8 @@ def anthropic_hundred_images(request: JSON) -> Problems:
     """At most 100 images a request, on the models with the smaller limit."""
     images = [
         path
-        for path, one in _conversation_objects(request.get("messages"), "messages")
-        if one.get("type") == "image"
+        for path, node in _conversation_objects(request.get("messages"), "messages")
+        if node.get("type") == "image"
     ]
     if len(images) > 100:
         yield f"{images[100]}: image number 101 of {len(images)}"
@@ -945,12 +954,12 @@ def anthropic_user_citations(request: JSON) -> Problems:
 
 
 def anthropic_closed_schemas(request: JSON) -> Problems:
-    """In `output_config.format` and strict tools every object says `additionalProperties: false`."""
-    asked = _at(request, "output_config", "format", "schema")
+    """In `output_config.format` and strict tools every object has `additionalProperties: false`."""
+    asked = _get_path(request, "output_config", "format", "schema")
     schemas: list[tuple[str, Any]] = [("output_config.format.schema", asked), *_strict_schemas(request)]
     for path, schema in schemas:
-        for place, one in _walk(schema, path):
-            if one.get("type") == "object" and one.get("additionalProperties") is not False:
+        for place, node in _walk(schema, path):
+            if node.get("type") == "object" and node.get("additionalProperties") is not False:
                 yield f"{place}: {_STRICT}"
 
 
@@ -979,9 +988,9 @@ def _contents(request: JSON) -> list[Placed]:
 
 
 def _gemini_parts(placed: Placed, *fields: str) -> list[Placed]:
-    """The parts of a content, or those that hold one of `fields`."""
+    """Returns the parts of a content, or only the parts with any of `fields`."""
     parts = _objects(placed[1].get("parts"), f"{placed[0]}.parts")
-    return [one for one in parts if not fields or any(one[1].get(key) is not None for key in fields)]
+    return [pair for pair in parts if not fields or any(pair[1].get(key) is not None for key in fields)]
 
 
 def gemini_roles(request: JSON) -> Problems:
@@ -1002,9 +1011,9 @@ def gemini_one_datum(request: JSON) -> Problems:
     """'required oneof field 'data' must have one initialized field', and text is not empty unless signed."""
     for placed in _contents(request):
         for path, part in _gemini_parts(placed):
-            held = [key for key in _DATA_FIELDS if part.get(key) is not None]
-            if len(held) != 1:
-                yield f"{path}: one kind of data is wanted, found {held}"
+            keys = [key for key in _DATA_FIELDS if part.get(key) is not None]
+            if len(keys) != 1:
+                yield f"{path}: one kind of data is wanted, found {keys}"
             elif part.get("text") == "" and not part.get("thought_signature"):
                 yield f"{path}: empty text"
 
@@ -1047,14 +1056,14 @@ def gemini_pairing(request: JSON) -> Problems:
             place = placed[0] if placed[0] != "end" else calls[0][0]
             yield f"{place}: {len(answers)} function responses for {len(calls)} function calls"
         for (_, call), (path, answer) in zip(calls, answers, strict=False):
-            asked, given = call["function_call"], answer["function_response"]
-            if (asked.get("id"), asked.get("name")) != (given.get("id"), given.get("name")):
-                yield f"{path}: answers {given.get('name')!r}, asked was {asked.get('name')!r}"
+            asked, response = call["function_call"], answer["function_response"]
+            if (asked.get("id"), asked.get("name")) != (response.get("id"), response.get("name")):
+                yield f"{path}: answers {response.get('name')!r}, asked was {asked.get('name')!r}"
         calls = []
 
 
 def gemini_unmixed_responses(request: JSON) -> Problems:
-    """A content with function responses holds nothing else."""
+    """A content with function responses has no other parts."""
     for placed in _contents(request):
         answers = _gemini_parts(placed, "function_response")
         if answers and len(answers) != len(_gemini_parts(placed)):
@@ -1062,7 +1071,7 @@ def gemini_unmixed_responses(request: JSON) -> Problems:
 
 
 def _current_turn(request: JSON) -> list[Placed]:
-    """What follows the newest user content with ordinary parts."""
+    """Returns the contents after the newest user content with ordinary parts."""
     turn: list[Placed] = []
     for placed in reversed(_contents(request)):
         if placed[1].get("role") == "user" and not _gemini_parts(placed, "function_response"):
@@ -1097,15 +1106,18 @@ def gemini_names(request: JSON) -> Problems:
 
 
 def gemini_media(request: JSON) -> Problems:
-    """Inline data has a media type that the service takes; in function responses the list is shorter."""
+    """Inline data has a media type that the service accepts. Function responses accept fewer types."""
     for placed in _contents(request):
         for path, part in _gemini_parts(placed, "inline_data"):
             if not _GEMINI_MEDIA.fullmatch(str(part["inline_data"].get("mime_type"))):
                 yield f"{path}.inline_data.mime_type: {part['inline_data'].get('mime_type')!r}"
         for path, part in _gemini_parts(placed, "function_response"):
-            for place, one in _objects(part["function_response"].get("parts"), f"{path}.function_response.parts"):
-                if "inline_data" in one and _at(one, "inline_data", "mime_type") not in _GEMINI_RESULT_MEDIA:
-                    yield f"{place}.inline_data.mime_type: {_at(one, 'inline_data', 'mime_type')!r}"
+            for place, node in _objects(part["function_response"].get("parts"), f"{path}.function_response.parts"):
+                if (
+                    "inline_data" in node
+                    and _get_path(node, "inline_data", "mime_type") not in _GEMINI_RESULT_MEDIA
+                ):
+                    yield f"{place}.inline_data.mime_type: {_get_path(node, 'inline_data', 'mime_type')!r}"
 
 
 def gemini_config(request: JSON) -> Problems:
@@ -1115,9 +1127,9 @@ def gemini_config(request: JSON) -> Problems:
         yield "config: response_json_schema without response_mime_type 'application/json'"
     if "cached_content" in config and any(key in config for key in ("system_instruction", "tools", "tool_config")):
         yield "config: cached_content beside system_instruction, tools or tool_config"
-    calling = _at(config, "tool_config", "function_calling_config")
-    allowed: list[str] = _at(calling, "allowed_function_names") or []
-    if allowed and _at(calling, "mode") not in ("ANY", "VALIDATED"):
+    calling = _get_path(config, "tool_config", "function_calling_config")
+    allowed: list[str] = _get_path(calling, "allowed_function_names") or []
+    if allowed and _get_path(calling, "mode") not in ("ANY", "VALIDATED"):
         yield "config.tool_config: allowed_function_names without mode ANY or VALIDATED"
     for name in sorted(set(allowed) - {name for _, name in _declared_tools(request)}):
         yield f"config.tool_config: {name!r} is not among the tools"
@@ -1125,12 +1137,12 @@ def gemini_config(request: JSON) -> Problems:
 
 def gemini_system(request: JSON) -> Problems:
     """The system instruction is text alone, and not empty."""
-    system = _at(request, "config", "system_instruction")
+    system = _get_path(request, "config", "system_instruction")
     if system is None:
         return
     parts: object = [{"text": system}] if isinstance(system, str) else system
     if isinstance(system, dict):
-        parts = _at(cast("object", system), "parts")
+        parts = _get_path(cast("object", system), "parts")
     placed = _objects(parts, "config.system_instruction")
     for path, part in placed:
         if list(part) != ["text"] or not part["text"]:
@@ -1141,8 +1153,8 @@ def gemini_system(request: JSON) -> Problems:
 
 def gemini_one_schema(request: JSON) -> Problems:
     """`parameters` and `parameters_json_schema` exclude each other."""
-    for path, one in _walk(_at(request, "config", "tools"), "config.tools"):
-        if "parameters" in one and "parameters_json_schema" in one:
+    for path, node in _walk(_get_path(request, "config", "tools"), "config.tools"):
+        if "parameters" in node and "parameters_json_schema" in node:
             yield f"{path}: parameters beside parameters_json_schema"
 
 
@@ -1176,7 +1188,7 @@ def ollama_pairing(request: JSON) -> Problems:
 
 
 def ollama_ids(request: JSON) -> Problems:
-    """Where ids are sent at all, a result has its call's id (newer renderers match by it)."""
+    """If ids are sent, a result has the id of its call (newer renderers match by id)."""
     ids = {call.get("id") for placed in _messages(request) for _, call in _chat_calls(placed)}
     for path, message in _messages(request):
         if message.get("tool_call_id") is not None and message["tool_call_id"] not in ids:
@@ -1186,18 +1198,18 @@ def ollama_ids(request: JSON) -> Problems:
 def ollama_tools_are_functions(request: JSON) -> Problems:
     """A tool is a function with a name; its type leaves both optional."""
     for path, tool in _objects(request.get("tools"), "tools"):
-        if not _at(tool, "function", "name"):
+        if not _get_path(tool, "function", "name"):
             yield f"{path}: no function name"
 
 
-def user_says_something(request: JSON) -> Problems:
+def user_has_content(request: JSON) -> Problems:
     """A user or system message has content: the SDK removes an empty one from the message."""
     for path, message in _messages(request):
         if message.get("role") in ("user", "system") and not (message.get("content") or message.get("images")):
             yield f"{path}: neither content nor images"
 
 
-# --- which wire has which rule ----------------------------------------------------------------------
+# --- the rules of each API --------------------------------------------------------------------------
 
 _OPENAI: Final = "openai/openai-openapi, and error texts of the service"
 _IMAGES: Final = "https://developers.openai.com/api/docs/guides/images-vision"
@@ -1229,8 +1241,8 @@ _CHAT: Final = (
     Rule(at_most_128_tools, _OPENAI),
     Rule(tool_choice_has_tools, _OPENAI),
     Rule(no_empty_text_part, _OPENAI),
-    Rule(assistant_says_something, _OPENAI),
-    Rule(json_object_says_json, _OPENAI),
+    Rule(assistant_has_content, _OPENAI),
+    Rule(json_object_mentions_json, _OPENAI),
     Rule(tool_schemas_are_objects, _OPENAI),
     Rule(strict_schemas, _OPENAI),
     Rule(strict_keywords, _STRUCTURED),
@@ -1265,7 +1277,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(unique_tools, _OPENAI),
         Rule(at_most_128_tools, _OPENAI),
         Rule(tool_choice_has_tools, _OPENAI),
-        Rule(json_object_says_json, _OPENAI),
+        Rule(json_object_mentions_json, _OPENAI),
         Rule(tool_schemas_are_objects, _OPENAI),
         Rule(strict_schemas, _OPENAI),
         Rule(strict_keywords, _STRUCTURED),
@@ -1329,8 +1341,8 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(ollama_images, _OLLAMA),
         Rule(ollama_pairing, "https://docs.ollama.com/capabilities/tool-calling"),
         Rule(ollama_ids, _OLLAMA),
-        Rule(assistant_says_something, _OLLAMA),
-        Rule(user_says_something, "ollama-python 0.6.3: `_client._copy_messages`"),
+        Rule(assistant_has_content, _OLLAMA),
+        Rule(user_has_content, "ollama-python 0.6.3: `_client._copy_messages`"),
         Rule(ollama_tools_are_functions, _OLLAMA),
         Rule(tool_schemas_are_objects, _OLLAMA),
         Rule(unique_tools, _OLLAMA),
@@ -1391,5 +1403,5 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 
 
 def check_order(provider: str, request: Mapping[str, object]) -> list[str]:
-    """The rules of the wire that a request breaks, each with its place; empty when it breaks none."""
+    """Returns the rules of the API that a request breaks, each with its place."""
     return [problem for rule in RULES[provider] for problem in rule.check(cast("JSON", request))]

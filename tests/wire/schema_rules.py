@@ -1,4 +1,4 @@
-"""What APIs demand of tool schemas, and OpenAI of schemas under `strict: true`, by the published rules."""
+"""Published rules of APIs for tool schemas, and of OpenAI for schemas with `strict: true`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_AT_ROOT: Final = ("oneOf", "anyOf", "allOf", "enum", "not", "const", "$ref"
 
 
 def object_problems(schema: Mapping[str, Any]) -> Iterator[str]:
-    """What keeps a schema from being that of a tool's arguments."""
+    """Returns the problems of a schema of tool arguments."""
     if schema.get("type") != "object":
         yield f"its type is {schema.get('type')!r}"
     if not isinstance(schema.get("properties"), dict):
@@ -41,15 +41,15 @@ def strict_problems(schema: Mapping[str, Any]) -> Iterator[str]:
     yield from object_problems(schema)
     yield from _problems(schema, schema, "schema", 1)
     for holder in ("$defs", "definitions"):
-        for name, one in cast("dict[str, Any]", schema.get(holder, {})).items():
-            yield from _problems(one, schema, f"schema.{holder}.{name}", 1)
+        for name, child in cast("dict[str, Any]", schema.get(holder, {})).items():
+            yield from _problems(child, schema, f"schema.{holder}.{name}", 1)
 
 
-def _problems(one: Any, root: Mapping[str, Any], place: str, depth: int) -> Iterator[str]:
-    if not isinstance(one, dict):
+def _problems(node: Any, root: Mapping[str, Any], place: str, depth: int) -> Iterator[str]:
+    if not isinstance(node, dict):
         yield f"{place}: no object"
         return
-    part = cast("dict[str, Any]", one)
+    part = cast("dict[str, Any]", node)
     allowed = {*_EVERYWHERE, *(key for keys in _KEYWORDS.values() for key in keys)}
     yield from (f"{place}: {key!r} is not permitted" for key in part if key not in allowed)
     yield from (f"{place}: null {key}" for key, item in part.items() if item is None and key != "const")

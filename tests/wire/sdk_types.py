@@ -1,4 +1,4 @@
-"""Values of the SDKs' own typed dicts: each with what it requires, and with each further key by itself."""
+"""Values of the typed dicts of the SDKs: with the required keys, and with each further key in turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def samples(kind: Any, sample: Sample, depth: int = 0) -> Iterator[Any]:
     elif is_typeddict(kind):
         yield from _of_keys(kind, sample, depth)
     elif origin is not None and origin is not dict and origin is not Mapping and get_args(kind):
-        yield from ([one] for one in samples(get_args(kind)[0], sample, depth))
+        yield from ([item] for item in samples(get_args(kind)[0], sample, depth))
     elif isinstance(kind, type) and issubclass(kind, Enum):
         yield [member.value for member in kind][-1]
     elif kind is not type(None):
@@ -50,8 +50,8 @@ def _of_keys(kind: Any, sample: Sample, depth: int) -> Iterator[dict[str, Any]]:
     if depth >= _DEEPEST:
         return
     for key, hint in hints.items():
-        told = sample(kind, key)
-        for value in [told] if told is not None else samples(hint, sample, depth + 1):
+        special = sample(kind, key)
+        for value in [special] if special is not None else samples(hint, sample, depth + 1):
             if required.get(key, _NOTHING) != value:
                 yield {**required, key: value}
 
@@ -66,5 +66,5 @@ def _required(kind: Any, hints: Mapping[str, Any]) -> list[str]:
 
 
 def _first(kind: Any, key: str, hint: Any, sample: Sample, depth: int) -> Any:
-    told = sample(kind, key)
-    return next(samples(hint, sample, depth + 1)) if told is None else told
+    value = sample(kind, key)
+    return next(samples(hint, sample, depth + 1)) if value is None else value

@@ -1,4 +1,4 @@
-"""The wire tools, proven on requests written by hand: good ones pass, broken ones are refused in place."""
+"""The checkers of requests, tested with handwritten requests: valid requests pass, invalid requests do not."""
 
 import asyncio
 import base64
@@ -652,13 +652,13 @@ def test_the_text_path_of_dashscope_refuses_lists_of_parts() -> None:
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_SHAPES)
 def test_a_wrong_type_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_request(provider, _broken(GOOD[provider], place, value))
-    assert [one for one in problems if one.startswith(problem)], problems
+    assert [line for line in problems if line.startswith(problem)], problems
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_ORDERS)
 def test_a_broken_rule_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_order(provider, _broken(GOOD[provider], place, value))
-    assert [one for one in problems if one.startswith(problem)], problems
+    assert [line for line in problems if line.startswith(problem)], problems
 
 
 def test_a_missing_signature_is_reported_only_in_the_current_turn() -> None:

@@ -1,9 +1,8 @@
-"""Is a request of the shape that its SDK's own types describe? A small walker over those annotations.
+"""Checks the shape of a request against the type annotations of the SDK.
 
 pydantic cannot do this: it validates the SDKs' `Iterable[...]` lazily and cannot forbid extra keys of a
 TypedDict. Here unknown keys are refused, required keys demanded, unions chosen by `type` and `role`, a bool
-is no int and a string no sequence. What a wire takes beyond its SDK's types stands, with its source, in
-`EXTENSIONS`.
+is no int and a string no sequence. `EXTENSIONS` lists values that an API accepts beyond the types, with sources.
 """
 
 import base64
@@ -31,7 +30,7 @@ from openai.types import responses as openai_responses
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
-from tests.wire.dashscope_schema import SCHEMAS, path_of
+from tests.wire.dashscope_schema import SCHEMAS, get_path
 
 __all__ = ["EXTENSIONS", "Extension", "Member", "Optionality", "check_request"]
 
@@ -39,12 +38,12 @@ CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
 """Keys of the SDK's call that the caller supplies beside the request; a request never holds them."""
 
 
-# --- what a wire takes beyond its SDK's types -------------------------------------------------------
+# --- values that an API accepts beyond the types of its SDK -----------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A key that the wire takes on `owner`, and the SDK's type lacks or words more narrowly."""
+    """Key of `owner` that the API accepts and the type of the SDK lacks or restricts."""
 
     owner: Any
     key: str
@@ -54,7 +53,7 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A shape that the wire takes wherever the SDK's types allow `beside`."""
+    """Shape that the API accepts at any position where the types of the SDK allow `beside`."""
 
     beside: Any
     annotation: Any
@@ -63,7 +62,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Optionality:
-    """Keys that the SDK's type requires of `owner` and the wire does not."""
+    """Keys of `owner` that the type of the SDK requires and the API does not require."""
 
     owner: Any
     keys: frozenset[str]
@@ -120,7 +119,7 @@ class ThinkingSwitch(TypedDict):
 
 
 class NoExtraBody(TypedDict):
-    """The SDK's own parameters are enough."""
+    """The parameters of the SDK are enough."""
 
 
 class DeepSeekBody(TypedDict, total=False):
@@ -243,7 +242,7 @@ EXTENSIONS: Final[dict[str, tuple[Extension | Member | Optionality, ...]]] = {
 
 
 class GeminiRequest(TypedDict):
-    """The JSON-only form of `models.generate_content`'s arguments."""
+    """The arguments of `models.generate_content` as JSON."""
 
     contents: list[gemini.Content]
     config: NotRequired[gemini.GenerateContentConfig]
@@ -289,7 +288,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The members of a union, flattened; any other annotation alone."""
+    """Returns the members of a union, flattened, or any other annotation as the only member."""
     bare = _bare(annotation)
     if typing.get_origin(bare) in (Union, builtin_types.UnionType):
         return [member for argument in typing.get_args(bare) for member in _members(argument)]
@@ -306,14 +305,14 @@ def _is_model(annotation: Any) -> bool:
 
 @functools.cache
 def _declared(owner: Any) -> dict[str, Field]:
-    """The keys that a TypedDict or a pydantic model declares.
+    """Returns the keys that a TypedDict or a pydantic model declares.
 
     `__required_keys__` misses `Required` inside postponed annotations, so the resolved hints decide.
     """
     if _is_model(owner):
         owner.model_rebuild()
         model_fields = cast("dict[str, Any]", owner.model_fields)
-        return {name: Field(one.annotation, one.is_required()) for name, one in model_fields.items()}
+        return {name: Field(field.annotation, field.is_required()) for name, field in model_fields.items()}
     hints: dict[str, Any] = typing_extensions.get_type_hints(owner, include_extras=True)
     return {name: Field(hint, _demanded(owner, name, hint)) for name, hint in hints.items()}
 
@@ -348,7 +347,7 @@ def _kind(value: object) -> str:
 
 
 def _wanted(annotation: Any) -> str:
-    """What an annotation asks for, in words."""
+    """Returns a description of an annotation."""
     bare = _bare(annotation)
     origin = typing.get_origin(bare) or bare
     if origin is Literal:
@@ -369,7 +368,7 @@ def _wanted(annotation: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Walks a JSON value beside an annotation, with one provider's extensions at hand."""
+    """Compares a JSON value with an annotation and the extensions of a provider."""
 
     entries: tuple[Extension | Member | Optionality, ...] = ()
     null_for_absent: bool = False
@@ -377,10 +376,10 @@ class Walker:
     fields: dict[Any, dict[str, Field]] = field(default_factory=dict[Any, dict[str, Field]])
 
     def walk(self, value: object, annotation: Any, path: str) -> list[str]:
-        """The problems of `value`, which stands at `path` and should match `annotation`."""
+        """Returns the problems of `value`, whose place is `path` and which should match `annotation`."""
         members = self._with_added(_members(annotation))
         if len(members) == 1:
-            return self._one(value, members[0], path)
+            return self._walk_type(value, members[0], path)
         fitting = [member for member in members if _fits(value, member)]
         if not fitting:
             wanted = dict.fromkeys(_wanted(member) for member in members)
@@ -396,25 +395,25 @@ class Walker:
         return members + added
 
     def _best(self, value: object, members: list[Any], path: str) -> list[str]:
-        return min((self._one(value, member, path) for member in members), key=len)
+        return min((self._walk_type(value, member, path) for member in members), key=len)
 
     def _tagged(self, value: dict[str, object], members: list[Any], path: str) -> list[str]:
         """Choose among typed mappings by `type`, then by `role`, then by the fewest problems."""
         for tag in ("type", "role"):
-            known = dict.fromkeys(name for member in members for name in self._tag_values(member, tag))
-            if not known:
+            tags = dict.fromkeys(name for member in members for name in self._tag_values(member, tag))
+            if not tags:
                 continue
             chosen = [member for member in members if self._tag_agrees(value, member, tag)]
             if not chosen:
-                found = repr(value[tag]) if tag in value else "absent"
-                return [f"{_join(path, tag)}: {found}, known are {', '.join(map(repr, known))}"]
+                actual = repr(value[tag]) if tag in value else "absent"
+                return [f"{_join(path, tag)}: {actual}, known are {', '.join(map(repr, tags))}"]
             members = chosen
         return self._best(value, members, path)
 
     def _tag_values(self, member: Any, tag: str) -> tuple[object, ...]:
         declared = self._fields(member).get(tag) if _is_typed(member) else None
         members = _members(declared.annotation) if declared else []
-        return tuple(v for one in members if typing.get_origin(one) is Literal for v in typing.get_args(one))
+        return tuple(v for item in members if typing.get_origin(item) is Literal for v in typing.get_args(item))
 
     def _tag_agrees(self, value: dict[str, object], member: Any, tag: str) -> bool:
         if not _is_typed(member):
@@ -424,14 +423,12 @@ class Walker:
             return tag not in value
         if tag not in value:
             return not declared.required
-        known = self._tag_values(member, tag)
+        tags = self._tag_values(member, tag)
         return (
-            not known
-            or value[tag] in known
-            or (value[tag] is None and type(None) in _members(declared.annotation))
+            not tags or value[tag] in tags or (value[tag] is None and type(None) in _members(declared.annotation))
         )
 
-    def _one(self, value: object, bare: Any, path: str) -> list[str]:
+    def _walk_type(self, value: object, bare: Any, path: str) -> list[str]:
         """The problems beside one annotation that is no union."""
         if not _fits(value, bare):
             return [f"{path}: {_kind(value)} where {_wanted(bare)} is wanted"]
@@ -445,10 +442,14 @@ class Walker:
         arguments = typing.get_args(bare)
         if origin in _LISTS and arguments:
             items = enumerate(cast("list[object]", value))
-            return [one for index, item in items for one in self.walk(item, arguments[0], f"{path}[{index}]")]
+            return [
+                problem for index, item in items for problem in self.walk(item, arguments[0], f"{path}[{index}]")
+            ]
         if origin in _MAPPINGS and arguments:
             entries = cast("dict[str, object]", value).items()
-            return [one for key, item in entries for one in self.walk(item, arguments[1], _join(path, key))]
+            return [
+                problem for key, item in entries for problem in self.walk(item, arguments[1], _join(path, key))
+            ]
         return []
 
     def _typed(self, value: dict[str, object], owner: Any, path: str) -> list[str]:
@@ -456,7 +457,7 @@ class Walker:
         fields = self._fields(owner)
         here = path or "request"
         problems = [
-            f"{here}: missing key {key!r}" for key, one in fields.items() if one.required and key not in value
+            f"{here}: missing key {key!r}" for key, field in fields.items() if field.required and key not in value
         ]
         for key, item in value.items():
             declared = fields.get(key)
@@ -489,12 +490,12 @@ def _join(path: str, key: str) -> str:
 
 
 def _fits(value: object, bare: Any) -> bool:
-    """Whether a value is of the JSON kind that an annotation asks for; its inside is not looked at."""
+    """Returns True if a value has the JSON type of an annotation. Inner values are not checked."""
     origin = typing.get_origin(bare) or bare
     if origin in (Any, object):
         return True
     if origin is Literal:
-        return any(type(value) is type(known) for known in typing.get_args(bare))
+        return any(type(value) is type(literal) for literal in typing.get_args(bare))
     if _is_typed(bare) or origin in _MAPPINGS:
         return isinstance(value, dict)
     if origin in _LISTS:
@@ -514,10 +515,10 @@ def _fits_scalar(value: object, bare: Any) -> bool:
 
 
 def _listed(value: object, bare: Any, path: str) -> list[str]:
-    known = typing.get_args(bare) or tuple(member.value for member in cast("type[enum.Enum]", bare))
-    if any(type(value) is type(one) and value == one for one in known):
+    literals = typing.get_args(bare) or tuple(member.value for member in cast("type[enum.Enum]", bare))
+    if any(type(value) is type(literal) and value == literal for literal in literals):
         return []
-    return [f"{path}: {value!r}, known are {', '.join(map(repr, known))}"]
+    return [f"{path}: {value!r}, known are {', '.join(map(repr, literals))}"]
 
 
 def _base64(value: str, path: str) -> list[str]:
@@ -562,20 +563,22 @@ def _validated(model: type[pydantic.BaseModel], value: object, path: str) -> lis
             warnings.simplefilter("ignore", UserWarning)  # google-genai warns of a mismatch, then refuses it
             model.model_validate(value)
     except pydantic.ValidationError as error:
-        return [f"{_join(path, '.'.join(map(str, one['loc'])))}: {one['msg']}" for one in error.errors()]
+        return [f"{_join(path, '.'.join(map(str, fault['loc'])))}: {fault['msg']}" for fault in error.errors()]
     return []
 
 
 def _gemini_accepts(request: Mapping[str, Any]) -> list[str]:
     contents = enumerate(request["contents"])
-    problems = [one for i, item in contents for one in _validated(gemini.Content, item, f"contents[{i}]")]
+    problems = [problem for i, item in contents for problem in _validated(gemini.Content, item, f"contents[{i}]")]
     return problems + _validated(gemini.GenerateContentConfig, request.get("config", {}), "config")
 
 
 def _ollama_accepts(request: Mapping[str, Any]) -> list[str]:
     """The SDK validates a copy without falsy values; not the images here, for it reads files they name."""
-    copies = [{key: v for key, v in one.items() if v and key != "images"} for one in request["messages"]]
-    problems = [p for i, one in enumerate(copies) for p in _validated(OllamaMessage, one, f"messages[{i}]")]
+    copies = [{key: v for key, v in message.items() if v and key != "images"} for message in request["messages"]]
+    problems = [
+        p for i, message in enumerate(copies) for p in _validated(OllamaMessage, message, f"messages[{i}]")
+    ]
     tools = enumerate(request.get("tools", []))
     return problems + [p for i, tool in tools for p in _validated(OllamaTool, tool, f"tools[{i}]")]
 
@@ -604,7 +607,7 @@ def _walker(provider: str) -> Walker:
     schemas = list(SCHEMAS.values()) if provider == "dashscope" else [_SCHEMAS[provider]]
     for schema in schemas:
         declared = walker._extended(schema)  # pyright: ignore[reportPrivateUsage]
-        walker.fields[schema] = {key: one for key, one in declared.items() if key not in CALLER_KEYS}
+        walker.fields[schema] = {key: field for key, field in declared.items() if key not in CALLER_KEYS}
     return walker
 
 
@@ -622,7 +625,7 @@ def check_request(
     problems = list(_not_json(body, ""))
     if problems:
         return problems
-    schema = SCHEMAS[path or path_of(body)] if provider == "dashscope" else _SCHEMAS[provider]
+    schema = SCHEMAS[path or get_path(body)] if provider == "dashscope" else _SCHEMAS[provider]
     problems = _walker(provider).walk(body, schema, "")
     if not problems and provider in _SDK_CHECKS:
         problems = _SDK_CHECKS[provider](body)
