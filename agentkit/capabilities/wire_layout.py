@@ -41,7 +41,8 @@ class WireLayout:
         tool_schemas: Keys of the parameters' JSON schema in a declaration. The first key with an object is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
         parts: Keys of a turn whose values are lists of parts.
-        type: Key of the type of a part, of a media object, or of a turn without a role.
+        type: Key of the type of a part, of a media object, or of a turn without a role. Parts that differ only in
+            their keys, such as `{"text": …}` and `{"image": …}`, have no type.
         role: Key of the role of a turn.
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
         labels: Keys whose values are fixed words of the API, such as roles, types and media types.
@@ -57,13 +58,16 @@ class WireLayout:
             key of the text.
         sealed: Keys of encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
-        proofs: Map from the type of a part or turn to the key of its proof of thinking, such as a signature.
+        proofs: Map from the type of a part or turn to the key of its proof of thinking, such as a signature. Only
+            a parser with `binds_thinking` needs the map. Parts without a type cannot be in the map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.
         result_keys: Keys whose presence marks a turn or part as a tool result.
         result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
-        error_paths: Names for the list of turns in the API's error texts, in addition to `turns`.
+        error_paths: Names for the list of turns in the API's error texts, in addition to `turns`. Paths such as
+            `messages[2].content[1]` and `messages.2.content.1` lead to a block if they count from 0. Paths outside
+            the turns lead to no block.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
         digest_turn: Function that yields the parts of a turn that the prefix digest covers, without ids of stored

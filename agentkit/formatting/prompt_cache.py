@@ -26,7 +26,15 @@ _TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "fra
 
 
 def check_cache_breakpoints(value: str, *more: str) -> None:
-    """Raises OptionError unless the value is `off`, `auto`, or one of the values in `more`."""
+    """Raises OptionError unless the value is `off`, `auto`, or one of the values in `more`.
+
+    A formatter that writes cache markers takes the option in its constructor:
+
+        def __init__(self, model=None, *, cache_breakpoints="off", **options):
+            check_cache_breakpoints(cache_breakpoints)
+            super().__init__(model, **options)
+            self.cache_breakpoints = cache_breakpoints
+    """
     allowed = ("off", "auto", *more)
     if value not in allowed:
         advice = f"Use {', '.join(allowed[:-1])} or {allowed[-1]}."

@@ -198,7 +198,11 @@ class EndpointBase(ABC):
         """Returns the failure for an error from the SDK or its HTTP client. Returns None for any other error."""
 
     def failure_from_response(self, response: Any) -> Failure:
-        """Returns the failure for an HTTP response with an error status, whose body was read to its end."""
+        """Returns the failure for an HTTP response with an error status, whose body was read to its end.
+
+        If the API has the error code in a header, override this method, and replace `code` in the failure that
+        `super().failure_from_response(response)` returns.
+        """
         status, headers = response.status_code, response.headers
         text = response.text.removeprefix("\ufeff").strip()
         try:

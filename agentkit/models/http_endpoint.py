@@ -24,6 +24,13 @@ class HttpEndpoint(EndpointBase):
     A subclass sets the class attributes. The body contains `model`, `stream`, the request and the parameters. The
     API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
 
+    If the URL contains the model, override `build_request`:
+
+        def build_request(self, model, request, options, *, stream):
+            parameters, http_options = split_http_options(options)
+            path = f"/model/{quote(model, safe='')}/{'stream' if stream else 'call'}"
+            return OutgoingRequest(path, merge_parameters(request, parameters), stream, http_options)
+
     Attributes:
         provider: Name of the provider in error texts.
         base_url: Address of the API.

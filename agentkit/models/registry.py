@@ -40,8 +40,8 @@ class Provider:
         multi_agent_formatter: Formatter class for many agents.
         parser: Parser class for replies. None if replies cannot be parsed.
         endpoint: Endpoint class. None if models cannot be called.
-        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. None if the
-            package cannot load logs.
+        load_native: Function that converts native messages, or a complete request, to a list of `Msg`, without
+            cache markers. None if the package cannot load logs.
         models: Regular expression for the start of the provider's model names. If a user passes `gpt-4o` as the
             provider, the error then suggests `openai:gpt-4o`.
         testing: Dotted name of the module whose `ROUTES` lists fake services for tests. None if `LoopbackServer`

@@ -22,8 +22,9 @@ class Route:
 
     Attributes:
         provider: Name that users pass to `LoopbackServer.url`.
-        path: Regular expression that matches the complete path. The optional group `model` matches the name of the
-            model. The optional group `verb` matches the part of the path that names the operation.
+        path: Regular expression that matches the complete path, after percent-decoding. The optional group `model`
+            matches the name of the model. The optional group `verb` matches the part of the path that names the
+            operation.
         service: Fake service that answers requests to the path.
         base: Path of the base URL for the provider's SDK client.
     """
