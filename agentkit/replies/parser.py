@@ -72,8 +72,8 @@ class StreamParserBase(ABC):
             is unchanged.
         raw_arguments: True if replies contain tool arguments as text. `raw_input` then stores the text.
         json_lines: True if the stream has one JSON value on each line instead of server-sent events, so that the
-            first line is an event at once. If False, the parser also accepts such a stream. The first line then waits
-            for the second, because a single line may be a complete reply.
+            first line is an event at once. If False, the parser also accepts such a stream. The first line then
+            waits for the second, because a single line may be a complete reply.
         request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
         is_complete: True after the event that ends the stream. Remains False if the stream has no such event.

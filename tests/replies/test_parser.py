@@ -292,3 +292,24 @@ def test_an_incomplete_last_event_is_an_interruption_and_not_an_error() -> None:
 def test_tool_names_that_are_not_a_mapping_are_refused_on_creation() -> None:
     with pytest.raises(OptionError, match="tool_names"):
         Plain(tool_names=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(("json_lines", "counts"), [(True, [1, 1]), (False, [0, 2])])
+def test_without_json_lines_the_first_line_waits_for_the_second(json_lines: bool, counts: list[int]) -> None:
+    class LineParser(StreamParserBase):
+        provider = issuer = "lines"
+
+        def read_event(self, event: dict[str, Any]) -> None:
+            events.append(event)
+
+        def read_reply(self, reply: dict[str, Any]) -> None:
+            raise NotImplementedError
+
+    LineParser.json_lines = json_lines
+    events: list[dict[str, Any]] = []
+    parser, sizes = LineParser(), list[int]()
+    for line in (b'{"text": "a"}\n', b'{"text": "b"}\n'):
+        before = len(events)
+        parser.feed(line)
+        sizes.append(len(events) - before)
+    assert sizes == counts
