@@ -80,7 +80,7 @@ def _fault(value: str) -> str:
 
 
 def check_client(client: object) -> None:
-    """Checks that HTTP allows the API keys and header values of an SDK client in headers.
+    """Checks that the API keys and header values of an SDK client are valid in HTTP headers.
 
     Raises:
         OptionError: A key or a header has white space around it, or a character that is not printable ASCII. The

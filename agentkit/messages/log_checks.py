@@ -135,7 +135,7 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 
 
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
-    """Raises MessageError if a message is clearly in another format than those in `loaders`.
+    """Raises MessageError if a message is clearly in a format that none of the loaders reads.
 
     Raises no error if `loaders` names only loaders of other packages, because agentkit does not know their
     formats.
@@ -143,7 +143,7 @@ def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> No
     Args:
         message: Message from a log.
         place: Path of the message for error texts, such as `messages[3]`.
-        loaders: Names of the accepted formats, separated by spaces.
+        loaders: Names of the loaders that may read the log, separated by spaces.
 
     """
     log_format = find_log_format(message, certain=True)

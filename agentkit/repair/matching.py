@@ -116,7 +116,7 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Assigns a result to the first unassigned call that comes after the result and has the same id.
+        """Assigns a result that comes before its call to the first later call with the same id and no result yet.
 
         Returns the index of the call, or None if there is no such call.
         """

@@ -128,7 +128,7 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
             raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
-        reason = "expected a key of a content or a part, such as `parts` or `text`"
+        reason = "expected a key of a `Content` or `Part` object, such as `parts` or `text`"
         raise MessageError(place, reason, describe_log_format(cast("object", item)))
     return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 

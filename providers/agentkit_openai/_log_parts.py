@@ -182,7 +182,7 @@ def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # "auto" is the default value of this required key
+        del keys["detail"]  # the API requires this key, and "auto" is its neutral value
     return cast("dict[str, Any]", make_json_safe(keys))
 
 
