@@ -1,4 +1,4 @@
-"""Three agents debate under a moderator. All share one history; each agent has its own view.
+"""Three agents debate under a moderator. All agents share one history, but the notes of the moderator are private.
 
     python examples/debate.py                                      with a server on this machine, without a key
     python examples/debate.py openai-responses:gpt-6 …             with providers, assigned to the agents in turn
@@ -25,7 +25,7 @@ MODERATOR = "Moira"
 
 
 def view(name: str) -> MultiAgentHistory:
-    """Returns the view of one agent: all messages except the notes of others."""
+    """Returns the history policy of one agent, which hides the notes of other agents."""
     return MultiAgentHistory(
         viewer=name, visible=lambda msg: not (msg.metadata or {}).get("note") or msg.name == name
     )
@@ -39,7 +39,7 @@ async def speak(name: str, role: str, model: ChatModel, history: Sequence[Msg]) 
 
 
 async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:
-    """Runs the debate. Returns its messages; the last is the verdict of the moderator."""
+    """Runs the debate. Returns all messages; the last message is the verdict of the moderator."""
     history = [Msg(MODERATOR, QUESTION, "user")]
     for number in range(rounds):
         for name, role in SPEAKERS.items():

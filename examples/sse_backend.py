@@ -1,4 +1,4 @@
-"""A back end that streams replies over server-sent events, for as many conversations as there are users.
+"""A back end that streams replies as server-sent events. Each user has a separate conversation.
 
     python examples/sse_backend.py                                 50 conversations at once, without a key
     python examples/sse_backend.py anthropic:claude-opus-5         serves on http://127.0.0.1:8000
@@ -31,14 +31,14 @@ from agentkit.testing import LoopbackServer
 
 @dataclass
 class Conversation:
-    """Messages of a conversation, and a lock that allows one reply at a time."""
+    """Messages of one conversation, and a lock so that only one reply is created at a time."""
 
     msgs: list[Msg] = field(default_factory=lambda: [Msg("system", "Be brief.", "system")])
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 def application(model: ChatModel) -> Starlette:
-    """Returns the application: `POST /conversations/{id}` with `{"text": …}`."""
+    """Returns the web application, which serves `POST /conversations/{id}` with the body `{"text": …}`."""
     conversations: defaultdict[str, Conversation] = defaultdict(Conversation)
 
     async def say(request: Request) -> Response:
@@ -65,7 +65,7 @@ async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> Async
                             yield sse("text", {"text": event.text})
                 finally:
                     await stream.aclose()
-                    if stream.message.content:  # the part that arrived, if the user or the provider disconnected
+                    if stream.message.content:  # a part of the reply, if a connection ended early
                         conversation.msgs.append(stream.message)
             usage = stream.message.usage
             yield sse("done", {"usage": usage.to_dict() if usage else None})

@@ -25,7 +25,7 @@ TOOL = Tool.from_function(weather)
 
 
 async def turn(model: ChatModel, history: list[Msg]) -> None:
-    """Calls the model and runs its tool calls until it answers."""
+    """Calls the model and runs the tool calls of its replies, until a reply has no tool calls."""
     while True:
         plan = await model.plan(history, tools=[TOOL])
         reply = await model.generate(plan)

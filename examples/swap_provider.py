@@ -16,7 +16,7 @@ FILE = Path(__file__).parent / "data" / "debate.json"
 
 
 async def main(file: Path) -> None:
-    """Prints a line for each provider, and one for each block that the provider cannot carry."""
+    """Prints a line for each provider, and a line for each block that the request loses."""
     msgs = load_messages(await anyio.Path(file).read_bytes())
     for name in available_providers():
         plan = await load_provider(name).multi_agent_formatter().plan(msgs)

@@ -18,8 +18,11 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the `agentkit` command and exits the process.
 
-    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for bad input. Errors are written to
-    stderr, each on one line. None stands for `sys.argv[1:]`.
+    The exit code is 0 for success, 1 for a loss with `--on-loss raise`, and 2 for invalid input. Errors are
+    written to stderr, each on one line.
+
+    Args:
+        arguments: Command line arguments without the program name. None: `sys.argv[1:]`.
     """
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -37,7 +40,7 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return print_error(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the process that reads the output closed the pipe, and would not read an error
+        sys.stderr.close()  # the reader of the output has ended, so no error is necessary
         return 0
 
 

@@ -1,4 +1,4 @@
-"""The typer application of `agentkit`, and the run of one command."""
+"""The typer application of the `agentkit` command, and `dispatch`, which runs one command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def dispatch(arguments: list[str]) -> int:
         code: object = command.main(
             _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
-    except SystemExit:  # the process that reads the output closed the pipe, which is not an error
+    except SystemExit:  # the reader of the output has ended, which is not an error
         return 0
     except Exception as error:
         # typer does not export the exception classes of its argument parser.

@@ -36,15 +36,18 @@ def compare_command(
     viewer: ViewerOption = None,
     max_tokens: MaxTokensOption = None,
     max_reply_tokens: Annotated[
-        int | None, typer.Option(help="Limit of each reply in tokens.", show_default=False)
+        int | None, typer.Option(help="Maximum tokens of each reply.", show_default=False)
     ] = None,
     keep_invalid: KeepInvalidOption = False,
     record: Annotated[
-        Path | None, typer.Option(help="JSON-lines file to append every call to.", show_default=False)
+        Path | None,
+        typer.Option(help="JSON-lines file to which every call and its reply are appended.", show_default=False),
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(help="File of recorded calls to answer from. Nothing is sent.", show_default=False),
+        typer.Option(
+            help="File with recorded calls. Their replies are used, and nothing is sent.", show_default=False
+        ),
     ] = None,
     prices: Annotated[
         list[str] | None,
@@ -63,8 +66,8 @@ def compare_command(
 ) -> None:
     """Send one conversation to many models at once, and compare the replies.
 
-    Prints request sizes, replies, prices and times side by side. Each provider's SDK reads its key and address
-    from the environment.
+    Print a table of request sizes, replies, prices and times. The SDKs read API keys and base URLs from the
+    environment.
     """
     _check_options(models, record, json_file)
     msgs, request_options = read_conversation(read(file))
@@ -87,7 +90,7 @@ def compare_command(
 
 
 def _check_options(models: Sequence[str], record: Path | None, json_file: Path | None) -> None:
-    """Checks output files and models before any model call, so that no paid replies are lost."""
+    """Checks output files and models before any model call, because a later error would lose paid replies."""
     for name, file in (("--record", record), ("--json", json_file)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
             fault = "is a folder" if file.is_dir() else "is in a folder that does not exist"

@@ -1,4 +1,4 @@
-"""`agentkit convert`: converts logs and requests of one provider to requests of another."""
+"""`agentkit convert`: converts a log in one provider's format to a request in another provider's format."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def convert_command(
         bool, typer.Option("--lines", help="Read one log per line, write one request per line.")
     ] = False,
 ) -> None:
-    """Write another provider's request for a native log.
+    """Convert a log in one provider's format to a request in another provider's format.
 
-    The log is a JSON list of messages, or a whole request. The tools of a request are converted too.
+    The log is a JSON list of messages, or a complete request. The tools of a request are also converted.
     """
     options = FormatOptions(
         provider=None if target == "agentkit" else target,
@@ -82,10 +82,11 @@ def convert_command(
 def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
     """Converts one log and writes the request as indented JSON. Returns the exit code.
 
-    `source` is the format of the log. If `options.provider` is None, the output is stored messages, not a request.
+    `source` is the format of the log. If `options.provider` is None, the output is agentkit's stored messages
+    instead of a request.
 
     Raises:
-        OptionError: The provider of the log has no loader for logs.
+        OptionError: If the provider of the log has no loader for logs.
     """
     formatter = _create_formatter(source, options)
     write_output(anyio.run(_convert, read(file), source, options, formatter), indent=2)
@@ -93,12 +94,12 @@ def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
 
 
 def convert_lines(file: Path | None, source: str, options: FormatOptions) -> int:
-    """Converts each line of a file from a log to a request, as `convert_once` does. Returns the exit code.
+    """Converts each line of a file, which is a log, to a request, as `convert_once` does. Returns the exit code.
 
     If a line cannot be converted, an error object is written, and the conversion continues with the next line.
 
     Raises:
-        OptionError: The provider of the log has no loader for logs.
+        OptionError: If the provider of the log has no loader for logs.
     """
     formatter = _create_formatter(source, options)
     return process_lines(file, lambda line: _convert(line, source, options, formatter))

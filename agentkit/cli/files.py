@@ -1,4 +1,4 @@
-"""Input and output of the commands: reading of files and standard input, writing of JSON to standard output."""
+"""Functions that read files and standard input, check blocks, and write JSON to standard output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(file: Path | None) -> bytes:
     """Returns the content of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        OptionError: The file cannot be read.
+        OptionError: If the file cannot be read.
     """
     if file is None or str(file) == "-":
         return _stdin().read()
@@ -36,7 +36,7 @@ def parse_input(text: bytes) -> Any:
     """Parses JSON text, which may begin with a byte order mark.
 
     Raises:
-        MessageError: The text is not JSON.
+        MessageError: If the text is not JSON.
     """
     try:
         return json.loads(text.decode("utf-8-sig"))
@@ -48,8 +48,8 @@ def write_output(value: Any, indent: int | None = None) -> None:
     """Writes a value as JSON to standard output. If `indent` is None, the JSON is on one line.
 
     Raises:
-        MessageError: The value cannot be written as JSON.
-        OptionError: Standard output is closed or cannot be written.
+        MessageError: If the value cannot be written as JSON.
+        OptionError: If standard output is closed, or if writing fails.
     """
     _write_bytes(_encode(value, indent))
 
@@ -80,11 +80,11 @@ def _write_bytes(text: bytes) -> None:
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
     """Checks that messages have no invalid blocks.
 
-    With `keep_invalid`, the function raises no error, and prints the invalid blocks to stderr. If a ledger is
-    printed, the function prints nothing, because the ledger lists these blocks.
+    With `keep_invalid`, the function raises no error, and prints the invalid blocks to stderr. If `ledger` is not
+    None, the function prints nothing, because the ledger lists these blocks.
 
     Raises:
-        MessageError: There are invalid blocks. The error names the place and the reason for each invalid block.
+        MessageError: If there are invalid blocks. The error has the place of each block, and the reason.
     """
     faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if faults and not keep_invalid:
@@ -108,8 +108,8 @@ def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]])
     is None or `-`, the lines come from standard input.
 
     Returns:
-        The exit code. It is 2 if any line was bad input. Otherwise it is 1 if any line had a loss with
-        `--on-loss raise`, and 0 if all lines succeeded.
+        The exit code: 2 if any line was invalid input. Otherwise 1 if any line had a loss with `--on-loss raise`,
+        and 0 if no line had an error.
     """
     return anyio.run(_process_lines, file, convert)
 

@@ -41,7 +41,7 @@ __all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """Options of `agentkit format`. The fields have the names of the command-line options.
+    """Options of `agentkit format` and `convert`. The fields have the names of the command-line options.
 
     If `provider` is None, a request is built for every provider.
     """
@@ -93,7 +93,8 @@ def format_command(
     frame: Annotated[
         Literal["safe", "plain"] | None,
         typer.Option(
-            help="Escaping of names and texts in the frame: safe (default) or plain.", show_default=False
+            help="Names and texts in the history frame: safe escapes them (default), plain does not.",
+            show_default=False,
         ),
     ] = None,
     model: ModelOption = None,
@@ -107,7 +108,7 @@ def format_command(
         bool, typer.Option("--lines", help="Read one conversation per line, write one request per line.")
     ] = False,
 ) -> None:
-    """Write the provider's request for a conversation.
+    """Convert a conversation to the request of a provider.
 
     The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`, `tool_choice`
     and `response_format`.
@@ -131,7 +132,7 @@ def format_command(
 
 @contextmanager
 def as_provider_errors(name: str) -> Generator[None]:
-    """Converts exceptions that a provider's code raises to a `ProviderError` with the name of the provider."""
+    """Converts exceptions of a provider's code to a `ProviderError` with the name of the provider."""
     try:
         yield
     except AgentkitError:
@@ -154,7 +155,7 @@ def format_once(file: Path | None, options: FormatOptions) -> int:
 
 
 def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """Converts each line of a file from a conversation to a request. Returns the exit code.
+    """Converts each line of a file, which is a conversation, to a request. Returns the exit code.
 
     If a line cannot be converted, an error object is written, and the conversion continues with the next line.
     """
@@ -196,14 +197,14 @@ _OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
     "tool_choice": ((str, dict, list), "a tool choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
     "response_format": ((dict,), "an object", "Pass a JSON schema."),
 }
-"""Request options in a conversation, each with its accepted types, and a description and advice for errors."""
+"""Request options in a conversation: the accepted types, and the expected value and the advice in errors."""
 
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     """Parses a conversation. Returns its messages and the request options that it contains.
 
     Raises:
-        MessageError: The text is not a conversation, or a request option has the wrong type.
+        MessageError: If the text is not a conversation, or if a request option has the wrong type.
     """
     data = parse_input(text)
     msgs = load_messages(data)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Command-line arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FileArgument: TypeAlias = Annotated[
     typer.Argument(help="JSON file. '-' or no file means standard input.", show_default=False),
 ]
 MultiAgentOption: TypeAlias = Annotated[
-    bool, typer.Option("--multi-agent", help="Write many speakers into a history frame.")
+    bool, typer.Option("--multi-agent", help="Write the messages of several speakers into a history frame.")
 ]
 ViewerOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Agent to build the request for.", show_default=False)
@@ -34,14 +34,17 @@ ModelOption: TypeAlias = Annotated[
 ]
 OnLossOption: TypeAlias = Annotated[
     Literal["describe", "drop", "raise"],
-    typer.Option(help="Action for content that the target cannot represent."),
+    typer.Option(help="Action for content that the provider does not accept."),
 ]
 MediaRootsOption: TypeAlias = Annotated[
     list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
 ]
 MaxTokensOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(help="Limit of the prompt in estimated tokens. The oldest messages are cut.", show_default=False),
+    typer.Option(
+        help="Maximum tokens of the prompt, by an estimate. The oldest messages are dropped.",
+        show_default=False,
+    ),
 ]
 KeepInvalidOption: TypeAlias = Annotated[
     bool, typer.Option("--keep-invalid", help="Continue with invalid blocks. The request omits them.")

@@ -19,14 +19,14 @@ from agentkit.replies.parser import StreamParserBase
 __all__ = ["read_command"]
 
 _EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
-"""Pattern of the first line of server-sent events, which is a field of an event or a comment."""
+"""Pattern for the beginning of server-sent events: a field of an event, or a comment."""
 
 
 def read_command(
     provider: Annotated[str, typer.Option(help="Provider of the reply.", show_default=False)],
     file: Annotated[
         Path | None,
-        typer.Argument(help="File. '-' or no file means standard input.", show_default=False),
+        typer.Argument(help="File with the reply. '-' or no file means standard input.", show_default=False),
     ] = None,
     lines: Annotated[
         bool,
@@ -36,7 +36,7 @@ def read_command(
     ] = False,
     keep_invalid: KeepInvalidOption = False,
 ) -> None:
-    """Write the message of a native reply, with its usage and finish reason.
+    """Convert a native reply to a message, and write the message, the usage and the finish reason.
 
     The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
     stream (server-sent events or JSON lines).
@@ -45,13 +45,13 @@ def read_command(
 
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Parses one native reply, and writes it as a message.
+    """Parses one native reply, writes the message, and returns the exit code.
 
     The input is a response, a list of stream events, or the raw text of a stream.
 
     Raises:
-        MessageError: The input is not a reply of this provider.
-        OptionError: The provider has no parser.
+        MessageError: If the input is not a reply of this provider.
+        OptionError: If the provider has no parser.
     """
     parser = _find_parser(provider)
     write_output(_dump_reply(_parse_reply(read(file), parser), keep_invalid), indent=2)
@@ -59,12 +59,12 @@ def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
 
 
 def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Parses the native reply in each line of the input, and writes one message per line.
+    """Parses the native reply in each line of the input, writes one message per line, and returns the exit code.
 
     Each line is a JSON value: a response, a list of stream events, or a string with the raw text of a stream.
 
     Raises:
-        OptionError: The provider has no parser.
+        OptionError: If the provider has no parser.
     """
     parser = _find_parser(provider)
 
@@ -120,7 +120,7 @@ def _parse_value(value: object, parser: type[StreamParserBase]) -> Msg:
     if isinstance(value, list):
         return _parse_chunks(cast("list[Any]", value), parser)
     reason = f"expected a response, its events or raw text, got {type(value).__name__}"
-    raise MessageError("input", reason, "Pass an object, a list or a string.")
+    raise MessageError("input", reason, "Pass a response, a list of events, or a string of raw text.")
 
 
 def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Msg:
@@ -128,7 +128,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
     for index, chunk in enumerate(chunks):
         if not isinstance(chunk, str | bytes | dict):
             reason = f"expected an event, got {type(chunk).__name__}"
-            raise MessageError(f"events[{index}]", reason, "Pass objects or raw text.")
+            raise MessageError(f"events[{index}]", reason, "Pass each event as an object or as raw text.")
         parser.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
     msg = parser.finish()
     if not _has_reply(msg):
@@ -140,7 +140,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
 def _has_reply(msg: Msg) -> bool:
     """Returns True if the parser recognized any event.
 
-    A model name alone does not count, because the events of another provider may also have a key `model`.
+    A model name alone is not sufficient, because events of other providers can also have a key `model`.
     """
     reply: dict[str, Any] = (msg.metadata or {}).get("reply", {})
     facts = reply.keys() - {"provider", "finish_reason", "model"}

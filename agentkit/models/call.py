@@ -1,4 +1,4 @@
-"""`ModelCall`, which sends one request to a model, parses the reply, and converts errors."""
+"""`ModelCall`, which sends one request to a model, parses the reply, and converts errors of the SDK."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ class ModelCall:
         endpoint: Endpoint that sends the request.
         plan: Plan of the request. `replan` replaces the plan.
         parameters: Parameters under the provider's own names, and HTTP options such as `timeout`.
-        viewer: Name of the agent that the model replies as. None if the history has no viewer.
+        viewer: Name of the agent for which the model replies. None if the history policy has no viewer.
         budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
             usage of the reply. None without a budget.
-        shorten: Function that returns a shorter plan after a ContextLengthError, or None if no shorter plan
-            exists. The function is called at most once. If `shorten` is None, the plan is never shortened.
+        shorten: Function that is called after a ContextLengthError. It returns a shorter plan, or None if no
+            shorter plan exists. The function is called at most once. If `shorten` is None, the plan is never
+            shortened.
 
     """
 
@@ -69,7 +70,7 @@ class ModelCall:
     shorten: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
 
     async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """Returns the context manager of the streamed reply. Entering it sends the request."""
+        """Returns the context manager of the streamed reply. `async with` then sends the request."""
         return self.endpoint.stream(self.build_request(stream=True))
 
     def create_parser(self) -> StreamParserBase:
@@ -77,7 +78,7 @@ class ModelCall:
         return self._parser_class(**self._parser_options())
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Reports the usage of a reply to the budget's counter, and removes a leading `NAME:` of the viewer."""
+        """Returns the reply without a leading `NAME:` of the viewer. Reports the usage to the budget's counter."""
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
@@ -88,9 +89,9 @@ class ModelCall:
     ) -> AgentkitError | None:
         """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed.
 
-        Credentials are removed from the texts of `error` and of the agentkit error. `error` becomes the cause of
-        the agentkit error, unless `error` still shows a credential. A ModelError without a request id gets
-        `request_id`.
+        Credentials are removed from the texts of `error` and of the agentkit error. `error` becomes the
+        `__cause__` of the agentkit error, unless `error` still shows a credential. A ModelError without a request
+        id gets `request_id`.
         """
         redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
@@ -110,7 +111,7 @@ class ModelCall:
 
     @property
     def can_replan(self) -> bool:
-        """True if a prompt that is too long can still be shortened."""
+        """True if the call shortens a prompt that is too long, and has not done so before."""
         return self.shorten is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
@@ -154,7 +155,7 @@ class ModelCall:
         return self.finish_message(self._parser_class.parse_response(reply, **self._parser_options()))
 
     def _classify(self, error: BaseException) -> AgentkitError | None:
-        """Returns the agentkit error for an exception from the provider or its SDK, otherwise None."""
+        """Returns the agentkit error for an exception of the provider or its SDK, otherwise None."""
         if isinstance(error, ModelError):
             return error
         if isinstance(error, MessageError):
@@ -168,7 +169,7 @@ class ModelCall:
         if self.endpoint.closed and (runtime_error or (failure and failure.network)):
             return self._closed_error()
         if runtime_error and _CLOSED_CLIENT.search(str(runtime_error)):
-            advice = "Keep the client open while the model is used."
+            advice = "Keep the client open until the last call has ended."
             return self._client_error(f"the client is closed ({runtime_error})", advice)
         if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
             advice = (
@@ -182,7 +183,7 @@ class ModelCall:
         return None if failure is None else self._as_model_error(failure)
 
     def _closed_error(self) -> NetworkError:
-        advice = "Close the model after its calls have ended."
+        advice = "Close the model only after all its calls have ended."
         return self._client_error("the model was closed during the call", advice)
 
     def _client_error(self, reason: str, advice: str) -> NetworkError:
@@ -224,5 +225,5 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns the error itself or its direct cause if the class is exactly RuntimeError, otherwise None."""
+    """Returns `error` or its direct cause, whichever has exactly the class RuntimeError, otherwise None."""
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -41,11 +41,11 @@ __all__ = ["ChatModel"]
 _log = get_logger("models")
 
 _SHORTENED_SHARE = 0.75
-"""Share of a prompt's tokens that the next plan may have if the provider's error names no token limit."""
+"""Maximum size of the next plan, as a share of the refused prompt, if the error names no token limit."""
 _SAFE_SHARE = 0.97
-"""Share of the provider's limit that the next plan may use.
+"""Maximum size of the next plan, as a share of the provider's token limit.
 
-It is below 1, because the ratio of local to provider token counts differs between messages.
+The share is below 1, because local and provider token counts differ, and the ratio varies between messages.
 """
 
 
@@ -67,7 +67,8 @@ class ChatModel:
     receives the token usage of each reply.
 
     Args:
-        provider: `"NAME:MODEL"`, the name of a provider, or a `Provider`. The last two forms require `model`.
+        provider: `"PROVIDER:MODEL"`, the name of a provider, or a `Provider`. With a name or a `Provider`, `model`
+            is required.
         model: Name of the model.
         client: Async client of the SDK, which the model never closes. If None, the first call opens a client for
             the running event loop. After that loop has ended, the next call opens a new client. Two event loops
@@ -84,7 +85,7 @@ class ChatModel:
               `{"temperature": 0}`. A call may pass other values, or None to omit a parameter.
             - `client_options`: options of the SDK's client, such as `api_key` and `base_url`.
             - `replan`: True to shorten a prompt that the provider rejects as too long, and to send the request
-              once more. The default is True with a budget, and False without a budget.
+              once more. The default is True if the model has a budget, and False otherwise.
             - `timeout`: seconds to wait for a connection, and for each piece of the reply. None: the default of
               the SDK, which is ten minutes for OpenAI and Anthropic, and five minutes for DashScope. By
               default, Ollama and Gemini wait without a limit.
@@ -124,7 +125,7 @@ class ChatModel:
 
     @property
     def viewer(self) -> str | None:
-        """Name of the agent that the model replies as, from the history policy. None without a viewer."""
+        """Name of the agent for which the model replies. None if the history policy has no viewer."""
         history = self.formatter.history
         return history.viewer if isinstance(history, MultiAgentHistory) else None
 
@@ -140,7 +141,10 @@ class ChatModel:
         return await self.formatter.plan(msgs, **options)
 
     async def count(self, msgs: Sequence[Msg] | Plan, **options: Unpack[RequestOptions]) -> TokenCount:
-        """Returns the token count of a request from the budget's counter, or an estimate without a budget."""
+        """Returns the token count of a request.
+
+        The budget's counter counts the tokens. Without a budget, the result is an estimate.
+        """
         check_names("count()", options, RequestOptions.__annotations__, NO_PARAMETERS)
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         return await self._count(plan)
@@ -257,10 +261,10 @@ def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[
 
 
 def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
-    """Returns the token limit for the next plan, after a prompt was too long.
+    """Returns the token limit for the next plan, after the provider refused a prompt as too long.
 
     Args:
-        tokens: Local token count of the prompt that was too long.
+        tokens: Local token count of the refused prompt.
         sizes: Maximum and actual tokens of the prompt from the provider's error (see
             `ErrorPatterns.parse_sizes`). None if the error text names no sizes.
     """

@@ -23,11 +23,11 @@ from agentkit.models.registry import Provider, available_providers
 __all__ = ["CLOSE_SECONDS", "ModelClient"]
 
 CLOSE_SECONDS: Final = 5.0
-"""Time limit for closing open connections."""
+"""Maximum time to close open connections, in seconds."""
 
 
 class ModelClient:
-    """SDK client of a model, which is passed by the user or opened at the first call.
+    """Holder of the SDK client of a model. The user passes a client, or the first call opens a client.
 
     A client from the user works in any event loop that the SDK supports, and stays open until the user closes it.
     A client that `ModelClient` opens belongs to the event loop that runs at that time. After that loop has ended,
@@ -55,7 +55,7 @@ class ModelClient:
 
     @property
     def endpoint(self) -> EndpointBase | None:
-        """Endpoint that uses the client. None before the client is opened."""
+        """Endpoint that uses the client. None if no client is open."""
         return self._endpoint
 
     async def open(self) -> EndpointBase:
@@ -64,10 +64,10 @@ class ModelClient:
         A worker thread opens the client, because the import of an SDK takes about a second.
 
         Raises:
-            InputError: The client belongs to another event loop, which is still running.
-            OptionError: The SDK refuses the options.
-            MissingExtraError: The SDK is not installed.
-            AuthError: The SDK needs a key and finds none.
+            InputError: If the client belongs to another event loop, which is still running.
+            OptionError: If the SDK refuses the options.
+            MissingExtraError: If the SDK is not installed.
+            AuthError: If the SDK needs an API key, and none is configured.
 
         """
         if self._is_own:
@@ -111,7 +111,7 @@ class ModelClient:
             self._abandoned, self._endpoint = self._endpoint, None
 
     async def _close_abandoned(self) -> None:
-        """Closes a client whose event loop has ended. Ignores errors, because no connection is open any more."""
+        """Closes a client whose event loop has ended. Ignores errors, because its connections have ended too."""
         abandoned, self._abandoned = self._abandoned, None
         if abandoned is not None:
             with suppress(Exception):
@@ -132,7 +132,7 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
     else:
         check_client(opened.client)
         return opened
-    raise refusal  # outside the handler, so that an SDK error with a key does not become `__context__`
+    raise refusal  # raised outside the handler: otherwise an SDK error with a key becomes `__context__`
 
 
 def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:

@@ -1,4 +1,4 @@
-"""`ReplyConnection`, the open HTTP connection of one streamed reply."""
+"""`ReplyConnection`, which reads and closes the HTTP connection of one streamed reply."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from agentkit.event_loop import run_to_completion
 __all__ = ["ReplyConnection"]
 
 _CLOSE_SECONDS: Final = 5.0
-"""Time limit for closing the connection of a streamed reply."""
+"""Maximum time to close the connection of a streamed reply, in seconds."""
 
 _END_SECONDS: Final = 0.25
-"""Time limit for reading the rest of the HTTP body after a complete reply.
+"""Maximum time to read the remaining HTTP body after a complete reply, in seconds.
 
-HTTP clients reuse a connection only after the body of the response was read to its end.
+The body is read, because HTTP clients reuse a connection only after the end of the body.
 """
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Maximum size of the pieces into which a long chunk is split. Parsing a piece takes less than a millisecond."""
+"""Maximum size of a piece of a long chunk. A piece of this size is parsed in less than a millisecond."""
 
 
 class ReplyConnection:
-    """Connection of one streamed reply, which yields the chunks of the reply.
+    """HTTP connection of one streamed reply. `read` returns the chunks of the reply.
 
     Attributes:
-        request_id: Provider's id for the call, from the response headers. None if the headers have no id.
+        request_id: Provider's id for the model call, from the response headers. None if the headers have no id.
 
     """
 
@@ -58,7 +58,7 @@ class ReplyConnection:
         """Returns the next chunk, or the next piece of a long chunk. Other tasks can run between the pieces.
 
         Raises:
-            StopAsyncIteration: The reply has ended.
+            StopAsyncIteration: If the reply has ended.
 
         """
         if self._pieces:
@@ -71,13 +71,13 @@ class ReplyConnection:
         return self._pieces.popleft()
 
     async def read_to_end(self) -> None:
-        """Reads and discards the rest of the HTTP body after a complete reply, within a short time limit."""
+        """Reads and discards the remaining HTTP body after a complete reply, for at most `_END_SECONDS`."""
         with anyio.move_on_after(_END_SECONDS), suppress(Exception):
             async for _ in self._chunks:
                 pass
 
     async def close(self) -> None:
-        """Closes the connection, even if the task is canceled. Closing a closed connection does nothing."""
+        """Closes the connection, even if the task is canceled. Further calls do nothing."""
         context, self._context = self._context, None
         if context is not None:
             await run_to_completion(partial(self._leave, context), _CLOSE_SECONDS)
@@ -85,8 +85,8 @@ class ReplyConnection:
     async def _leave(self, context: AbstractAsyncContextManager[AsyncIterator[Any]]) -> None:
         """Cancels the iteration over the chunks, then exits the context manager.
 
-        The chunks may come from nested generators. A cancellation ends the innermost generator first. Closing
-        only the outer generator would leave the inner generators to the garbage collector.
+        The chunks can come from nested generators. A cancellation ends the innermost generator first. If only the
+        outer generator were closed, the inner generators would stay open until garbage collection.
         """
         with anyio.CancelScope(shield=True) as scope, suppress(Exception):
             scope.cancel()

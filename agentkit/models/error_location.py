@@ -1,4 +1,4 @@
-"""`locate_block`, which guesses the message block that a provider's error text is about.
+"""`locate_block`, which estimates which message block caused a provider's error.
 
 Error texts quote paths of the request, such as `messages[2].content`, or ids of tool calls. The module reads the
 texts and ids at a quoted path, and searches the messages for a block with the same texts or ids. The provider's
@@ -31,11 +31,11 @@ def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_MAX_SEARCHED = 4_000  # characters of an error text to search, because a text may contain any number of paths
+_MAX_SEARCHED = 4_000  # characters of an error text to search, because the number of paths has no limit
 _MAX_PATHS = 20  # paths to follow in one error text
-_MAX_STEPS = 20  # steps of one path
+_MAX_STEPS = 20  # keys and indexes to follow in one path
 _MAX_DIGITS = 9  # digits of a list index in a path
-_MIN_LENGTH = 3  # minimum characters of an id or text, because shorter ones match by chance
+_MIN_LENGTH = 3  # minimum characters of an id or text, because shorter strings match by chance
 
 
 def locate_block(
@@ -46,7 +46,7 @@ def locate_block(
     *,
     call_ids: Mapping[str, str] | None = None,
 ) -> str:
-    """Returns the place of the block that an error text is about, such as `msgs[3].content[1]`.
+    """Returns the place of the block that probably caused an error, such as `msgs[3].content[1]`.
 
     Returns an empty string if no block matches.
 
@@ -68,10 +68,11 @@ def locate_block(
 
 
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
-    """Yields the parts of the request that the paths in an error text lead to.
+    """Yields the parts of the request to which the paths in an error text lead.
 
-    Yields each part together with the list of later turns. For each path, the innermost part comes first. The
-    complete turn comes last, unless the path leads to one part of the turn.
+    Yields each part together with the list of later turns. For each path, a text at its end comes first. Then come
+    the JSON objects on the path, from the innermost object to the complete turn. The complete turn is omitted if
+    the path leads to one part of the turn. Other strings come last.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -110,7 +111,7 @@ def _follow_path(turns: list[Any], steps: Sequence[str], layout: WireLayout) -> 
 
 
 def _step(value: Any, step: str) -> Any:
-    """Returns the list item or field that one step of a path selects, or None if there is none."""
+    """Returns the list item or field that an index or key of a path selects, or None if it does not exist."""
     if isinstance(value, list):
         parts = cast("list[Any]", value)
         is_index = step.isdigit() and len(step) <= _MAX_DIGITS and int(step) < len(parts)
@@ -119,7 +120,7 @@ def _step(value: Any, step: str) -> Any:
 
 
 def _find_quoted_call(text: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
-    """Returns the place of the last tool call or result whose id the text quotes, or an empty string."""
+    """Returns the place of the last tool call or result whose id is in the error text, or an empty string."""
     quoted = {msg_id for request_id, msg_id in ids.items() if request_id in text}
     for path, block in reversed(list(_paths(msgs))):
         if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _MIN_LENGTH:
@@ -136,10 +137,10 @@ def _is_word(word: str, text: str) -> bool:
 def _find_block(
     fragment: Any, later_turns: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str], layout: WireLayout
 ) -> BlockPath | None:
-    """Returns the path of the message block that a part of the request was written from, or None.
+    """Returns the path of the message block from which a part of the request was written, or None.
 
-    If several blocks have the same text, the blocks are counted from the end of the conversation, because a budget
-    drops messages from the start.
+    If several blocks have the same text, they are counted from the end of the conversation, because the start of
+    the conversation may be missing from the request.
     """
     # Blanks around a text are ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers
@@ -161,7 +162,7 @@ def _find_block(
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:
-    """Returns a match score for a block. An id scores higher than a text, and a text higher than a name."""
+    """Returns a match score for a block. A matching id scores highest, then a text, then a tool name."""
     if isinstance(block, ToolUseBlock | ToolResultBlock):
         own = isinstance(block, ToolResultBlock) == is_result
         if block.id in wanted:

@@ -1,4 +1,4 @@
-"""`ErrorPatterns`, with which a provider declares the codes and texts of its API's errors."""
+"""`ErrorPatterns`, which declares the codes and texts of the errors of one API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ErrorPatterns", "MAX_SEARCHED"]
 
 MAX_SEARCHED: Final = 4_000
-"""Maximum characters of an error text to search, because a long malicious text could take quadratic time."""
+"""Maximum characters of an error text to search. A search in a long malicious text could take quadratic time."""
 
 _MAX_DIGITS: Final = 12  # maximum digits of a token count
 
@@ -24,8 +24,8 @@ class ErrorPatterns:
     The HTTP status usually selects the error class: `AuthError` for 401, 402 and 403, `RateLimitError` for 429,
     `OverloadedError` for 408, 409, 424, 425 and all statuses from 500, and `BadRequestError` for any other status
     from 400. The patterns are used where the status is not specific enough: in streams, and for the statuses 400,
-    413, 422 and 500. A pattern ignores case and may match any part of a code or text. An empty pattern matches
-    nothing. `a | b` has the patterns of both objects.
+    413, 422 and 500. Matching ignores case, and a pattern matches if any part of a code or text matches. An empty
+    pattern matches nothing. `a | b` has the patterns of both objects.
 
     Text patterns ignore the quoted parts of an error text, because a quoted text may come from the request.
 
@@ -36,21 +36,23 @@ class ErrorPatterns:
         context_length_text: Texts for a prompt that is too long.
         other_limit: Codes and texts about limits other than the context length. If this pattern matches,
             `context_length_text` is not searched.
-        part_code: Codes about one part of the request. The pattern must match the complete code. If it does,
+        part_code: Codes about one part of the request. If this pattern matches the complete code,
             `context_length_text` is not searched.
-        context_sizes: Patterns for the token counts in texts about the prompt length. The first match is used. The
-            groups are `limit` (context length), and optionally `count` (tokens of the prompt) or `excess` (tokens
-            of the prompt above the limit), and `reply` (tokens of the limit that are reserved for the reply).
+        context_sizes: Patterns for the token counts in texts about the prompt length. The first matching pattern
+            is used. Its named groups are `limit` (context length), and optionally `count` (tokens of the prompt)
+            or `excess` (tokens of the prompt above the limit), and `reply` (tokens of the limit that are reserved
+            for the reply).
         auth_code: Codes for a missing key, permission or payment.
         auth_text: Texts for a missing key, permission or payment, in errors with status 400.
-        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has no code
-            either, its text is searched.
+        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error also has no
+            code, this pattern searches its text.
         overload_code: Codes for an overloaded server or an internal error, searched like `rate_limit_code`.
         bad_request_code: Codes for a refused request, searched like `rate_limit_code`.
         quota_code: Codes for an exhausted quota, which makes a RateLimitError not retryable.
         quota_text: Texts for an exhausted quota, in errors without a code.
-        stream_only_text: Texts of the error if a model accepts only streamed requests. `generate` then streams.
-        template_text: Texts of the error when the chat template of a local model refuses a request.
+        stream_only_text: Texts of the error if a model accepts only requests for a stream. `generate` then
+            requests a stream.
+        template_text: Texts of the error if the chat template of a local model refuses a request.
 
     Example:
         >>> patterns = ErrorPatterns(context_sizes=("(?P<count>[0-9]+) of (?P<limit>[0-9]+) tokens",))
@@ -102,7 +104,7 @@ class ErrorPatterns:
 
 
 def _join(first: Any, second: Any) -> Any:
-    """Joins two patterns into one pattern that matches either, or two tuples of patterns into one tuple."""
+    """Joins the values of one field of two objects: two patterns, two tuples of patterns, or two maps."""
     if isinstance(first, tuple):
         return first + second
     if isinstance(first, Mapping):

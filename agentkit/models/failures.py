@@ -1,7 +1,7 @@
 """Classification of failed model calls by HTTP status, error code and error text.
 
-The provider declares the patterns for codes and texts (see `ErrorPatterns`). Providers may change their texts at
-any time. A code is more reliable than a text, because a text may quote the request.
+The provider package declares the patterns for codes and texts (see `ErrorPatterns`). A code is more reliable than
+a text, because a text can quote the request, and because APIs change their texts.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _is_quota(failure: Failure, patterns: ErrorPatterns) -> bool:
     """Returns True if the account's quota is exhausted, so that a retry cannot help."""
     if failure.code is not None:
         return _matches(patterns.quota_code, failure.code)
-    # An error that names a time to wait is a temporary rate limit.
+    # An error with a waiting time is a temporary rate limit.
     return failure.retry_after is None and _matches(patterns.quota_text, _remove_quotes(failure))
 
 
@@ -143,5 +143,5 @@ def _remove_quotes(failure: Failure) -> str:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    # Patterns are not compiled in advance, because most programs never need to classify an error.
+    # Patterns are not compiled in advance, because most programs never classify an error.
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None

@@ -13,12 +13,13 @@ __all__ = ["generate"]
 
 
 async def generate(call: ModelCall) -> Msg:
-    """Returns the complete reply. If the prompt is too long and can be shortened, sends a shorter plan once.
+    """Returns the complete reply of a model call.
 
-    If the model accepts only streamed requests, the reply is read as a stream.
+    If the provider refuses the prompt as too long, sends a shorter prompt once, unless `call.shorten` is None. If
+    the model accepts only requests for a stream, requests a stream and reads it to its end.
 
     Raises:
-        ModelError: The call failed.
+        ModelError: If the call fails.
 
     """
     try:
@@ -42,13 +43,13 @@ async def _generate_once(call: ModelCall) -> Msg:
             raise
     if not requires_stream:
         assert raised is not None
-        raise raised  # outside the handler, so that an SDK error with a key does not become `__context__`
+        raise raised  # raised outside the handler: otherwise an SDK error with a key becomes `__context__`
     call.endpoint.stream_only_models.add(call.model)
     return await _read_stream(call)
 
 
 async def _read_stream(call: ModelCall) -> Msg:
-    """Reads the reply as a stream and returns the message. Raises NetworkError if the reply is incomplete."""
+    """Requests a stream and returns its message. Raises NetworkError if the stream breaks off."""
 
     async def get_call() -> ModelCall:
         return call

@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS = 600.0
 
 
 class HttpEndpoint(EndpointBase):
-    """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Needs the extra `fetch`.
+    """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Requires the extra `fetch`.
 
     A subclass sets the class attributes. The body contains `model`, `stream`, the request and the parameters. The
     API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
@@ -33,7 +33,7 @@ class HttpEndpoint(EndpointBase):
 
     Attributes:
         provider: Name of the provider in error texts.
-        base_url: Address of the API.
+        base_url: URL of the API.
         path: Path of model calls, relative to `base_url`.
         key_variable: Environment variable with the API key. Empty if the API needs no key.
 
@@ -52,12 +52,12 @@ class HttpEndpoint(EndpointBase):
 
         Args:
             api_key: API key. None: the value of the environment variable that `key_variable` names.
-            base_url: Address of another server. None: the class attribute `base_url`.
+            base_url: URL of another server. None: the class attribute `base_url`.
             **options: Further options of `httpx2.AsyncClient`.
 
         Raises:
-            MissingExtraError: httpx2 is not installed.
-            AuthError: The API needs a key, but neither `api_key` nor the environment variable is set.
+            MissingExtraError: If httpx2 is not installed.
+            AuthError: If the API needs a key, but neither `api_key` nor the environment variable is set.
 
         """
         try:
@@ -78,7 +78,7 @@ class HttpEndpoint(EndpointBase):
         """Returns the request with the model in its body. Headers, query and timeout become HTTP options.
 
         Raises:
-            OptionError: The request already has a key with the name of a parameter.
+            OptionError: If the request already has a key with the name of a parameter.
 
         """
         parameters, http_options = split_http_options(options)
@@ -89,8 +89,8 @@ class HttpEndpoint(EndpointBase):
         """Posts a JSON body to a path of the API, for example to count tokens, and returns the JSON of the reply.
 
         Raises:
-            httpx2.HTTPError: The API refuses the body, or the connection fails.
-            ValueError: The reply is not JSON.
+            httpx2.HTTPError: If the API refuses the body, or if the connection fails.
+            ValueError: If the reply is not JSON.
 
         """
         response = await self.client.post(path, json=dict(body))
@@ -101,7 +101,7 @@ class HttpEndpoint(EndpointBase):
         """Sends the request and yields the response. For an error status, raises `httpx2.HTTPStatusError`."""
         async with self.client.stream("POST", outgoing.path, json=outgoing.body, **outgoing.options) as response:
             if not response.is_success:
-                await response.aread()  # the error text is in the body
+                await response.aread()  # the body contains the error text
             yield response.raise_for_status()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ModelOptions(FormatterOptions, total=False):
-    """Keyword options of a `ChatModel` except `client`. The docstring of `ChatModel` describes each option."""
+    """Keyword options of `ChatModel`, except `client`. The docstring of `ChatModel` describes them."""
 
     cache_breakpoints: Literal["off", "auto", "auto-1h"]
     formatter_options: Mapping[str, Any] | None
@@ -53,7 +53,10 @@ _ADVICE = (
 
 
 def check_model_options(options: ModelOptions) -> None:
-    """Raises OptionError for an unknown or invalid option of a ChatModel. The formatter checks its own options."""
+    """Raises OptionError for an unknown or invalid option of `ChatModel`.
+
+    The formatter checks the options of formatters.
+    """
     check_names("ChatModel", options, _MODEL_OPTIONS, _ADVICE)
     check_option("client_options", options.get("client_options"), Mapping | None)
     check_option("replan", options.get("replan"), bool | None)
@@ -62,7 +65,7 @@ def check_model_options(options: ModelOptions) -> None:
 
 
 def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | None) -> None:
-    """Raises OptionError for an invalid token limit, or for invalid parameters of the provider."""
+    """Raises OptionError if the token limit or a parameter of a model call is invalid."""
     check_option("parameters", parameters, Mapping | None)
     check_parameters(parameters)
     if max_tokens is not None and (
@@ -80,7 +83,7 @@ def _check_timeout(timeout: float | None) -> None:
 
 
 def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
-    """Returns the options of a model that its formatter accepts, including those in `formatter_options`."""
+    """Returns the options of `ChatModel` that belong to the formatter, with the items of `formatter_options`."""
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)
     for name in further or ():
@@ -92,7 +95,11 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
 
 
 def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
-    """Returns the provider and the model name. Raises OptionError unless the model is named exactly once."""
+    """Returns the provider and the model name.
+
+    `provider` can have the format "PROVIDER:MODEL". Raises OptionError if `model` and `provider` both name a
+    model, or if neither does.
+    """
     check_option("provider", provider, str | Provider)
     check_text("model", model)
     if isinstance(provider, str):

@@ -27,23 +27,23 @@ __all__ = ["Provider", "available_providers", "iter_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
-"""Name of the distribution with the built-in providers, which no other distribution can replace."""
+"""Name of the distribution with the built-in providers. Other distributions cannot replace these providers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Formatters, parser and endpoint of a provider, exported by an entry point in `agentkit.providers`.
+    """Formatters, parser and endpoint of a provider. An entry point in `agentkit.providers` refers to this object.
 
     Attributes:
         name: Name of the provider, as in `load_provider(NAME)` and `ChatModel("NAME:MODEL")`.
         chat_formatter: Formatter class for one agent.
         multi_agent_formatter: Formatter class for many agents.
-        parser: Parser class for replies. None if replies cannot be parsed.
-        endpoint: Endpoint class. None if models cannot be called.
+        parser: Parser class for replies. None if the package cannot parse replies.
+        endpoint: Endpoint class. None if the package cannot call models.
         load_native: Function that converts native messages, or a complete request, to a list of `Msg`, without
             cache markers. None if the package cannot load logs.
-        models: Regular expression for the start of the provider's model names. If a user passes `gpt-4o` as the
-            provider, the error then suggests `openai:gpt-4o`.
+        models: Regular expression for the start of the provider's model names. If a user passes a matching name
+            such as `gpt-4o` as the provider, the error suggests `openai:gpt-4o`.
         testing: Dotted name of the module whose `ROUTES` lists fake services for tests. None if `LoopbackServer`
             cannot imitate the provider.
         error_patterns: Codes and texts of the API's errors. By default, only the HTTP status selects the error
@@ -92,7 +92,7 @@ _CLASSES = (
 def _check_class(place: str, value: object, base: type) -> None:
     if not isinstance(value, type) or not issubclass(value, base):
         reason = f"expected a subclass of {base.__name__}, got {shorten_repr(value, 60)}"
-        raise OptionError(place, reason, "Pass the class itself.")
+        raise OptionError(place, reason, "Pass the class, not an object of the class.")
 
 
 def available_providers() -> list[str]:
@@ -102,7 +102,7 @@ def available_providers() -> list[str]:
 
 def _find_entry_points() -> dict[str, list[EntryPoint]]:
     """Returns the entry points of all installed distributions, by provider name."""
-    from importlib.metadata import entry_points  # slow to import, and only needed to look up a name
+    from importlib.metadata import entry_points  # imported here, because the import is slow
 
     by_name: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
@@ -114,10 +114,11 @@ def _find_entry_points() -> dict[str, list[EntryPoint]]:
 def load_provider(name: str) -> Provider:
     """Returns the installed provider with the given name.
 
-    If another distribution uses the name of a built-in provider, its entry point is ignored with a warning.
+    If another distribution uses the name of a built-in provider, a warning is issued, and the built-in provider is
+    returned.
 
     Raises:
-        ProviderError: The name is unknown, two distributions use the name, or the provider does not load.
+        ProviderError: If the name is unknown, if two distributions use the name, or if the import fails.
 
     """
     check_option("provider", name, str)
@@ -129,7 +130,7 @@ def load_provider(name: str) -> Provider:
         loaded: object = point.load()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a module may raise anything when it is imported
+    except BaseException as error:  # the import of a module can raise any exception
         cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         reason = f"the package does not load ({cause})"
         raise ProviderError(name, reason, available_providers()) from error
@@ -139,7 +140,7 @@ def load_provider(name: str) -> Provider:
 
 
 def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
-    """Returns the entry point of the built-in provider, or the only entry point with the name."""
+    """Returns the built-in provider's entry point if there is one, otherwise the only entry point of the name."""
     built_in = next((point for point in points if _get_distribution(point) == DISTRIBUTION), None)
     others = [point for point in points if point is not built_in]
     if built_in is not None:
@@ -157,13 +158,17 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
 def _get_distribution(point: EntryPoint) -> str:
     """Returns the normalized name of an entry point's distribution (PyPA: names and normalization)."""
     name: object = None
-    with suppress(Exception):  # the metadata of a damaged installation may be missing, or not be text
+    with suppress(Exception):  # in a damaged installation, metadata can be missing or have a wrong type
         name = point.dist.name if point.dist is not None else None
     return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown, with {point.value}"
 
 
 def _suggest(name: str) -> str:
-    """Returns advice for the error about an unknown provider name: `PROVIDER:MODEL`, or a similar name."""
+    """Returns advice for an unknown provider name.
+
+    If the name is a model name, the advice is `PROVIDER:MODEL`. Otherwise, it is a similar provider name, or
+    empty.
+    """
     for provider in iter_providers():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
@@ -174,7 +179,7 @@ def _suggest(name: str) -> str:
 def _matches(pattern: str, name: str) -> bool:
     try:
         return re.match(pattern, name) is not None
-    except re.error:  # a third-party provider may declare an invalid pattern
+    except re.error:  # the pattern of a third-party provider can be invalid
         return False
 
 

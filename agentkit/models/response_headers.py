@@ -1,4 +1,4 @@
-"""Functions that read the request id and the seconds to wait before a retry from response headers."""
+"""Functions that read response headers: the request id, and the waiting time before a retry."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["find_request_id", "parse_retry_after"]
 
 
 def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("x-request-id",)) -> str | None:
-    """Returns the provider's id for a call, or None if no header contains the id.
+    """Returns the provider's id for a model call, or None if no header contains the id.
 
     Args:
-        headers: Response headers. The mapping must be case-insensitive, or have names in lower case.
-        names: Names of headers that may contain the id. The first header that is present is used.
+        headers: Response headers. The mapping must ignore case or have names in lower case. None means no headers.
+        names: Names of headers with the id, in lower case. The first header that is present is used.
 
     """
     values = ((headers or {}).get(name) for name in names)
@@ -26,8 +26,8 @@ def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("
 def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
     """Returns the seconds to wait before a retry, from the header `retry-after-ms` or `retry-after`.
 
-    Returns None without a valid header. The value of `retry-after` may also be an HTTP date. Times of
-    `LONGEST_WAIT` seconds or more are ignored.
+    `retry-after` can also contain an HTTP date. Returns None if no header is valid, or if the time is
+    `LONGEST_WAIT` or longer.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = (headers or {}).get(name)

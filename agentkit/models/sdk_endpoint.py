@@ -1,4 +1,4 @@
-"""`SDKEndpoint`, the base class of endpoints for SDKs that the generator Stainless wrote."""
+"""`SDKEndpoint`, the base class of endpoints for SDKs that Stainless, a code generator, generates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ __all__ = ["SDKEndpoint"]
 class SDKEndpoint(EndpointBase):
     """Endpoint that passes the finished body to the `post` method of an SDK's async client.
 
-    The SDKs of OpenAI and Anthropic have this method and the same error classes, because Stainless generates both.
+    The SDKs of OpenAI and Anthropic both have this method and equal error classes, because Stainless generates
+    them.
 
     Attributes:
         provider: Name of the provider in error texts.
         sdk: Name of the SDK's package.
         client_class: Name of the SDK's async client class, which `open` creates.
         error_class: Name of the base class of the SDK's errors.
-        no_key: Pattern for the SDK's error text if there are no credentials.
+        no_key: Pattern for the text of the SDK's error about missing credentials.
 
     """
 
@@ -38,10 +39,10 @@ class SDKEndpoint(EndpointBase):
 
     @classmethod
     def import_sdk(cls) -> Any:
-        """Returns the SDK's package.
+        """Imports and returns the SDK's package.
 
         Raises:
-            MissingExtraError: The SDK is not installed.
+            MissingExtraError: If the SDK is not installed.
 
         """
         try:
@@ -57,8 +58,8 @@ class SDKEndpoint(EndpointBase):
             **options: Options of the SDK's client.
 
         Raises:
-            MissingExtraError: The SDK is not installed.
-            AuthError: The SDK needs a key and finds none.
+            MissingExtraError: If the SDK is not installed.
+            AuthError: If the SDK needs an API key, and none is configured.
 
         """
         sdk = cls.import_sdk()
@@ -81,13 +82,13 @@ class SDKEndpoint(EndpointBase):
         import httpx2
 
         sdk = self.import_sdk()
-        # The SDK's clients for cloud platforms read the body, and middleware may read it. They need an object.
+        # The SDK's clients for cloud platforms read the body as a dict, and middleware can read the body.
         has_middleware = bool(getattr(self.client, "middleware", ()))
         reads_body = has_middleware or self.client.__class__ is not getattr(sdk, self.client_class)
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # The class prevents the SDK from parsing the response. Clients that use httpx return httpx.Response.
+            # With this class, the SDK does not parse the response. Clients that use httpx return httpx.Response.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),
@@ -96,7 +97,7 @@ class SDKEndpoint(EndpointBase):
         )
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure for an error from the SDK or its HTTP client. Returns None for any other error."""
+        """Returns the failure for an exception of the SDK or its HTTP client, and None for any other exception."""
         sdk, sdk_error = self.import_sdk(), cast("Any", error)
         if isinstance(error, sdk.APIConnectionError) or is_transport_error(error):
             return as_network_failure(error)

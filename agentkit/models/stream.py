@@ -1,4 +1,4 @@
-"""`ModelStream`, which yields the events of a reply as they arrive, and then has the complete message."""
+"""`ModelStream`, which yields the events of a reply as they arrive, and creates the message at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentkit.replies.parser import StreamParserBase
 
 __all__ = ["ModelStream"]
 
-_MAX_HEAD_TEXT: Final = 200  # characters of an unreadable reply to show in an error
+_MAX_HEAD_TEXT: Final = 200  # maximum characters of an unreadable reply in an error text
 
 _NO_CONTENT: Final = re.compile(rb"(\s|:[^\n]*(\n|$))*")
 """Pattern for blank lines and comments, which some servers send to keep a connection open."""
@@ -33,19 +33,19 @@ class ModelStream(AsyncIterator[StreamEvent]):
                 ...
         history.append(stream.message)
 
-    `async with` opens and closes the stream. Leaving the block always closes the connection at once. Without the
-    block, a loop that ends early would leave the connection open until garbage collection. On trio, garbage
-    collection cannot close the connection.
+    `async with` opens the stream, and closes the connection at the end of the block. Without this block, the
+    connection of an unfinished reply would stay open until garbage collection. On trio, garbage collection cannot
+    close the connection.
 
     The events contain the provider's text unchanged. If the text starts with the viewer's name (`NAME:`),
     `message` omits this prefix.
 
-    An error from the provider or the network is raised as a ModelError, after all events that arrived before the
-    error. `message` then has the content that arrived, and can be appended to the conversation. The finish reason
-    of the message shows how the reply ended.
+    If the provider or the network reports an error, the stream first yields the events that arrived before the
+    error, and then raises a ModelError. `message` then has the content that arrived, and can be appended to the
+    conversation. The finish reason of the message shows how the reply ended.
 
     Attributes:
-        request_id: Provider's id for the call, from the response headers. None if the headers have no id.
+        request_id: Provider's id for the model call, from the response headers. None if the headers have no id.
 
     """
 
@@ -57,14 +57,14 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True once the caller may get events, so that no new plan is possible
+        self._releases_events = False  # True if events can be yielded; the prompt is then final
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
 
     async def __aenter__(self) -> Self:
         if self._call is not None:
-            raise InputError("stream", "already opened", "Call model.stream() for each reply.")
+            raise InputError("stream", "already opened", "Call model.stream() again for each reply.")
         try:
             self._call = await self._create_call()
             await self._open()
@@ -95,7 +95,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Reads the reply to its end and returns the message.
 
         Raises:
-            ModelError: The reply failed.
+            ModelError: If the call fails, or if the stream breaks off with an error.
 
         """
         async for _ in self:
@@ -104,10 +104,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     @property
     def plan(self) -> Plan:
-        """Plan of the request. If the first prompt was too long, this may be a second, shorter plan.
+        """Plan of the request. If the provider refused the first prompt as too long, the plan of the second.
 
         Raises:
-            InputError: The stream is not open.
+            InputError: If the stream was not opened.
 
         """
         if self._call is None:
@@ -119,11 +119,11 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Message with all content that arrived.
 
         Raises:
-            InputError: The reply has not ended, and the stream is still open.
+            InputError: If the reply has not ended, and the stream is still open.
 
         """
         if self._message is None:
-            advice = "Read the stream to its end, or leave its `async with` block, first."
+            advice = "Use `message` after the last event, or after the `async with` block."
             raise InputError("stream.message", "the reply has not ended", advice)
         return self._message
 
@@ -134,7 +134,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         await self._close()
 
     async def _open(self) -> None:
-        """Sends the request. If the prompt is too long and can be shortened, sends a second request."""
+        """Sends the request. If the provider refuses the prompt as too long, tries to send a shorter prompt."""
         assert self._call is not None
         self._events.clear()
         self._head = b""
@@ -170,7 +170,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. Treats a reply with an error, or without any event, as a failed call."""
+        """Finishes the message. A reply with an error, or without any event, becomes a failed call."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()
@@ -186,7 +186,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
     def _add_events(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
         self._has_events = self._has_events or bool(events)
-        # While the call can be repeated with another plan, the caller gets no event before the first content.
+        # If a shorter prompt is still possible, no event is yielded before the first content.
         if not self._releases_events and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
             self._releases_events = self._parser is not None and self._parser.reply.error is None
 
@@ -202,7 +202,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
     async def _fail(self, error: Exception | Failure) -> None:
         """Stores a ModelError, which is raised after the events that arrived. Raises any other error at once.
 
-        If the prompt is too long and can be shortened, repeats the call with a shorter plan instead.
+        Instead, sends a shorter prompt if the provider refused the prompt as too long and `can_replan` is True.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error, self.request_id)
@@ -235,7 +235,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
 
 def _as_failure(parser: StreamParserBase) -> Failure:
-    """Returns the failure from an error event that the parser has read."""
+    """Returns the failure that an error event of the stream reported."""
     fields = dict(parser.reply.error or {})
     return Failure(fields.pop("message", ""), **fields)
 

@@ -15,11 +15,11 @@ _MARKS = re.compile(r'["{}\[\]]')
 _MARKS_IN_STRING = re.compile(r'["\\]')
 
 _EAGER_LENGTH = 250
-"""Text length in characters up to which every delta parses the text again. A longer text is parsed less often."""
+"""Length in characters of a short argument text. A longer text is not parsed again for every piece."""
 
 
 class ArgumentBuffer:
-    """Incomplete argument text of one tool call. The text received so far can be parsed as a partial JSON object.
+    """Argument text of one tool call while it arrives. The incomplete text can be parsed at any time.
 
     Attributes:
         length: Number of characters received so far.
@@ -41,7 +41,7 @@ class ArgumentBuffer:
         self._pieces: list[str] = []
         self._next_checkpoint = 1
         self._checkpoints: list[int] = [0]  # text lengths at which the partial text may be parsed
-        # length of the most recently parsed beginning of the text, and its parsed value
+        # The length of the beginning that was parsed most recently, and the parsed value of this beginning.
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0
@@ -90,11 +90,12 @@ class ArgumentBuffer:
     def partial(self, length: int) -> dict[str, Any]:
         """Returns the arguments that can be parsed from the first `length` characters of the text.
 
-        A few characters at the end may be ignored, because a long text is not parsed again for every piece.
+        A few characters at the end can be missing from the result, because a long text is not parsed for every
+        piece.
         """
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # the caller asks about an earlier event, which had less text
+        if end > length:  # an earlier event calls this, and its text was shorter
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))

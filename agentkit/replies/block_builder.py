@@ -29,7 +29,7 @@ from agentkit.replies.partial_blocks import (
 __all__ = ["BlockBuilder"]
 
 _PROOFS = ("signature", "redacted_data", "encrypted_content")
-"""Fields of `OpaqueState` by which a provider recognizes thinking that its own model wrote."""
+"""Fields of `OpaqueState` with which a provider verifies that its own model wrote a thinking block."""
 
 
 class BlockBuilder:
@@ -58,7 +58,7 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # number of equal calls so far
+        self._calls_without_id: Counter[str] = Counter()  # calls without an id so far, by content
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.
@@ -79,7 +79,7 @@ class BlockBuilder:
         """Converts a partial tool call to tool call blocks.
 
         The result has one block, or several blocks if the server concatenated the arguments of several tool calls.
-        If the call is `complete`, an empty argument text means that the call has no arguments.
+        An empty argument text means no arguments if `complete` is True, and an incomplete call otherwise.
         """
         if partial.input is not None:
             return [self._call(partial, 0, partial.input, None)]
@@ -98,7 +98,7 @@ class BlockBuilder:
     def _call(
         self, partial: PartialToolCall, index: int, arguments: dict[str, Any], raw: str | None
     ) -> ToolUseBlock:
-        """Returns one of the tool calls that share an argument text. Only the first gets the id and state."""
+        """Returns the tool call number `index` of an argument text. Only call 0 gets the id and opaque state."""
         id = partial.id if not index else ""
         id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
         state = self._state(partial.state) if partial.state and not index else None
@@ -111,9 +111,9 @@ class BlockBuilder:
     def _create_call_id(self, name: str, arguments: str) -> str:
         """Returns an id for a tool call to which the provider gave no id.
 
-        The id is the same whether the reply arrives complete or as a stream. A call with the same name and
-        arguments in another turn gets another id if its request, reply id or creation time is different. The id
-        does not depend on the block's key, because a complete reply and its stream may differ in numbering.
+        A complete reply and its stream give the same id. Therefore the id does not depend on the block's key,
+        which can differ between the two. An equal call in another reply gets another id if the request, the reply
+        id or the creation time is different.
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
         self._calls_without_id[identity] += 1
@@ -127,7 +127,7 @@ class BlockBuilder:
         return TextBlock(partial.text, state=state, metadata=metadata)
 
     def _complete(self, partial: CompleteBlock) -> Block:
-        """Returns the block with the opaque state and the metadata that arrived after the block."""
+        """Returns a copy of the block with the opaque state and the metadata that arrived after the block."""
         block = partial.block
         if partial.state and not isinstance(block, OpaqueBlock):
             block = replace(block, state=self._state(partial.state))
@@ -151,10 +151,10 @@ class BlockBuilder:
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
-    """Returns the objects that are the arguments of separate tool calls, each with its text.
+    """Returns the pairs of an object and its text that are the arguments of separate tool calls.
 
-    Skips empty objects unless all are empty, because some servers send `{}` before the arguments. Also skips an
-    object that equals the previous one, because some servers send the arguments of a call twice.
+    Skips empty objects unless all objects are empty, because some servers send `{}` before the arguments. Also
+    skips an object that equals the object before it, because some servers send the arguments of a call twice.
     """
     calls = [pair for pair in objects if pair[0]] or objects[:1]
     return [pair for index, pair in enumerate(calls) if not index or not same_json(pair[0], calls[index - 1][0])]

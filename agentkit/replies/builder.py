@@ -2,12 +2,13 @@
 
 Idea
     The parser of a provider translates native events into a few method calls: add a piece, close a block, end the
-    reply. Each piece names its block by a key, a tuple of integers. A block begins with its first piece. Events
-    number the blocks in the order in which the blocks begin. The message sorts the blocks by key. So a provider
-    may send pieces of several blocks in any order. Parsers call the same methods for a complete reply.
+    reply. Each piece has the key of its block, which is a tuple of integers. A block begins with its first piece.
+    Events number the blocks in the order in which the blocks begin. In the message, the blocks are sorted by key.
+    So a provider may send pieces of several blocks in any order. Parsers call the same methods for a complete
+    reply.
 
     The pieces of a text are joined once, at the end. Argument text is parsed at growing intervals, so that long
-    arguments stay cheap: see the module `arguments`.
+    arguments take little time. See the module `arguments`.
 
 Invariants
     - A stream and the complete reply with the same content give equal messages, however the bytes were split. If
@@ -18,15 +19,15 @@ Invariants
       breaks off. Only a `UsageEvent` may follow `MessageEnd`.
     - `message` returns a message even if the stream broke off. The finish reason of this message is `interrupted`
       or `error`.
-    - If a provider repeats the id, the model or a tool name, the first value counts. If it repeats the usage or an
-      opaque state, the last value counts.
+    - If a provider sends the id, the model or a tool name again, the first value is used. If a provider sends the
+      usage or an opaque state again, the last value is used.
 
 Cost
-    Adding a piece takes constant time. Building the message takes time proportional to the length of the reply.
+    The time to add a piece is constant. The time to build the message is proportional to the length of the reply.
 
 Example:
-    OpenAI-compatible servers may alternate the pieces of two blocks. Here the tool call begins before the text.
-    The text still comes first in the message, because its key is smaller:
+    OpenAI-compatible servers can alternate the pieces of two blocks. Here the tool call begins before the text.
+    But the message begins with the text, because the key of the text is smaller:
 
     >>> builder = ReplyBuilder(
     ...     name="Friday", provider="demo", issuer="demo", request=None, tool_names={}, raw_arguments=False,
@@ -75,7 +76,7 @@ class ReplyBuilder(ReplyBlocks):
         finish_reason: Finish reason of the reply. None until the reply ends.
         native_reason: Finish reason as the provider spells it. None until the reply ends.
         error: Error that the provider reported. The keys are `message`, `code`, `request_id`, `status` and
-            `retry_after`; keys without a value are left out. None if there is no error.
+            `retry_after`. Keys without a value are omitted. None if there is no error.
         notes: Further metadata of the reply, by name, such as `safety_ratings`.
     """
 
@@ -131,8 +132,7 @@ class ReplyBuilder(ReplyBlocks):
     ) -> None:
         """Records an error that the provider reported. Blocks that are still open remain incomplete.
 
-        `details` are the HTTP status (`status`) and the waiting time in seconds (`retry_after`), if the error has
-        them.
+        `details` can contain the HTTP status (`status`) and the waiting time in seconds (`retry_after`).
         """
         message = self._redact(as_text(message)) or "an error without a message"
         code = self._redact(as_text(code)) or None
@@ -151,7 +151,8 @@ class ReplyBuilder(ReplyBlocks):
     def message(self) -> Msg:
         """Returns a message with the part of the reply that has arrived.
 
-        If the reply has not ended, its finish reason is `interrupted`, or `error` after an error of the provider.
+        If the reply has not ended, the finish reason is `error` after a reported error, and `interrupted`
+        otherwise.
         """
         partials = self._partials
         for partial in partials.values():
@@ -169,7 +170,7 @@ class ReplyBuilder(ReplyBlocks):
         """Adds end events for open text blocks.
 
         Open tool calls get no end event, because they are incomplete. If an argument text contains several calls,
-        the calls after the first one get their start events here.
+        start events are added for the calls after the first.
         """
         for partial in [partial for partial in self._partials.values() if not partial.closed]:
             if isinstance(partial, PartialText):

@@ -21,16 +21,17 @@ LONGEST_WAIT = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Details of a failed model call. A value that is invalid for its field becomes None.
+    """Details of a failed model call. An invalid `status` or `retry_after` becomes None.
 
     Attributes:
         message: Error text from the provider or from the HTTP client.
         status: HTTP status. None if no response arrived, or if the error arrived as an event of a stream.
-        code: Code or type of the error, as the provider spells it. None if the error has none.
+        code: Code or type of the error, as the provider spells it. None if the error has no code or type.
         request_id: Id that the provider assigned to the model call. None if unknown.
-        retry_after: Seconds to wait before the next attempt. None if the provider names no time.
+        retry_after: Seconds to wait before the next attempt. None if the provider states no time.
         network: True if no response arrived.
-        param: Part of the request that the provider blames for the error. None if it names no part.
+        param: Part of the request that caused the error, according to the provider. None if the error names no
+            part.
         advice: Advice to the user. None means the default advice of the error class.
 
     """
@@ -64,9 +65,10 @@ def _clean_text(value: object) -> str | None:
 
 
 def cut_text(text: str, length: int) -> str:
-    """Returns the start of a text, with at most `length` characters. No word is split.
+    """Returns the start of a text, with at most `length` characters. The cut is never within a word.
 
-    Redaction does not recognize a part of an API key, so a key must be complete or absent.
+    Redaction does not recognize a part of an API key, so the result must contain the complete key or no part of
+    it.
 
     Example:
         >>> cut_text("the key sk-123 is wrong", 12)
@@ -84,10 +86,11 @@ def reported_error(text: str) -> MessageError:
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """Parses the error in a response body. Returns None if the body contains no error.
 
-    The parser reads the shapes of all APIs, because gateways and clouds answer with errors of their own. An error
-    is an object `error` with a `message` and a `code`, `type` or `status`, or a plain text `error`. The body may
-    also have these keys at the top level, or be a list of one such object. A body with only a `message` is an
-    error if `status` is an error status. The `id` of this body is the id of the model call.
+    All providers share this function, because gateways and clouds send errors in formats of other providers.
+    `error` is a text, or an object with `message` and `code`, `type` or `status`. Instead, the body can have
+    `message` and these keys at the top level. In this case, the `id` of the body is the id of the model call. A
+    body with only a `message` is an error if `status` is an error status. The body may also be a list of one such
+    object.
 
     Args:
         body: Parsed JSON of a response or of an event.

@@ -4,15 +4,15 @@
     TextStart       TextDelta*       TextEnd        a text block
     ThinkingStart   ThinkingDelta*   ThinkingEnd    a thinking block
     ToolUseStart    ToolUseDelta*    ToolUseEnd     a tool call
-    MediaEvent      OpaqueEvent                     a block that arrives in one piece
+    MediaEvent or OpaqueEvent                       a block that arrives in one piece
     UsageEvent                                      token counts; each event replaces the previous counts
     ErrorEvent                                      an error that the provider reported
     MessageEnd                                      end of the reply; only a UsageEvent may follow
 
 `index` numbers the blocks in the order in which the blocks begin. Several blocks may be open at the same time.
 Each block gets one end event, except a tool call that was incomplete when the stream broke off. A tool call that
-the provider runs by itself, such as a web search, gets an `OpaqueEvent`. `MessageEnd` follows after all content,
-even if the provider sends the finish reason earlier.
+the provider itself runs, such as a web search, gets an `OpaqueEvent`. `MessageEnd` comes after all content, even
+if the provider sends the finish reason earlier.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class ToolUseDelta(_Event):
     def input(self) -> dict[str, Any]:
         """Arguments that can be parsed from the text so far. Do not modify the dict, because events share it.
 
-        Long arguments are parsed only at intervals, so the last few percent of the text may be missing.
+        Long arguments are parsed only at intervals, so the last few percent of the text can be missing.
         """
         return self.arguments.partial(self.length)
 
@@ -179,7 +179,7 @@ class UsageEvent(_Event):
 
 @dataclass(slots=True, repr=False)
 class ErrorEvent(_Event):
-    """Error that the provider reported within the stream. Blocks that arrived before remain valid."""
+    """Error that the provider reported within the stream. Blocks that arrived before the error remain valid."""
 
     message: str
     code: str | None = None

@@ -1,7 +1,7 @@
 """`StreamParserBase`: base class of the parsers that convert a provider's native replies to messages.
 
-A parser accepts a reply as a sequence of stream events or as one complete object, and returns a `Msg`. Parsers do
-no I/O and need no SDK.
+A parser accepts a reply as a sequence of stream events or as one complete object, and returns a `Msg`. Parsers
+perform no I/O and need no SDK.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentkit.replies.stream_opening import StreamOpening
 __all__ = ["ParserOptions", "StreamParserBase"]
 
 _TOO_DEEP = "the JSON is nested too deeply"
-_MAX_EVENT_TEXT = 200  # characters of an unreadable event to show in an error
+_MAX_EVENT_TEXT = 200  # maximum characters of an unreadable event in an error text
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -33,8 +33,9 @@ class ParserOptions(TypedDict, total=False):
     """Options of a parser. They describe the model call to which the reply belongs.
 
     Attributes:
-        request: Request that the reply answers. Thinking blocks store a digest of the request as `prefix`. If the
-            provider sends a tool call without an id, the parser creates an id that depends on this digest.
+        request: Request that the reply answers. Signed thinking blocks store a digest of the request as `prefix`
+            if the provider checks the request before them. A tool call that arrives without an id gets an id that
+            depends on this digest.
         name: Speaker of the message. The default is `assistant`.
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
             `plan.tool_names`.
@@ -66,17 +67,18 @@ class StreamParserBase(ABC):
 
     Attributes:
         provider: Name of the provider.
-        issuer: System that signs or encrypts the opaque state in the replies.
+        issuer: System that signs or encrypts opaque state in the replies, and accepts this state in requests.
         layout: Names of the keys in the provider's requests.
         binds_thinking: True if the provider accepts a thinking block only if all request content before this block
             is unchanged.
-        raw_arguments: True if replies contain tool arguments as text. `raw_input` then stores the text.
-        json_lines: True if the stream has one JSON value on each line instead of server-sent events, so that the
-            first line is an event at once. If False, the parser also accepts such a stream. The first line then
-            waits for the second, because a single line may be a complete reply.
+        raw_arguments: True if replies contain tool arguments as text. Tool calls then store the text as
+            `raw_input`.
+        json_lines: True if the stream has one JSON value on each line instead of server-sent events. If False,
+            the parser also accepts such a stream. But it then parses the first line only after the second line
+            arrived, because a single line may be a complete reply.
         request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
-        is_complete: True after the event that ends the stream. Remains False if the stream has no such event.
+        is_complete: True after the event that ends the stream. Always False if the stream has no such event.
 
     Raises:
         OptionError: If an option is unknown or invalid.
@@ -123,10 +125,10 @@ class StreamParserBase(ABC):
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Adds the content of a complete native reply to `self.reply`. The reply consists of JSON values.
 
-        For a reply that is an error, raise `reported_error(text)`.
+        If the reply is an error, an implementation raises `reported_error(text)`.
         """
 
-    def read_done(self) -> None:  # noqa: B027 - most streams end with an event of the provider
+    def read_done(self) -> None:  # noqa: B027 - most streams end with another event
         """Handles the mark `data: [DONE]`, with which some providers end a stream. Does nothing by default."""
 
     def close(self) -> None:  # noqa: B027 - most providers need nothing here
@@ -141,14 +143,14 @@ class StreamParserBase(ABC):
             **options: Options of the parser, as described by `ParserOptions`.
 
         Raises:
-            MessageError: If `reply` is not a JSON object, or if `read_reply` raises the error. For a failure that
-                `read_reply` records with `self.reply.fail`, no error is raised.
+            MessageError: If `reply` is not a JSON object, or if `read_reply` raises this error. A failure that
+                `read_reply` records with `self.reply.fail` raises no error.
         """
         parser = cls(**options)
         native = reply_to_json(reply)
         if not isinstance(native, dict):
             reason = f"expected an object, got {type(native).__name__}"
-            raise MessageError("reply", reason, "Pass the complete reply.")
+            raise MessageError("reply", reason, "Pass the complete reply as a dict, an SDK object or JSON text.")
         try:
             parser.read_reply(cast("dict[str, Any]", native))
             return parser.finish()
@@ -212,7 +214,7 @@ class StreamParserBase(ABC):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Parses the complete stream as one JSON object. If the stream is not one object, parses it as events."""
+        """Parses the complete stream as one JSON object, or as events if it is not one object."""
         self._opening = None
         try:
             body = reply_to_json(text)
@@ -235,7 +237,7 @@ class StreamParserBase(ABC):
             self.reply.fail(_TOO_DEEP)
 
     def _read_data(self, data: bytes, *, is_last: bool = False) -> None:
-        """Parses the data of one event. Ignores an incomplete last event, because the stream broke off there."""
+        """Parses the data of one event. Ignores an incomplete last event, because the stream broke off in it."""
         event: dict[str, Any] | None
         try:
             event = parse_json(data)

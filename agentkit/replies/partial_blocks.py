@@ -32,8 +32,9 @@ class PartialBlock:
     """Block of a reply that may be incomplete.
 
     Attributes:
-        index: Number of the block, in the order in which the blocks began.
+        index: Number of the block, in the order in which the blocks of the reply began.
         state: Opaque state of the block as a dict. The keys are names of fields of `OpaqueState`.
+        metadata: Metadata of the block, such as `citations`.
         closed: True if the block accepts no more pieces.
     """
 
@@ -49,7 +50,7 @@ class PartialBlock:
     def clean(self, piece: str) -> str:
         """Returns a piece of text that UTF-8 can encode.
 
-        If the piece ends with half of a surrogate pair, this half is removed and added to the next piece.
+        If the piece ends with the first half of a surrogate pair, this half is stored and added to the next piece.
         """
         if piece.isascii() and not self._half:
             return piece
@@ -59,12 +60,15 @@ class PartialBlock:
         return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def clean_all(self, text: str) -> str:
-        """Cleans a text that replaces all earlier pieces. Discards a stored half of a surrogate pair."""
+        """Returns a text that UTF-8 can encode, for a text that replaces all earlier pieces.
+
+        Discards a stored half of a surrogate pair.
+        """
         self._half = ""
         return self.clean(text)
 
     def take_half(self) -> str:
-        """Removes the stored half of a surrogate pair, and returns U+FFFD in its place.
+        """Discards the stored half of a surrogate pair, and returns the character U+FFFD.
 
         Returns an empty string if no half is stored.
         """
@@ -73,7 +77,7 @@ class PartialBlock:
 
 
 class PartialText(PartialBlock):
-    """Incomplete text or thinking block. The class attributes are the types of the events for the block."""
+    """Text or thinking block that may be incomplete. The class attributes are the types of its events."""
 
     __slots__ = ("pieces",)
 
@@ -92,7 +96,7 @@ class PartialText(PartialBlock):
 
 
 class PartialPlainText(PartialText):
-    """Incomplete text block."""
+    """Text block that may be incomplete."""
 
     __slots__ = ()
     start = TextStart
@@ -101,7 +105,7 @@ class PartialPlainText(PartialText):
 
 
 class PartialThinking(PartialText):
-    """Incomplete thinking block."""
+    """Thinking block that may be incomplete."""
 
     __slots__ = ()
     start = ThinkingStart
@@ -110,7 +114,7 @@ class PartialThinking(PartialText):
 
 
 class PartialToolCall(PartialBlock):
-    """Incomplete tool call.
+    """Tool call that may be incomplete.
 
     Attributes:
         input: Arguments as an object. None if the provider sends the arguments as text.
@@ -129,7 +133,7 @@ class PartialToolCall(PartialBlock):
 
 
 class CompleteBlock(PartialBlock):
-    """Block that arrived in one piece. The opaque state and the metadata of the block may arrive later."""
+    """Media or opaque block, which arrives in one piece. Its opaque state and metadata can arrive later."""
 
     __slots__ = ("block",)
 
@@ -140,7 +144,7 @@ class CompleteBlock(PartialBlock):
 
     @property
     def event(self) -> MediaEvent | OpaqueEvent:
-        """Event that reports the block."""
+        """Stream event that contains the block."""
         if isinstance(self.block, OpaqueBlock):
             return OpaqueEvent(self.index, self.block)
         return MediaEvent(self.index, self.block)

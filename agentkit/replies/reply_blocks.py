@@ -1,4 +1,4 @@
-"""`ReplyBlocks`: the blocks of a reply while their pieces arrive, and the events that report the pieces."""
+"""`ReplyBlocks`: collects the pieces of a reply's blocks, and creates an event for each piece."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentkit.replies.partial_blocks import (
 __all__ = ["BlockKey", "ReplyBlocks"]
 
 BlockKey: TypeAlias = tuple[int, ...]
-"""Position of a block in the reply. The blocks of the message are sorted by key."""
+"""Key of a block in a reply. The message contains the blocks in the order of their keys."""
 
 _Partial = TypeVar("_Partial", bound=PartialBlock)
 
@@ -33,7 +33,10 @@ _MAX_CREATED = 64  # maximum length of a creation time in characters
 
 
 class ReplyBlocks:
-    """Blocks of one reply while their pieces arrive. `ReplyBuilder` adds the parts that belong to no block."""
+    """Blocks of one reply while their pieces arrive.
+
+    The subclass `ReplyBuilder` adds all data that belong to no block, such as usage and errors.
+    """
 
     def __init__(self, blocks: BlockBuilder, tool_names: Mapping[str, str]) -> None:
         self.id: str | None = None
@@ -56,7 +59,7 @@ class ReplyBlocks:
     def begin(self, id: object = None, model: object = None, created: object = None) -> None:
         """Begins the reply and sets its id, model and creation time.
 
-        Later calls set only the values that are still missing.
+        Further calls set only the values that are still missing.
         """
         blocks = self._blocks
         blocks.created = blocks.created or (str(created)[:_MAX_CREATED] if isinstance(created, str | int) else "")
@@ -117,8 +120,8 @@ class ReplyBlocks:
     def replace_text(self, key: BlockKey, text: str) -> None:
         """Replaces the text of an open text or thinking block with its complete text.
 
-        Some providers repeat the complete text after its pieces. If it begins with the earlier pieces, a delta
-        event reports only the rest.
+        Some providers send the complete text after its pieces. If the complete text begins with the earlier
+        pieces, a delta event contains only the remaining text.
         """
         partial = self._partials.get(key)
         if not isinstance(partial, PartialText) or partial.closed:
@@ -129,10 +132,7 @@ class ReplyBlocks:
             self._events.append(partial.delta(partial.index, text[len(before) :]))
 
     def replace_arguments(self, key: BlockKey, arguments: object) -> None:
-        """Replaces the arguments of a tool call that has begun.
-
-        The arguments are an object or JSON text.
-        """
+        """Replaces the arguments of a tool call that has begun. `arguments` is a dict or JSON text."""
         partial = self._partials.get(key)
         if not isinstance(partial, PartialToolCall):
             return
@@ -150,8 +150,7 @@ class ReplyBlocks:
     def has_complete_arguments(self, key: BlockKey) -> bool:
         """Returns True if the arguments that have arrived for a tool call form one complete JSON object.
 
-        An empty object counts only if it arrived as text, because some servers send `{}` before the arguments.
-        Repeated calls are cheap.
+        The result is False if `replace_arguments` set an empty dict. Repeated calls of this method are cheap.
         """
         partial = self._partials.get(key)
         return isinstance(partial, PartialToolCall) and (bool(partial.input) or partial.arguments.is_object)
@@ -162,19 +161,19 @@ class ReplyBlocks:
         return partial.id if isinstance(partial, PartialToolCall) else ""
 
     def add_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Adds a complete block. Does nothing if another block already has the key."""
+        """Adds a complete block. Does nothing if a block with this key exists, or if the reply has ended."""
         if self.finish_reason is None and key not in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
     def replace_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Replaces a block by a block of another type. The new block has the index of the old block."""
+        """Replaces a block by a complete block. The new block gets the index of the old block."""
         if self.finish_reason is None and key in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 
     def add_state(self, key: BlockKey, **state: Any) -> None:
         """Adds fields of `OpaqueState` to a block. A later value of a field replaces the earlier value.
 
-        The fields `issuer`, `model` and `prefix` cannot be passed, because the builder sets them.
+        Do not pass the fields `issuer`, `model` and `prefix`, because the builder sets them.
         """
         partial = self._partials.get(key)
         if partial is not None:
@@ -184,7 +183,8 @@ class ReplyBlocks:
     def add_metadata(self, key: BlockKey, **metadata: Any) -> None:
         """Adds metadata to a block, such as `citations`.
 
-        If the block already has a value of the same name, a list is extended, and any other value is replaced.
+        If the block already has a value of the same name, a new list extends an old list. Any other new value
+        replaces the old value.
         """
         partial = self._partials.get(key)
         if partial is None:

@@ -1,4 +1,4 @@
-"""`EventBytes`: decoder that splits the raw bytes of a stream into events."""
+"""`EventBytes`: splits the raw bytes of a stream into events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_STARTS = frozenset((b"{", b"["))
 
 MAX_EVENT_BYTES = 1 << 27
-"""Maximum size of one event in bytes. An event with base64 media may have about 30 million bytes."""
+"""Maximum size of one event in bytes. The limit allows base64 media, which can have about 30 million bytes."""
 
 
 def check_event_size(size: int) -> None:
@@ -34,7 +34,7 @@ class EventBytes:
     """
 
     def __init__(self) -> None:
-        self._incomplete: list[bytes] = []  # pieces of the last line, whose end has not arrived
+        self._incomplete: list[bytes] = []  # pieces of the current line, whose end has not arrived
         self._data: list[bytes] = []  # data lines of the current event
         self._size = 0  # size of the current event in bytes
         self._started = False
@@ -63,7 +63,7 @@ class EventBytes:
             piece = b"".join((*self._incomplete, piece))
             self._incomplete = []
         lines = piece.splitlines()  # `bytes.splitlines` splits only at \n, \r and \r\n
-        if lines and not piece.endswith(b"\n"):  # a final \r may be the first half of \r\n
+        if lines and not piece.endswith(b"\n"):  # a \r at the end may be the first half of \r\n
             self._incomplete = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
         events: list[bytes] = []
         data = self._data
@@ -79,13 +79,16 @@ class EventBytes:
         return events
 
     def finish(self) -> list[bytes]:
-        """Ends the stream. Returns the data of the last event if the blank line after this event is missing."""
+        """Ends the stream. If the blank line after the last event is missing, returns the data of this event."""
         incomplete, self._incomplete = b"".join(self._incomplete).rstrip(b"\r"), []
         self._started = True
         return self.feed(incomplete + b"\n\n")
 
     def _skip_mark(self, piece: bytes) -> bytes:
-        """Removes a byte order mark from the first bytes. Returns no bytes while the mark may be incomplete."""
+        """Returns the first bytes of the stream without a byte order mark.
+
+        If the bytes so far can be the beginning of an incomplete mark, stores them and returns no bytes.
+        """
         piece, self._incomplete = b"".join((*self._incomplete, piece)), []
         if len(piece) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(piece):
             self._incomplete = [piece]

@@ -1,4 +1,4 @@
-"""`StreamOpening`: buffer for the first bytes of a stream, which detects if the stream is one JSON object."""
+"""`StreamOpening`: buffers the first bytes of a stream, to detect if the stream is one JSON object."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class StreamOpening:
     """Buffer for the first bytes of a stream, used until the format of the stream is known.
 
-    Some servers answer a request for a stream with one JSON object: an error, or a complete reply. Such an object
-    may look like the first event of a stream of JSON lines, so more bytes are needed to decide.
+    If a stream is requested, some servers send one JSON object instead: an error, or a complete reply. Such an
+    object can look like the first event of a stream of JSON lines. Then more bytes are necessary to recognize the
+    format.
 
     Attributes:
         is_over: True after the buffered bytes were recognized as events.
@@ -29,7 +30,7 @@ class StreamOpening:
         self._size = 0
         self._is_json = False  # True if the stream begins with { or [
         self._is_body = False  # True if the first line is not an event, so that the stream is one JSON object
-        self._has_line = False  # True if a line with a JSON value has arrived, and only white space after it
+        self._has_line = False  # True if only one line with a JSON value has arrived
 
     @property
     def pending(self) -> bytes:

@@ -15,12 +15,12 @@ __all__ = ["ToolCallIndex"]
 
 
 class ToolCallIndex:
-    """Index of the tool calls of one reply. The index assigns each tool call its key in the `ReplyBuilder`.
+    """Collection of the tool calls of one reply, with the key of each call in the `ReplyBuilder`.
 
-    Iteration yields the keys in the order of the tool calls in the message: by index, then by arrival.
+    Iteration yields the keys in the order of the tool calls in the message: by server index, then by arrival.
 
-    In Chat Completions, entries are numbered by `index` (openai-python: ChoiceDeltaToolCall). Some servers omit
-    the index, start at 1, leave gaps, or send 0 for all tool calls. Four rules cover these servers:
+    In Chat Completions, each entry has the `index` of its tool call (openai-python: ChoiceDeltaToolCall). Some
+    servers omit the index, start at 1, leave gaps, or send 0 for all tool calls. Four rules cover these servers:
 
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
     - A repeated id continues its tool call.
@@ -29,7 +29,8 @@ class ToolCallIndex:
 
     Args:
         reply: Builder of the reply.
-        group: First number of each key. It determines the position of the tool calls among the message's blocks.
+        group: First number of each key. This number determines the position of the tool calls among the message's
+            blocks.
     """
 
     def __init__(self, reply: ReplyBuilder, group: int) -> None:
@@ -37,7 +38,8 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # keys of the tool calls, in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        # Maps index and id of a tool call to its key. (None, id) maps to the key of the first call with the id.
+        # Maps the index and the id of a tool call to its key. The entry (None, id) has the key of the first call
+        # with this id.
         self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 
@@ -62,17 +64,17 @@ class ToolCallIndex:
         return key
 
     def get_latest(self, index: object) -> BlockKey | None:
-        """Returns the key of the tool call that began most recently at an index, or None if there is none.
+        """Returns the key of the newest tool call with this index, or None if no tool call has the index.
 
-        If `index` is not an int, the result is the most recent of all tool calls. An entry with neither id nor
-        name continues this tool call.
+        If `index` is not an int, returns the key of the newest of all tool calls. An entry without an id and
+        without a name continues this tool call.
         """
         if type(index) is int:
             return self._by_index.get(index)
         return self._keys[-1] if self._keys else None
 
     def find(self, index: object, id: str, name: str, used: set[BlockKey]) -> BlockKey:
-        """Returns the key of the tool call to which an entry belongs. Begins a tool call if none matches.
+        """Returns the key of the tool call to which an entry belongs. Begins a tool call if no tool call matches.
 
         Args:
             index: Index of the entry. Any value that is not an int means that the server sends no index.
@@ -107,10 +109,10 @@ class ToolCallIndex:
         return self._by_id.get((None, id)) == key
 
     def _has_other_name(self, key: BlockKey, name: str) -> bool:
-        """Returns True if a tool call has complete arguments, but belongs to another tool than `name`."""
+        """Returns True if a tool call has complete arguments and names another tool than `name`."""
         return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
 
     def _is_complete(self, key: BlockKey) -> bool:
-        """Returns True if a tool call has no argument text yet, or if the text ends with a closing brace."""
+        """Returns True if the argument text of a tool call is empty or ends with a closing brace."""
         text = self._reply.get_arguments(key).rstrip()
         return not text or text.endswith("}")

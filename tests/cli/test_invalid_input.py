@@ -139,7 +139,9 @@ class TestCommand:
         for name in ("format", "convert", "compare"):
             _, helped, _ = self.call(name, "--help")
             text = " ".join(helped.partition("--max-tokens")[2].split())
-            assert text.startswith("<int> Limit of the prompt in estimated tokens. The oldest messages are cut.")
+            assert text.startswith(
+                "<int> Maximum tokens of the prompt, by an estimate. The oldest messages are dropped."
+            )
 
 
 def test_the_installed_command_prints_its_help() -> None:
