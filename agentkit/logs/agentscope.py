@@ -1,4 +1,4 @@
-"""`load_agentscope`: loads messages that AgentScope 1.x or 2.x stored, alone or in the state of an agent."""
+"""`load_agentscope`: loads messages that AgentScope 1.x or 2.x stored as a list or in a state object."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ __all__ = ["load_agentscope"]
 def load_agentscope(log: object) -> list[Msg]:
     """Returns the messages of an AgentScope log.
 
-    If the log has a summary of older messages, the summary comes first, as in AgentScope. If one message has tool
-    calls and their results, they become separate messages. In logs of AgentScope 2.x, a `tool_call` becomes a tool
-    call, and a `hint` becomes a user message. A `data` block becomes an image, audio, video or document block,
-    depending on its media type. Signatures and ids of thinking become opaque state. Other keys become metadata.
+    If the log has a summary of older messages, the summary becomes the first message, as in AgentScope. If one
+    message has tool calls and their results, the calls and the results become separate messages. In logs of
+    AgentScope 2.x, a `tool_call` becomes a tool call, and a `hint` becomes a user message. A `data` block becomes
+    an image, audio, video or document block, depending on its media type. Signatures and ids of thinking become
+    opaque state. Other keys become metadata.
 
     Args:
         log: List of message dicts or AgentScope objects, or a stored state that contains such a list. The state
             may belong to an agent (`{"memory": …}`, in 2.x `{"context": […]}`), to a memory (`{"content": […]}`),
-            or to a session with one agent. In a memory, each list item may be a pair of a message and its marks.
+            or to a session with one agent. In a memory, each list item may be a pair of a message and its marks,
+            which are labels that the application chose.
 
     Raises:
-        MessageError: The log is not an AgentScope log, or several agents in the log have messages.
+        MessageError: If the log is not an AgentScope log, or several agents in the log have messages.
     """
     state = make_json_safe(log, "log", _dump_object)
     messages, summary = _find_messages(state)
@@ -62,7 +64,7 @@ def _dump_object(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
-            return dump(mode="json", warnings=False)  # includes unset fields, because `type` is a default value
+            return dump(mode="json", warnings=False)  # includes fields with default values, such as `type`
         except ValueError:  # the text has a lone surrogate
             return dump(warnings=False)
     dump = getattr(value, "to_dict", None) or getattr(value, "state_dict", None)
@@ -70,7 +72,7 @@ def _dump_object(value: Any) -> Any:
 
 
 def _find_messages(state: object) -> tuple[list[Any], object]:
-    """Returns the messages in a stored state, and the summary that replaced older messages."""
+    """Returns the messages in a stored state, and the summary of older messages or None."""
     if isinstance(state, list):
         return cast("list[Any]", state), None
     inner = _find_state(as_object(state))
@@ -85,17 +87,17 @@ def _find_messages(state: object) -> tuple[list[Any], object]:
 
 
 _FORMATS = "agentscope anthropic langchain openai openai-responses"
-"""Log formats whose content blocks AgentScope's messages may contain."""
+"""Log formats that `load_agentscope` accepts for the content blocks of a message."""
 
 _MESSAGE_KEYS = ("content", "context", "messages", "observed_context")
-"""Keys under which a stored state has its messages. A memory uses `content`, an agent of 2.x uses `context`."""
+"""Keys under which a stored state has messages. A memory uses `content`, and an agent of 2.x uses `context`."""
 _STATE_KEYS = ("memory", "state", "agent")
 _MAX_DEPTH = 5
-"""Maximum depth of the search for messages. A usual session has three levels: agent, memory and content."""
+"""Maximum nesting depth of the search for messages. A typical session has three levels: agent, memory, content."""
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Finds the object in a state that is a message or has a list of messages. Returns None if there is none."""
+    """Returns the first object in a state that is a message or has a list of messages, otherwise None."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -108,12 +110,12 @@ def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any
     matches = {key: inner for key, inner in others if inner is not None}
     if len(matches) > 1:
         reason = f"several states have messages: {', '.join(map(repr, matches))}"
-        raise MessageError("messages", reason, "Pass the state of one of them.")
+        raise MessageError("messages", reason, "Pass the state of one agent.")
     return next(iter(matches.values()), None)
 
 
 def _load_summary(summary: object) -> Iterator[Msg]:
-    """Yields the user message in which AgentScope sends a summary. Yields nothing if there is no summary."""
+    """Yields a user message with the summary, as AgentScope sends it. Yields nothing for an empty summary."""
     content = _convert_content(summary)
     if content:
         stored = {"name": "user", "role": "user", "content": content, "metadata": {"compressed_summary": True}}
@@ -121,7 +123,7 @@ def _load_summary(summary: object) -> Iterator[Msg]:
 
 
 def _split_marks(item: Any) -> tuple[Any, list[Any]]:
-    """Returns a message and its marks. The memory of AgentScope stores a message and its marks as a pair."""
+    """Returns the message and the marks of a list item, which is a message or a pair of both."""
     pair = as_list(item)
     if len(pair) == 2 and isinstance(pair[0], dict):
         return cast("Any", pair[0]), as_list(pair[1])
@@ -129,7 +131,7 @@ def _split_marks(item: Any) -> tuple[Any, list[Any]]:
 
 
 def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg]:
-    """Converts one AgentScope message to one or more messages."""
+    """Yields the messages for one AgentScope message. Tool results and hints become separate messages."""
     stored = {
         key: item for key, item in message.items() if item is not None and key not in ("usage", "created_at")
     }
@@ -157,7 +159,7 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
     """Removes repeated copies of OpenAI's reasoning items from the blocks of a message.
 
     AgentScope splits a reasoning item into several blocks, and stores the complete item in each of these blocks.
-    Therefore only the first block of each item is needed.
+    Therefore, only the first block of each item remains.
     """
     item_ids: set[str] = set()
     blocks: list[Any] = []
@@ -170,7 +172,7 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
 
 
 def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Converts the usage of an AgentScope 2.x message to the keys of `agentkit.Usage.to_dict`."""
+    """Converts the usage of an AgentScope 2.x message to a dict with the keys of `Usage.to_dict`."""
     if not usage:
         return {}
     names = {"cache_read_tokens": "cache_input_tokens", "cache_write_tokens": "cache_creation_input_tokens"}
@@ -178,13 +180,25 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_key(index: int, block: Any) -> tuple[str, int]:
-    """Returns a key that is equal for adjacent blocks of one message: tool results, a single hint, or others."""
+    """Returns a key for grouping blocks. Adjacent blocks with equal keys become one message.
+
+    Tool results have one key, each hint has a different key, and all other blocks have one key.
+    """
     block_type = as_text(as_object(block).get("type"))
     return (block_type, index if block_type == "hint" else 0) if block_type in ("tool_result", "hint") else ("", 0)
 
 
 def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str, *, is_first: bool) -> Msg:
-    """Converts adjacent blocks to a message. The first run has the id and the other fields of the message."""
+    """Returns a message with adjacent blocks of an AgentScope message.
+
+    Args:
+        fields: Fields of the new message. For the first blocks, all fields of the AgentScope message. For later
+            blocks, only its name and role.
+        run_type: `tool_result`, `hint`, or an empty string for other blocks.
+        run: Adjacent blocks.
+        place: Place of the AgentScope message in the log.
+        is_first: True for the first blocks of the AgentScope message.
+    """
     stored = {**fields, "content": run}
     if run_type == "hint":
         hint = as_object(run[0])
@@ -252,7 +266,7 @@ def _convert_result(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_media(block: dict[str, Any]) -> dict[str, Any]:
-    """Converts a `data` block to an image, audio or video block. Any other media type becomes a document."""
+    """Converts a `data` block to an image, audio or video block, or to a document for other media types."""
     source = as_object(block.get("source"))
     media_kind = as_text(source.get("media_type")).partition("/")[0]
     block_type = media_kind if media_kind in ("image", "audio", "video") else "document"
@@ -267,4 +281,4 @@ _CONVERTERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "thinking": _convert_thinking,
     "tool_result": _convert_result,
 }
-"""Converters by the type of a block. Blocks of other types have the same format in AgentScope 1.x and 2.x."""
+"""Converters by block type. Blocks of other types have the same format in AgentScope 1.x and 2.x."""

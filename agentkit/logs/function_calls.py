@@ -1,4 +1,4 @@
-"""Parsing of logged tool calls that have their name and arguments in an object `function`."""
+"""`parse_function_call`: parses logged tool calls that have the name and arguments in an object `function`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["parse_function_call"]
 
 
 def parse_function_call(entry: object, place: str) -> ToolUseBlock | InvalidBlock:
-    """Parses a tool call from a log. If the call has no id, its id is derived from its place and name.
+    """Parses a tool call from a log. If the call has no id, an id is derived from the place and the tool name.
 
     Args:
         entry: Tool call, such as `{"id": "c1", "function": {"name": "add", "arguments": {}}}`.

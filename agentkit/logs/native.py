@@ -34,22 +34,22 @@ _LOADERS = {
 def load_native(provider: str | Provider, log: object) -> list[Msg]:
     """Returns the messages of a log. The system prompt comes first.
 
-    If the log can be loaded without loss, formatting the messages for the same provider gives the same request. An
-    unreadable block becomes an `InvalidBlock`. A block that only the provider understands becomes an
-    `OpaqueBlock`. Cache markers are omitted; `list_cache_markers` returns their places. `load_request_options`
-    loads the tools and the other options of a request.
+    If nothing is lost, a formatter of the same provider builds the same request from the messages. A block that
+    cannot be read becomes an `InvalidBlock`. A block that only the provider understands becomes an `OpaqueBlock`.
+    Cache markers are omitted; `list_cache_markers` returns their places. `load_request_options` loads the tools
+    and the other options of a request.
 
     Args:
-        provider: Provider whose log format is used, as a name or a `Provider`. Also accepts `agentscope`,
-            `langchain` or `agentkit`.
+        provider: Provider in whose format the log is, as a name or a `Provider`. Also accepts the formats
+            `agentscope`, `langchain` and `agentkit`.
         log: List of messages or complete request, as Python values or JSON text. A request is the arguments of the
             SDK call or the request body. The log may contain SDK objects.
 
     Raises:
-        MessageError: The log is not in this format, or refers to messages that only the server stores. Keys with
-            such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
+        MessageError: If the log is not in this format, or if it refers to messages that only the server stores.
+            Keys with such references are OpenAI's `previous_response_id`, `conversation` and `prompt`, Gemini's
             `cachedContent`, and DashScope's `session_id` and `memory_id`.
-        ProviderError: No provider has this name, or the provider has no loader.
+        ProviderError: If no provider has this name, or the provider has no loader.
     """
     if provider != "agentkit":
         log = parse_log_text(log)
@@ -61,7 +61,7 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
     check_option("provider", provider, Provider, "Pass a name or a Provider.")
     if provider.load_native is None:
         raise ProviderError(
-            provider.name, "the provider has no loader for its logs", [*_LOADERS, *available_providers()]
+            provider.name, "the package has no loader for logs", [*_LOADERS, *available_providers()]
         )
     markers = list_cache_markers(provider, log)
     if markers:

@@ -1,4 +1,4 @@
-"""Messages and items in a provider's format that another library stored in its own log."""
+"""`NativeEntry`: a message or item in a provider's format, within a log of AgentScope or LangChain."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["NativeEntry"]
 
 
 class NativeEntry(NamedTuple):
-    """Message or item in a provider's wire format.
+    """Message or item in a provider's wire format, within a log of another library.
 
     Attributes:
         wire: Name of the provider.
         entry: JSON value of the message or item.
-        next_id: Id of the next item. OpenAI accepts a reasoning item only before this item. Empty if there is no
-            such item.
+        next_id: Id of the item after a reasoning item of OpenAI, because OpenAI requires this item after the
+            reasoning item. Empty for all other entries.
     """
 
     wire: str
@@ -28,7 +28,7 @@ class NativeEntry(NamedTuple):
     def read(self, place: str) -> Block:
         """Returns the block that the provider's loader reads from the entry.
 
-        An unreadable entry becomes an `InvalidBlock` with its place in the log.
+        If the entry cannot be read, returns an `InvalidBlock` with the place in the log.
         """
         load = load_provider(self.wire).load_native
         entries = [self.entry, {"type": "item_reference", "id": self.next_id}] if self.next_id else [self.entry]

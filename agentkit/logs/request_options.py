@@ -1,6 +1,6 @@
-"""Loading of tools, tool choice and output schema from a native request, and the search for cache markers.
+"""Functions that load tools, tool choice and output schema from a native request, and find cache markers.
 
-`WireLayout` and `OptionLayout` declare the keys under which each provider's request has these values.
+`WireLayout` and `OptionLayout` declare the keys of these values in the requests of each provider.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _MAX_DEPTH = 20
 def load_request_options(provider: str | LayoutSource, request: object) -> RequestOptions:
     """Returns the `tools`, `tool_choice` and `response_format` of a native request.
 
-    Pass the result to `format` or `plan`. Tools that the provider runs by itself are omitted, because no other
-    provider has them; `list_server_tools` lists these tools. An output format without an object schema is also
-    omitted.
+    Pass the result to `format` or `plan` as keyword arguments. Tools that the provider itself runs are omitted,
+    because no other provider has them. `list_server_tools` lists these tools. An output format without an object
+    schema is also omitted.
 
     Args:
         provider: Provider of the request, as a name, a `Provider`, a formatter or a layout. Also accepts
             `agentkit`, `agentscope` or `langchain`.
-        request: Arguments of the SDK call, the request body, or the JSON text of either. For a list of messages,
+        request: Arguments of the SDK call, or the request body, as values or as JSON text. For a list of messages,
             the result is empty.
 
     Raises:
-        MessageError: The name or the schema of a tool is missing or invalid.
-        ProviderError: No provider has this name.
-        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
+        MessageError: If the name or the schema of a tool is missing or invalid.
+        ProviderError: If no provider has this name.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -66,16 +66,18 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
 
 
 def list_server_tools(provider: str | LayoutSource, request: object) -> list[tuple[str, str]]:
-    """Returns the place and the type of each tool that `load_request_options` omits.
+    """Returns the place and the type of each tool that the provider itself runs.
+
+    `load_request_options` omits these tools.
 
     Args:
         provider: Provider of the request, as in `load_request_options`.
         request: Native request, as in `load_request_options`.
 
     Raises:
-        MessageError: The tools of the request are neither a list nor an object.
-        ProviderError: No provider has this name.
-        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
+        MessageError: If the tools of the request are neither a list nor an object.
+        ProviderError: If no provider has this name.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -94,8 +96,8 @@ def list_cache_markers(provider: str | LayoutSource, request: object) -> list[st
         request: Native request, or a list of messages.
 
     Raises:
-        ProviderError: No provider has this name.
-        OptionError: `provider` is not a string, a `Provider`, a formatter or a layout.
+        ProviderError: If no provider has this name.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
 
     """
     layout = _find_layout(provider)
@@ -112,7 +114,7 @@ def _find_layout(provider: str | LayoutSource) -> WireLayout:
 def _read_items(request: object, layout: WireLayout) -> dict[str, Any]:
     """Returns the values of a request by key, including values in nested objects such as `extra_body`.
 
-    If a key is both in the request and in a nested object, the value in the request counts.
+    If a key is both in the request and in a nested object, the value in the request is returned.
     """
     body: dict[str, Any] = as_object(make_json_safe(parse_log_text(request)))
     items = {key: value for key, value in layout.read_items(body) if value is not None}
@@ -128,7 +130,7 @@ class _LoggedTool(NamedTuple):
     Attributes:
         declaration: Native JSON object of the tool, without keys whose value is null.
         place: Place of the tool in the request.
-        server_type: Type of a tool that the provider runs by itself. None for a function of the application.
+        server_type: Type of a tool that the provider itself runs. None for a function of the application.
 
     """
 
@@ -151,7 +153,7 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the objects under a key, each with its place. Keys whose value is null are removed from the objects.
+    """Yields the objects under a key, each with its place. Keys with the value null are removed from the objects.
 
     The value under the key may be a list of objects or a single object.
     """
@@ -165,9 +167,10 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
 
 
 def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
-    """Returns the types of the tools in one declaration. A function of the application has the type None.
+    """Returns the server types of the tools in one declaration. A function of the application has the type None.
 
-    A declaration with neither name nor type may contain several tools. Its keys are their types.
+    A declaration without a name and a type can declare several server tools. The keys of the declaration are the
+    types of these tools.
     """
     tool_type = as_text(tool.get(layout.type))
     if tool_type:
@@ -191,7 +194,7 @@ def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
 
 
 def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
-    """Returns the tool choice, limited to the loaded tools. Returns None if the choice names no loaded tool."""
+    """Returns the tool choice with only the names in `tools`, or None if the choice names no tool in `tools`."""
     values = [find_value(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:
@@ -211,7 +214,7 @@ def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSe
 
 
 def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
-    """Returns the output schema, or None for any other output format, such as JSON without a schema."""
+    """Returns the output schema of a request, or None if the request has no valid schema."""
     for path in layout.options.outputs:
         value = find_value(items, path)
         value = parse_arguments(value) if isinstance(value, str) else value
@@ -228,7 +231,7 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
 def _has_marker_keys(value: object, markers: frozenset[str]) -> bool:
     """Returns True if any object in a value has a key of a cache marker.
 
-    This quick check avoids the slower search that also computes places.
+    If the result is False, the slower search for the places is not necessary.
     """
     level: list[Any] = [value] if markers else []
     for _ in range(_MAX_DEPTH + 1):

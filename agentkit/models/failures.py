@@ -69,7 +69,7 @@ def get_error_class(failure: Failure, patterns: ErrorPatterns) -> type[ModelErro
         return NetworkError
     status = failure.status
     if status in _NO_STATUS and re.fullmatch(r"[45]\d\d", failure.code or ""):
-        status = int(failure.code or 0)  # some servers write the HTTP status into the error code
+        status = int(failure.code or 0)  # some servers send the HTTP status as the error code
     status = patterns.statuses.get(status or 0, status)
     if status in (*_NO_STATUS, 400, 413, 422, 500) and _is_too_long(failure, patterns):
         return ContextLengthError
@@ -81,7 +81,7 @@ def get_error_class(failure: Failure, patterns: ErrorPatterns) -> type[ModelErro
 
 
 def is_stream_only(error: AgentkitError | None, patterns: ErrorPatterns) -> bool:
-    """Returns True if a call failed because the model accepts only streamed requests."""
+    """Returns True if a call failed because the model accepts only requests for a stream."""
     return isinstance(error, ModelError) and _matches(
         patterns.stream_only_text, error.provider_message[:MAX_SEARCHED]
     )

@@ -2,20 +2,20 @@
 
 For applications:
 
-- `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. A `PlayableReply` is a
-  message, a text, a native reply, a `Reply` with delays and faults, a `LoopbackError`, or a function that returns
-  one of them. The server stores each call as a `RecordedRequest`.
+- `LoopbackServer` is a local HTTP server that imitates the APIs of all installed providers. A reply of the server
+  is a `PlayableReply`: a message, a text, a native reply, a `Reply` with delays and faults, a `LoopbackError`, or
+  a function that returns a `PlayableReply`. The server stores each request as a `RecordedRequest`.
 - `ScriptedModel` is a `ChatModel` that returns prepared replies (`ScriptedReply`) without HTTP. The model stores
   each call as a `ScriptedCall`.
-- `demo_reply` is a rule-based model for agents. `python -m agentkit.testing` serves this model on a local port.
+- `demo_reply` replies by simple rules, and calls tools. `python -m agentkit.testing` serves it on a local port.
 
 For authors of providers:
 
 - `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` is a native
-  reply for the check of the parser.
-- `FakeService` is the base class of a fake API. Its methods write a `NormalizedReply` to a `ReceivedCall` in the
-  format of the API. The module that `Provider.testing` names has a tuple `ROUTES`, in which each `Route` assigns a
-  path to a fake service.
+  reply with which the parser is checked.
+- `FakeService` is the base class of a fake API. Its methods answer a `ReceivedCall` with a `NormalizedReply`, in
+  the format of the API. The module that `Provider.testing` names has a tuple `ROUTES`. Each `Route` in this tuple
+  assigns a URL path to a fake service.
 - `encode_json`, `encode_named_event`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
   write fake services.
 """

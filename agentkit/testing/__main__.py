@@ -1,4 +1,4 @@
-"""Serve a rule-based demonstration model of every provider's API on a local port."""
+"""Serve imitations of all providers' APIs on a local port. The replies follow simple rules, without a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the base URL of each provider, and serves until the process is interrupted.
+    """Prints the base URL of each provider, and serves requests until the process is interrupted.
 
     Args:
         arguments: Command-line arguments. None means `sys.argv[1:]`.

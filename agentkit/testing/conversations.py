@@ -1,4 +1,4 @@
-"""Conversations for the provider checks. Each text has a unique word by which the checks find it in a request."""
+"""Conversations for the provider checks. Each text contains a unique word, with which a check finds the text."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markLast", "assistant"),
     ],
 }
-"""Conversations for the checks. Each key describes the special feature of its conversation.
+"""Conversations for the provider checks. Each key describes the special feature of the conversation.
 
 A unique word marks each text (`mark…`), each argument of a tool call (`call…`) and each tool result (`result…`).
 """

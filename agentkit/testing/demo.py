@@ -1,8 +1,8 @@
-"""`demo_reply`: a rule-based model for examples and tests of agents. It needs no API key and no network.
+"""`demo_reply`: replies by simple rules, for examples and tests of agents. It needs no API key and no network.
 
-If the request has tools and does not end with a tool result, the model calls the first tool that the tool choice
-allows. Otherwise the model answers with a text that quotes the tool result or the last turn. A tool loop therefore
-ends after one call.
+If the request has tools and does not end with a tool result, the reply calls the first tool that the tool choice
+allows. Otherwise the reply is a text that quotes the tool result or the last turn. An agent therefore ends after
+one tool call.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ __all__ = ["demo_reply"]
 
 
 def demo_reply(provider: str | Provider, body: Mapping[str, Any]) -> Msg:
-    """Returns the reply of the rule-based model.
+    """Returns a reply that follows simple rules, which the docstring of the module describes.
 
     Args:
-        provider: Provider in whose wire format the request is, as a name or a `Provider`. Needs a `load_native`.
-        body: Request.
+        provider: Provider in whose wire format the request is, as a name or a `Provider`. The provider must have a
+            `load_native`.
+        body: Body of the request.
 
     Raises:
-        MessageError: The request is not in the provider's wire format.
-        ProviderError: No provider has this name, or the provider has no loader.
+        MessageError: If the request is not in the provider's wire format.
+        ProviderError: If no provider has this name, or the provider has no loader.
     """
     msgs = load_native(provider, body)
     last = msgs[-1] if msgs else Msg("user", "", "user")
@@ -55,14 +56,14 @@ def _call(tool: Tool, text: str, msg_count: int) -> Msg:
 
 
 def _required_parameters(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the name and schema of each required parameter. If none is required, yields the first parameter."""
+    """Yields the name and schema of each required parameter, or of the first parameter if none is required."""
     properties = as_object(schema.get("properties"))
     names = as_list(schema.get("required")) or list(properties)[:1]
     return ((str(name), as_object(properties.get(name))) for name in names)
 
 
 def _value(schema: Mapping[str, Any], text: str) -> Any:
-    """Returns a value that a schema accepts. For a string schema, returns the text of the last message."""
+    """Returns a value that matches a schema. For a string schema, returns `text`."""
     choices = as_list(schema.get("enum"))
     if choices:
         return choices[0]

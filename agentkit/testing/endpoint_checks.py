@@ -51,7 +51,7 @@ def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[
     if json_text(request) != before:
         yield "`build_request` changes the request"
     if endpoint.build_request(_MODEL, request, options, stream=True) != outgoing[True]:
-        yield "`build_request` returns a different call for the same request the second time"
+        yield "`build_request` returns a different OutgoingRequest for the same request the second time"
     for stream, call in outgoing.items():
         if not isinstance(call, OutgoingRequest):
             yield f"`build_request` returns {type(call).__name__!r} instead of an OutgoingRequest"
@@ -71,19 +71,19 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
-        yield f"`build_request` leaves out {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
+        yield f"`build_request` omits {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
     if _MODEL not in sent and _MODEL not in call.path:
-        yield "`build_request` leaves out the model"
+        yield "`build_request` omits the model"
     for name, value in options.items():
         if any(leaf not in sent for _, leaf in iterate_scalars(value)):
-            yield f"`build_request` leaves out the parameter {name!r}"
+            yield f"`build_request` omits the parameter {name!r}"
 
 
 # -- sending ------------------------------------------------------------------------------------------------------
 
 
 class _Recorder:
-    """Fake SDK client that accepts any method call and records the arguments."""
+    """Fake SDK client that accepts all method calls and records their arguments."""
 
     def __init__(self, calls: list[str] | None = None) -> None:
         self.recorded: list[str] = [] if calls is None else calls
@@ -151,7 +151,7 @@ def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
         with suppress(BaseException):
             anyio.run(call)
 
-    thread = threading.Thread(target=run, daemon=True)  # the current thread may already run an event loop
+    thread = threading.Thread(target=run, daemon=True)  # in the current thread, an event loop may already run
     thread.start()
     thread.join(2 * _TIMEOUT_SECONDS)
 
@@ -163,7 +163,7 @@ _TIMEOUT_SECONDS: Final = 5.0
 
 
 class _OddError(Exception):
-    """Error that has the attributes of SDK errors, but with values of unexpected types."""
+    """Exception with the attributes of SDK errors, whose values have unexpected types."""
 
     status_code = status = code = "?"
     response = request = headers = body = message = details = None
@@ -191,7 +191,7 @@ _REPLIES: Final[tuple[object, ...]] = (
 
 
 def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
-    """Checks that the endpoint classifies any error and any reply as a `Failure` or None."""
+    """Checks that the endpoint returns a `Failure` or None for each exception and each reply."""
     endpoint = endpoint_class(_Recorder())
     for make in _ERRORS:
         error = make()

@@ -1,4 +1,4 @@
-"""Conversion of prepared replies to the HTTP responses of the loopback server."""
+"""Converts prepared replies to the HTTP responses of the loopback server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Answer:
 
     Attributes:
         status: HTTP status.
-        headers: Headers other than content type and content length.
+        headers: Headers of the response, except content type and content length.
         body: Body of a response that is not streamed.
         frames: Pieces of a streamed body. None means that the response is not streamed.
         delay: Seconds to wait before the body, or before each piece of a stream.
@@ -40,7 +40,7 @@ class Answer:
 
 
 def answer_error(service: FakeService, error: LoopbackError) -> Answer:
-    """Returns an error response that is not streamed."""
+    """Returns the response for an error, which is never streamed."""
     headers = {**service.build_headers("loopback"), **service.build_error_headers(error)}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
@@ -56,11 +56,11 @@ def answer_request(
         route: Route of the request.
         request: Request to answer. If the service refuses the request, `request.refused` is set.
         next_reply: Function that returns the next prepared reply. It is called only if the request needs a reply.
-        validate: True if requests with unpaired tool calls and results are refused with status 400.
+        validate: True to refuse requests with unpaired tool calls or results with status 400.
 
     Raises:
-        OptionError: The wire format cannot represent the reply. Or the prepared native reply is a list of events,
-            but the request asks for a complete reply, or vice versa.
+        OptionError: If the wire format cannot represent the reply, or if the prepared native reply is a list of
+            events, but the request asks for a complete reply, or vice versa.
     """
     body = request.body
     if not isinstance(body, dict):

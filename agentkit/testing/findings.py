@@ -1,4 +1,4 @@
-"""Helpers of the provider checks: collect findings, search requests for texts, and record I/O."""
+"""Helper functions for the provider checks: collect findings, search requests for texts, and record I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
-    """Yields each finding with its place. An exception from the checked code is also reported as a finding."""
+    """Yields each finding as "PLACE: FINDING". If the checked code raises an exception, yields it as a finding."""
     try:
         for finding in findings:
             yield f"{place}: {finding}"
@@ -58,7 +58,7 @@ def clear_containers(value: object) -> None:
 def walk_json(value: object, path: str = "", key: str = "") -> Iterator[tuple[str, str, Any]]:
     """Yields a JSON value and every value inside it, each with its path and the key under which it is stored.
 
-    The path of an inner value is such as `[2].content[0]`. A value comes before the values inside it.
+    An example of a path is `[2].content[0]`. A value comes before the values inside it.
     """
     yield path, key, value
     if isinstance(value, Mapping):
@@ -77,9 +77,9 @@ def iterate_scalars(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
-    """Finds the marks with a prefix in a text, and returns the positions of each.
+    """Finds the marks with a prefix in a text, and returns the positions of each mark.
 
-    A mark is a unique word such as `callOne`, by which the checks find a block in a request.
+    A mark is a unique word such as `callOne`, with which the checks find a block in a request.
 
     Args:
         kind: Prefix of the marks, such as `call`.
@@ -92,10 +92,10 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Finds the largest part of a request around each mark that contains no other mark.
+    """Finds, for each mark, the largest part of a request that contains this mark and no other mark.
 
     Returns the keys and scalars of each part, by mark. If one string contains several marks, the result omits
-    these marks, because each part with one of them also contains the others.
+    these marks, because no part contains only one of these marks.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)
@@ -124,8 +124,11 @@ _hooks: list[object] = []
 
 @contextmanager
 def record_io() -> Generator[list[str]]:
-    """Records the names of audit events for file, socket and process access by this thread in the `with` block."""
-    if not _hooks:  # an audit hook cannot be removed
+    """Records the names of the audit events that this thread causes in the `with` block.
+
+    The events report access to files, sockets and processes.
+    """
+    if not _hooks:  # added only once, because an audit hook cannot be removed
         sys.addaudithook(_note_event)
         _hooks.append(_note_event)
     events: list[str] = []

@@ -1,4 +1,4 @@
-"""`HttpServer`: the HTTP side of the loopback server, in threads and with simulated connection faults."""
+"""`HttpServer`: handles the HTTP connections of the loopback server, and simulates connection faults."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agentkit.testing.service import encode_json
 __all__ = ["HttpServer", "Receive"]
 
 Receive: TypeAlias = Callable[[str, dict[str, str], bytes | None], tuple[RecordedRequest, Answer] | None]
-"""Function that takes the path, headers and body of a request, and returns the answer.
+"""Function that takes the path, headers and body of a request, and returns the recorded request and the answer.
 
 The body is None for a GET request. The result is None if no service has the path.
 """
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Server on a port of 127.0.0.1 with one thread for each connection.
+    """HTTP server on a port of 127.0.0.1 with one thread for each connection.
 
     Attributes:
         receive: Function that answers requests.
@@ -61,7 +61,7 @@ class HttpServer(ThreadingHTTPServer):
 
 
 def _break(connection: socket) -> None:
-    with suppress(OSError):  # the client may have disconnected
+    with suppress(OSError):  # the client has possibly disconnected
         connection.shutdown(SHUT_RDWR)
 
 
@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Suppresses the log lines that the base class writes to standard error."""
+        """Does nothing. The base class would write a log line to standard error."""
 
     def do_GET(self) -> None:
         self._respond(None)
@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:
-        """Waits for some seconds. Raises `BrokenPipeError` as soon as the client disconnects."""
+        """Waits for the given time. If the client disconnects meanwhile, raises `BrokenPipeError` at once."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):
             raise BrokenPipeError(f"the client of {request.path} disconnected")

@@ -41,7 +41,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # the other checks need the turns, and would fail for the same reason
+        return  # The other checks need the turns, so the same fault would make them fail.
     for check in _CHECKS:
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
@@ -70,7 +70,7 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
         return
     for mark in (_QUESTION, _REPLY, _RESULT):
         if mark not in json_text(turns):
-            yield f"turns is {layout.turns!r}, but this list does not hold the text {mark!r}"
+            yield f"turns is {layout.turns!r}, but this list does not contain the text {mark!r}"
     replies = [turn for turn in turns if layout.is_reply(turn)]
     if _REPLY not in json_text(replies) or _QUESTION in json_text(replies):
         roles = [turn.get(layout.role) for turn in turns]
@@ -80,7 +80,7 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
         )
     objects = (cast("dict[str, Any]", part) for _, _, part in walk_json(turns) if type(part) is dict)
     if not any(_RESULT in json_text(part) and layout.is_result(part) for part in objects):
-        yield "result_keys and result_labels mark no part of the request as the tool result"
+        yield "result_keys and result_labels do not select the part of the request with the tool result"
 
 
 def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
 
 
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that a path in an API error leads to the message from which that part of the request was built."""
+    """Checks that a path in an API error leads to the message from which the part at this path was built."""
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():
@@ -146,7 +146,7 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
 
 
 def _find_paths(turns: object, text: str) -> Iterator[str]:
-    """Yields the path of each string that equals a text, and of each object that directly contains the string."""
+    """Yields the path of each string that equals `text`, and of each object that has this string as a value."""
     for path, _, value in walk_json(turns):
         if value == text or (isinstance(value, dict) and text in value.values()):
             yield path

@@ -71,7 +71,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that any two tool choices that the target accepts lead to different requests."""
+    """Checks that each tool choice that the target accepts gives a different request."""
     modes = formatter.capabilities().tools.choices
     choices: dict[str, str | None] = {"no choice": None}
     choices |= {mode: mode for mode in ("none", "required") if mode in modes}
@@ -95,7 +95,7 @@ def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request has the response format, and turns on JSON output if the API supports it."""
+    """Checks that the request has the response format, and requests JSON output if the API has a field for it."""
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
     with_tools = _request(formatter, response_format=OUTPUT_SCHEMA, tools=make_tools())
     for label, sent in (("", request), (" together with tools", with_tools)):
@@ -105,11 +105,11 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
     if formatter.capabilities().output == "object":
         without = {*iterate_scalars(_request(formatter))}
         if all(pair in without or "verdictText" in str(pair[1]) for pair in iterate_scalars(request)):
-            yield "response_format sets nothing that makes the model answer in JSON"
+            yield "response_format adds no field that requests JSON output"
 
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that building a request does not change the tools and the schema, and that it copies them."""
+    """Checks that a request shares no containers with the tools and the schema, and does not change them."""
     tools, output = make_tools(), OutputSchema(copy.deepcopy(OUTPUT_SCHEMA), "verdict")
 
     def request() -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     text = json_text(first)
     changed = _find_change(tools, output)
     if changed:
-        yield f"building a request changes {changed} of the caller"
+        yield f"building a request changes {changed}"
     if json_text(request()) != text:
         yield "the same tools and schema give a different request the second time"
     clear_containers(first)
@@ -127,11 +127,11 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     if shared and not changed:
         yield f"a request shares {shared} with the caller, so that changing one changes the other"
     elif json_text(request()) != text:
-        yield "two requests share containers of the tools or the schema"
+        yield "two requests share lists or dicts of the tools or the schema"
 
 
 def _find_change(tools: list[Tool], output: OutputSchema) -> str:
-    """Returns the name of the option that has changed, or an empty string if both are unchanged."""
+    """Returns a description of the option that was changed, or an empty string if no option was changed."""
     parameters: list[Mapping[str, Any]] = [tool.parameters for tool in tools]
     if parameters != [tool.parameters for tool in make_tools()]:
         return "the parameters of a tool"

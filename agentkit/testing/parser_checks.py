@@ -1,4 +1,4 @@
-"""Checks that a parser loses no content, treats streams and complete replies alike, and never crashes."""
+"""Checks that a parser loses no content, gives one message for a reply and its stream, and never crashes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN_EVENTS: Final[tuple[dict[str, Any], ...]] = (
     {"type": "an.event.of.tomorrow", "delta": None},
     {"choices": None, "candidates": [None], "message": 7, "output": [], "usage": {"input_tokens": -1}},
 )
-"""Events that no API sends. A parser must ignore them or raise `MessageError`."""
+"""Events that no API sends. A parser must ignore these events or raise `MessageError`."""
 
 
 def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]:
@@ -59,7 +59,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]
 def _check_issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
     issuer = provider.chat_formatter.base.issuer
     if issuer is not None and parser.issuer != issuer:
-        yield f"its issuer is {parser.issuer!r}, but the formatter's is {issuer!r}: thinking would be dropped"
+        yield f"issuer is {parser.issuer!r}, but the formatter has {issuer!r}, so requests would drop thinking"
 
 
 def _check_unknown_events(parser: type[StreamParserBase]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     if (whole, events) != originals:
         yield "the parser changed its input"
     if Msg.from_dict(reply.to_dict()) != reply:
-        yield "the message changes when it is stored and loaded"
+        yield "the message is different after it was stored and loaded"
     if reply.finish_reason is None:
         yield "the message has no finish reason"
     if reply.role != "assistant":
@@ -100,7 +100,7 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
 
 
 def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply | None = None) -> Iterator[str]:
-    """Checks that the parsed message has all texts and arguments and the usage of a complete native reply."""
+    """Checks that the message has all texts, all arguments and the usage of a complete native reply."""
     reply = parser.parse_response(whole)
     if expected is not None:
         yield from _check_expected(reply, expected)
@@ -112,11 +112,11 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
             and not leaf.startswith(("{", "["))
             and leaf not in message_text
         ):
-            yield f"{leaf[:60]!r} of {key!r} is not in the message"
+            yield f"the text {leaf[:60]!r} under the key {key!r} is not in the message"
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
             yield f"the arguments {leaf[:60]!r} are in no call of the message"
         if _COUNT.search(key) and isinstance(leaf, int | float) and leaf > 0 and reply.usage is None:
-            yield f"the reply has usage ({key!r} is {leaf}), but the message has none"
+            yield f"the reply has usage ({key!r} is {leaf}), but the message has no usage"
 
 
 _COUNT: Final = re.compile(r"tokens?(_?count)?$|eval_count$", re.IGNORECASE)
@@ -200,7 +200,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields incomplete copies of a reply: for each key, copies without the key and with other values."""
+    """Yields changed copies of a reply, with descriptions: for each key, without the key and with other values."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -226,13 +226,13 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample])
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that the samples can show that the parser loses the usage of a reply."""
+    """Checks that at least one sample has usage, because otherwise a lost usage would not be detected."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
         for whole, _, *expected in samples
     )
     if samples and not has_usage:
-        yield "no sample has usage. Add the usage of a reply, or expect Usage() if the API reports none"
+        yield "no sample has usage. Add a reply with usage, or expect Usage() if the API reports no usage"
 
 
 def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> Msg:
@@ -252,4 +252,4 @@ def _find_difference(msg: Msg, other: Msg) -> str:
     for key, value in fields.items():
         if value != other_fields.get(key):
             return f"{key} is {value!r}, and in the stream {other_fields.get(key)!r}"
-    return "a field that is not stored"
+    return "a field that `to_dict` omits"

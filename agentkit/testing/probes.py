@@ -1,4 +1,4 @@
-"""Checks of a formatter that each need a special conversation, such as one with a failed tool result."""
+"""Checks of a formatter. Each check uses a special conversation, for example with a failed tool result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentkit.testing.findings import find_surroundings, iterate_scalars, json_t
 __all__ = ["PROBES", "SENT"]
 
 SENT: Final = frozenset({"carried", "merged", "moved", "repaired"})
-"""Dispositions in the ledger which mean that the content of a block is in the request."""
+"""Dispositions of blocks whose content is in the request."""
 
 _USER_WORDS: Final = frozenset({"user", "human"})
 _ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
@@ -35,7 +35,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
     parts = find_surroundings(request, [*texts])
     shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
     if len(shapes) < len(texts):
-        yield "several turns are joined in one string"
+        yield "several turns are joined into one string"
     elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
         yield "turns of the assistant and of the user have the same format"
     for mark, shape in shapes.items():
@@ -101,7 +101,7 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
     wanted = [*proofs.values()] if target.thinking.mode == "signed" and proofs else ["markThought"]
     text = json_text(plan.request)
     if entry.disposition.word in SENT and not any(value in text for value in wanted):
-        yield f"thinking is not sent back, and the ledger calls it {entry.disposition.word}"
+        yield f"thinking is not sent back, but its disposition in the ledger is {entry.disposition.word}"
 
 
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
     if "xyz" in texts or ("hm" in texts and dispositions["msgs[1].content[0]"] == "dropped"):
-        yield "thinking of another issuer is sent"
+        yield "thinking of another issuer is in the request"
 
 
 def _facts(formatter: FormatterBase) -> Iterator[str]:

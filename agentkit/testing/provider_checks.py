@@ -24,7 +24,7 @@ __all__ = ["ConformanceError", "check_provider"]
 
 
 class ConformanceError(AssertionError):
-    """Error for a provider that fails checks that every provider must pass.
+    """Error for a provider that fails at least one conformance check.
 
     Attributes:
         provider: Name of the provider.
@@ -39,16 +39,18 @@ class ConformanceError(AssertionError):
 
 
 def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), model: str | None = None) -> None:
-    """Checks the formatters of a provider. Also checks its parser, endpoint and `load_native` if it has them.
+    """Checks the formatters of a provider, and its parser, endpoint and `load_native` if they exist.
+
+    The checks test these rules:
 
     - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
-      same JSON, and no two requests share containers. These rules also hold for invalid conversations.
+      same JSON, and no two requests share lists or dicts. These rules also hold for invalid conversations.
     - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
       media, thinking, names, roles and arguments. It also contains the tools, their strict flag, the tool choice
       and the response format.
-    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Token
-      counts contain no ids or fixed words. A path in an error text leads to a place in the conversation.
-    - The endpoint sends the request, the model and the parameters, and classifies any error.
+    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Ids
+      and fixed words are not counted as tokens. A path in an error text leads to a place in the conversation.
+    - The endpoint sends the request, the model and the parameters. It can classify every exception.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
       `AgentkitError`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
@@ -59,11 +61,12 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
         samples: Native replies for the check of the parser. Each sample is a tuple of the complete reply and its
             stream, which is a list of events or raw bytes. A third item may be a `Reply` with the expected
             message.
-        model: Model to build requests for. None means no model.
+        model: Model for which requests are built. None means requests without a model name.
 
     Raises:
-        ConformanceError: A check fails. The error lists all faults, including exceptions from the provider's code.
-        ProviderError: No provider has this name.
+        ConformanceError: If a check fails. The error lists all faults, including exceptions from the provider's
+            code.
+        ProviderError: If no provider has this name.
     """
     check_option("provider", provider, str | Provider)
     loaded = load_provider(provider) if isinstance(provider, str) else provider
@@ -90,7 +93,7 @@ def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | Non
 def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
     """Checks that a formatter can be created with the model as its only option."""
     if formatter_class(model).model != model:
-        yield f"the formatter for the model {model!r} has another model"
+        yield f"the formatter for the model {model!r} has another model in its attribute `model`"
 
 
 # -- logs -------------------------------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        # only letters and digits, because every API accepts such names
+        # Names have only letters and digits, because every API accepts such names.
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:
@@ -119,7 +122,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
     text = json_text(request)
     loaded = cast("Any", provider.load_native)(request)
     if json_text(request) != text:
-        yield "the request was changed"
+        yield "`load_native` changes the request"
     if json_text(provider.chat_formatter(model).lower(loaded, tools=make_tools()).request) != text:
         yield "the loaded messages give another request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):

@@ -13,10 +13,10 @@ __all__ = ["RecordedRequest"]
 
 @dataclass(eq=False)
 class RecordedRequest:
-    """Request that the server received.
+    """Request that the loopback server received.
 
     Attributes:
-        provider: Name of the provider whose API has the path.
+        provider: Name of the provider whose API has this path.
         path: URL path with the query.
         headers: Headers with lower-case names.
         body: Decoded JSON body. None if the body is not JSON.
@@ -30,7 +30,7 @@ class RecordedRequest:
 
     provider: str
     path: str
-    headers: dict[str, str] = field(repr=False)  # headers may contain an API key
+    headers: dict[str, str] = field(repr=False)  # can contain an API key
     body: Any
     raw: bytes
     model: str = ""
@@ -48,7 +48,7 @@ class RecordedRequest:
             seconds: Maximum waiting time in seconds.
 
         Raises:
-            TimeoutError: The request is not answered in time.
+            TimeoutError: If the request is not answered in time.
         """
         if not self._finished.wait(seconds):
             raise TimeoutError(f"request to {self.path!r} is still not answered after {seconds} s")

@@ -1,4 +1,4 @@
-"""Replies and errors that the loopback server can send, with simulated delays and connection faults."""
+"""Classes for the replies and errors that the loopback server sends, with delays and connection faults."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 
 
 class LoopbackError(Exception):
-    """Error response for the loopback server to send, in the provider's wire format.
+    """Error response that the loopback server sends in the provider's wire format.
 
     Attributes:
         status: HTTP status. For an error inside a stream, the status in the error event, if the wire format has
-            one.
+            a field for the status.
         message: Error message.
         code: Error code or type as the provider spells it. None means the usual code for the status.
         retry_after: Value of the `retry-after` header in seconds. None means no header.
@@ -54,13 +54,13 @@ class LoopbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply for the loopback server to send, with its usage, delays and connection faults.
+    """Reply that the loopback server sends, with its usage, delays and connection faults.
 
     Attributes:
         content: Message, text, native reply as a dict or bytes, or a list of native stream events.
         usage: Token counts to report. None means one token for every four characters.
-        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it. None means the reason that
-            fits the message.
+        finish_reason: Finish reason, as a `FinishReason` or as the provider spells it. None means that the content
+            determines the reason, such as `TOOL_USE` for a tool call.
         piece_size: Number of characters of text or arguments in each stream event.
         delay: Seconds to wait before each stream event, or before a reply that is not streamed.
         error: Error to send inside the stream, after `error_after` events. If the reply is not streamed, only the
@@ -91,7 +91,7 @@ PlayableReply: TypeAlias = (
 )
 """Prepared reply of the loopback server: a message, a text, a native reply, a `Reply` or a `LoopbackError`.
 
-It may also be a function that takes the decoded request and returns one of these.
+A function is also accepted. It takes the decoded request and returns one of these.
 """
 
 
@@ -117,7 +117,7 @@ _COMMON_TYPES: Final = frozenset({"text", "thinking", "tool_use"})
 
 @dataclass(frozen=True)
 class NormalizedReply:
-    """Reply without missing values, for a fake service to write in the wire format of its API.
+    """Reply without missing values, which a fake service writes in the wire format of its API.
 
     Attributes:
         msg: Message of the reply.
@@ -148,7 +148,7 @@ class NormalizedReply:
 
     @cached_property
     def id(self) -> str:
-        """Id of the reply, without the prefix that the API adds. The id is the same if the reply is streamed."""
+        """Id of the reply, without the prefix that the API adds. A stream and the complete reply have one id."""
         return hash_text(json.dumps([self.msg.to_dict()["content"], str(self.finish_reason)]), 24)
 
     @property
@@ -177,7 +177,7 @@ class NormalizedReply:
         """Checks that replies of the API can contain all blocks of the message.
 
         Raises:
-            OptionError: The message has a block of a type that replies of the API cannot contain.
+            OptionError: If the message has a block of a type that replies of the API cannot contain.
         """
         for block in self.msg.blocks:
             if block.type not in types:
@@ -196,7 +196,7 @@ def hash_text(text: str, length: int) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """Returns the number of tokens that the server reports for a text, which is one for every four characters."""
+    """Returns the number of tokens that the server reports for a text: one token for every four characters."""
     return -(-len(text) // 4)
 
 
@@ -206,7 +206,7 @@ def is_refusal(block: object) -> bool:
 
 
 def get_citations(block: TextBlock) -> list[Any]:
-    """Returns the citations in the metadata of a text block, in the provider's wire format."""
+    """Returns the citations in the metadata of a text block. They are in a provider's wire format."""
     return list(as_list((block.metadata or {}).get("citations")))
 
 

@@ -1,4 +1,4 @@
-"""Checks that a formatter builds requests without side effects, lost blocks, unpaired calls or a wrong order."""
+"""Checks the requests of a formatter: no side effects, all blocks, paired tool calls, and the right order."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         yield f"building a request causes I/O: {', '.join(dict.fromkeys(events))}"
     clear_containers(cast("object", first))
     if json_text(formatter.lower(msgs).request) != text:
-        yield "two requests share containers, so that changing one request changes the other"
+        yield "two requests share lists or dicts, so a change of one request changes the other"
     if [msg.to_dict() for msg in msgs] != before:
-        yield "the messages were changed, or a request shares its containers with them"
+        yield "building a request changes the messages, or a request shares lists or dicts with them"
     if json_text(type(formatter)(formatter.model).lower(msgs).request) != text:
         yield "a new formatter builds a different request from the same conversation"
 
@@ -112,7 +112,7 @@ def _check_pair(
 
 
 def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """Checks that each call has its tool name. If the API has call ids, results must have the id of the call."""
+    """Checks that each call has its tool name, and that each result has the id of its call if the API has ids."""
     plan = formatter.lower(msgs)
     uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
     sent_names = {original: sent for sent, original in {**plan.call_ids, **plan.tool_names}.items()}
@@ -154,10 +154,10 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
             if count > 1:
                 yield f"{mark!r} of {place} is sent {count} times"
             if not count and dispositions.get(place) != "dropped":
-                yield f"{mark!r} of {place} is not sent, and the ledger does not list it as dropped"
+                yield f"{mark!r} of {place} is not sent, but the ledger does not list it as dropped"
         is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents all lines after the first
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
-            yield f"the text of {place} is not sent as it was written"
+            yield f"the text of {place} is not sent unchanged"
 
 
 def _iterate_blocks(msgs: Sequence[Msg]) -> Iterator[tuple[str, Block]]:
@@ -184,7 +184,7 @@ def _check_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
         if count > 1:
             yield f"the {block.type} of {place} is sent {count} times"
         if not count and entry is not None and entry.disposition.word in SENT:
-            yield f"the {block.type} of {place} is not sent, and the ledger calls it {entry.disposition.word}"
+            yield f"the {block.type} of {place} is not sent, but the ledger lists it as {entry.disposition.word}"
 
 
 def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Itera
 
 
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """Checks that the request has all texts except system messages in the order of the conversation."""
+    """Checks that the texts in the request, except system messages, have the order of the conversation."""
     text = json_text(formatter.lower(msgs).request)
     sent = {mark: places[0] for mark, places in find_marks("mark", text).items()}
     marks = [mark for msg in msgs if msg.role != "system" for mark in find_marks("mark", msg.text)]

@@ -21,12 +21,12 @@ class Route:
     """Assignment of a URL path to a fake service.
 
     Attributes:
-        provider: Name that users pass to `LoopbackServer.url`.
+        provider: Name of the provider or cloud, as passed to `LoopbackServer.url`.
         path: Regular expression that matches the complete path, after percent-decoding. The optional group `model`
             matches the name of the model. The optional group `verb` matches the part of the path that names the
             operation.
         service: Fake service that answers requests to the path.
-        base: Path of the base URL for the provider's SDK client.
+        base: Path of the base URL, which is passed to the provider's SDK client.
     """
 
     provider: str
@@ -45,7 +45,7 @@ class RouteMatch:
         provider: Provider of the route.
         service: Fake service of the route.
         model: Model name in the path. Empty if the path has no model name.
-        verb: Name of the operation in the path. Empty if the path has none.
+        verb: Name of the operation in the path. Empty if the path names no operation.
     """
 
     provider: str
@@ -65,7 +65,7 @@ def load_routes() -> tuple[Route, ...]:
     module are skipped.
 
     Raises:
-        OptionError: The `ROUTES` of a provider is not a tuple of `Route` objects.
+        OptionError: If the `ROUTES` of a provider is not a tuple of `Route` objects.
     """
     modules = dict.fromkeys(provider.testing for provider in iter_providers() if provider.testing)
     return tuple(route for name in modules for route in _load_module_routes(name))
@@ -80,11 +80,11 @@ def _load_module_routes(name: str) -> tuple[Route, ...]:
 
 
 def find_provider(name: str) -> Provider:
-    """Returns the provider whose wire format the fake service of a route has.
+    """Returns the provider whose wire format a fake service uses.
 
     Args:
-        name: `provider` of the route. The fake service of a cloud, such as `bedrock`, has the wire format of the
-            provider whose routes include the cloud.
+        name: `Route.provider` of the service. For a cloud, such as `bedrock`, the result is the provider whose
+            `ROUTES` include the cloud.
     """
     providers = [
         provider

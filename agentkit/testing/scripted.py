@@ -51,10 +51,10 @@ class ScriptedCall:
 class ScriptedModel(ChatModel):
     """`ChatModel` that returns prepared replies in order, complete or as a stream of events.
 
-    The requests are built by the formatter of `provider`. A prepared message is returned unchanged, except for its
-    finish reason. A prepared exception is raised by the model call. As with any `ChatModel`, a
-    `ContextLengthError` may lead to another call with a shorter request. A call after the last reply raises an
-    `OptionError`.
+    The formatter of `provider` builds the requests. A prepared message is returned unchanged, except that a finish
+    reason is added if the message has no finish reason. A model call raises a prepared exception. As with any
+    `ChatModel`, a `ContextLengthError` can lead to another call with a shorter prompt. If no reply remains for a
+    call, the call raises an `OptionError`.
 
     Args:
         replies: Prepared replies, in order.
@@ -63,8 +63,8 @@ class ScriptedModel(ChatModel):
         options: Options of `ChatModel`.
 
     Raises:
-        OptionError: `replies` is not a list of replies.
-        ProviderError: No provider has this name.
+        OptionError: If `replies` is not a list of replies.
+        ProviderError: If no provider has this name.
 
     Example:
         >>> import asyncio
@@ -101,7 +101,7 @@ class ScriptedModel(ChatModel):
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Adds prepared replies, which follow those that are not used yet."""
+        """Adds prepared replies after the replies that remain."""
         self._script.replies.extend(_check_replies(replies))
 
 

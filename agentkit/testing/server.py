@@ -32,9 +32,9 @@ __all__ = ["LoopbackServer"]
 class LoopbackServer:
     """Server on a free port of 127.0.0.1 with the APIs of all installed providers.
 
-    A model call after the last reply is answered with an error. If a prepared reply cannot be sent, the call is
-    also answered with an error, and the end of the `with` block raises this error. Examples are a reply that the
-    wire format cannot represent, and a reply function that raises an exception.
+    If no reply remains for a model call, the server answers with an error. If a prepared reply cannot be sent, the
+    server also answers with an error, and the end of the `with` block raises this error. Examples are a reply that
+    the wire format cannot represent, and a reply function that raises an exception.
 
     Args:
         replies: One reply for all calls, or a list of replies to send in order. `PlayableReply` lists the types.
@@ -97,12 +97,12 @@ class LoopbackServer:
         """Returns the base URL for a provider's SDK client.
 
         Args:
-            provider: Name of a provider or of another service. `azure` gives an `azure_endpoint`.
-                `anthropic-vertex` and `bedrock` are for Anthropic's clients of these clouds. None means the root
-                URL of the server.
+            provider: Name of a provider or of another service. For `azure`, the URL is an `azure_endpoint`.
+                `anthropic-vertex` and `bedrock` are for Anthropic's SDK clients for these clouds. None means the
+                root URL of the server.
 
         Raises:
-            OptionError: No fake service has this name.
+            OptionError: If no fake service has this name.
         """
         base = "" if provider is None else self._find_provider(provider).base
         return f"http://127.0.0.1:{self.port}{base}"
@@ -113,7 +113,7 @@ class LoopbackServer:
         Pass the options as in `ChatModel("openai:any", client_options=…)`. The options disable retries.
 
         Raises:
-            OptionError: No fake service has this name.
+            OptionError: If no fake service has this name.
         """
         return self._find_provider(provider).service.client_options(self.url(provider))
 
@@ -125,7 +125,7 @@ class LoopbackServer:
         return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Adds replies after those that are not sent yet. A reply for all calls is sent after the added ones."""
+        """Adds replies after the replies that remain. A single reply for all calls is always sent last."""
         with self._lock:
             self._queue.extend(replies)
 
@@ -168,7 +168,7 @@ class LoopbackServer:
         return request, self._answer(route, request)
 
     def _answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
-        """Returns the answer to a request. Removes the next prepared reply if the request needs one."""
+        """Returns the answer to a request. If the request needs a reply, uses up the next prepared reply."""
         try:
             return answer_request(route, request, partial(self._next_reply, route), validate=self._validate)
         except Exception as fault:
@@ -182,5 +182,5 @@ class LoopbackServer:
         if self._is_agent:
             return partial(demo_reply, find_provider(route.provider))
         if self._default_reply is None:
-            return LoopbackError(400, "LoopbackServer: no reply is left to play")
+            return LoopbackError(400, "LoopbackServer: no prepared reply remains for this call")
         return self._default_reply

@@ -16,7 +16,7 @@ class FakeService(ABC):
     """Fake HTTP API that writes replies, stream events and errors in the wire format of a real API.
 
     The `testing` module of a provider has one subclass for each API of the provider. The constant `ROUTES` of this
-    module assigns URL paths to the subclasses.
+    module assigns URL paths to objects of the subclasses.
 
     Attributes:
         media_type: Value of the `content-type` header of a stream.
@@ -46,7 +46,7 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def get_error_code(self, error: LoopbackError) -> str:
-        """Returns the code of an error. A status without a code gets the code of status 400 or 500."""
+        """Returns the code of an error. If `error_codes` has no code for the status, uses status 400 or 500."""
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]
 
@@ -55,11 +55,11 @@ class FakeService(ABC):
         return self.build_error(error)
 
     def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
-        """Returns the bytes of an event in the stream. `number` is the position of the event, counted from 1."""
+        """Returns the bytes of an event in a stream. `number` is 1 for the first event of the stream."""
         return b"data: " + encode_json(event) + b"\n\n"
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns an error message if the real API would refuse the request, else None.
+        """Returns an error message if the real API would refuse the request, otherwise None.
 
         Typical reasons are tool calls without results and missing keys.
         """

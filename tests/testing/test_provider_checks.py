@@ -161,7 +161,7 @@ def test_a_request_that_is_stored_and_shared_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return requests.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
 
-    assert "two requests share containers" in faults(echo(convert=convert))
+    assert "two requests share lists or dicts" in faults(echo(convert=convert))
 
 
 def test_a_request_that_depends_on_an_earlier_request_is_reported() -> None:

@@ -300,7 +300,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "drops the flag of JSON": (
         converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
-        "response_format sets nothing that makes the model answer in JSON",
+        "response_format adds no field that requests JSON output",
     ),
     "drops the strict flag": (
         converting(sound, base=MAGPIE.override({"tools.strict": STRICT})),
@@ -354,7 +354,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "shares the schema": (converting(_sharing_schema), "shares the schema of response_format"),
     "changes the parameters of tools": (converting(_changing_tools), "changes the parameters of a tool"),
     "changes the arguments of calls": (converting(_changing_calls), "the messages were changed"),
-    "keeps its requests": (converting(_cached), "two requests share containers"),
+    "keeps its requests": (converting(_cached), "two requests share lists or dicts"),
     "counts its requests": (converting(_remembering), "a different request the second time"),
     "draws numbers": (editing(_number), "a different request the second time"),
     "opens files": (editing(_open_file), "building a request causes I/O: "),
@@ -409,7 +409,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded with another role"),
     "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "instead of an AgentkitError"),
-    "changes the log": (replace(PROVIDER, load_native=_eating), "the request was changed"),
+    "changes the log": (replace(PROVIDER, load_native=_eating), "`load_native` changes the request"),
     "gives dicts": (_loading(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
     "takes anything": (
         replace(PROVIDER, load_native=_taking_anything),
@@ -530,7 +530,7 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
 
 
 REPLIES: Final[dict[str, tuple[Provider, str]]] = {
-    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), but the message has none"),
+    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), but the message has no usage"),
     "loses the usage of streams": (parsing(NoUsageInStreams), "gives a different message than the complete reply"),
     "loses the finish reason": (parsing(NoReason), "finish reason: expected length, got stop"),
     "loses thinking": (parsing(NoThinking), "'I should look first.' of 'thinking' is not in the message"),
@@ -544,7 +544,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "mixes replies": (parsing(Forgetful), "gives a different message"),
     "changes the reply": (parsing(Eating), "the parser changed its input"),
     "exits": (parsing(Exiting), "raises SystemExit"),
-    "names another issuer": (parsing(Foreign), "Foreign: its issuer is 'somebody'"),
+    "names another issuer": (parsing(Foreign), "Foreign: issuer is 'somebody'"),
     "speaks as the user": (parsing(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
 }
@@ -667,11 +667,11 @@ def calling(endpoint: Any) -> Provider:
 
 
 CALLS: Final[dict[str, tuple[Provider, str]]] = {
-    "makes an empty body": (calling(EmptyBody), "`build_request` leaves out"),
-    "makes a body without the model": (calling(NoModel), "`build_request` leaves out the model"),
+    "makes an empty body": (calling(EmptyBody), "`build_request` omits"),
+    "makes a body without the model": (calling(NoModel), "`build_request` omits the model"),
     "makes a body without parameters": (
         calling(NoOptions),
-        "`build_request` leaves out the parameter 'temperature'",
+        "`build_request` omits the parameter 'temperature'",
     ),
     "makes a body without a nested parameter": (
         calling(NoNestedOptions),
@@ -682,7 +682,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
         "`build_request` with stream=True returns an OutgoingRequest with stream=False",
     ),
     "changes the request": (calling(ChangingBody), "`build_request` changes the request"),
-    "counts its calls": (calling(CountingBody), "returns a different call for the same request"),
+    "counts its calls": (calling(CountingBody), "returns a different OutgoingRequest for the same request"),
     "makes a dict": (calling(DictBody), "`build_request` returns 'dict' instead of an OutgoingRequest"),
     "sends {}": (calling(SendsNothing), "`send` does not send the body"),
     "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),
@@ -725,10 +725,10 @@ LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
         describing(turns="messages"),
         "turns is 'messages', but the lists of the request are 'system', 'turns', 'tools'",
     ),
-    "names another list as the turns": (describing(turns="tools"), "this list does not hold the text"),
+    "names another list as the turns": (describing(turns="tools"), "this list does not contain the text"),
     "names no roles of replies": (describing(reply_roles=frozenset[str]()), "do not select the reply"),
     "names another key of roles": (describing(role="speaker"), "role is 'speaker'"),
-    "names no results": (describing(result_keys=frozenset[str]()), "mark no part of the request"),
+    "names no results": (describing(result_keys=frozenset[str]()), "do not select the part of the request"),
     "names no prompt": (describing(prompt=""), "prompt is '', but the system prompt is in 'system'"),
     "names no tools": (describing(tools="functions"), "tools is 'functions', but the tools are in 'tools'"),
     "names no media": (describing(media={}), "Declare the key of images in media"),

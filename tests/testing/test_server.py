@@ -46,7 +46,7 @@ async def test_replies_are_played_in_order_and_then_an_error() -> None:
         server.play("three")
         assert content(await post(server, CHAT)) == "three"
     assert beyond.status_code == 400
-    assert "no reply is left" in beyond.text
+    assert "no prepared reply remains" in beyond.text
 
 
 async def test_a_single_reply_is_played_for_every_call() -> None:

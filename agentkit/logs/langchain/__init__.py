@@ -1,8 +1,8 @@
-"""Conversion of LangChain messages to `Msg`. LangChain does not need to be installed.
+"""Converts LangChain messages to `Msg`. LangChain does not need to be installed.
 
-The input is LangChain objects, or JSON values from `dumpd`, `messages_to_dict`, plain dicts or the state of a
-graph. Read `messages` first, then `content`, which lists the blocks of a message. `blocks` is the table of types.
-Tool calls outside the content are in `tool_calls`.
+The input is LangChain objects, or their JSON values: from `dumpd` or `messages_to_dict`, plain dicts, or the state
+of a graph. Read `messages` first, then `content`, which lists the blocks of a message. `blocks` reads each block
+by its type. `tool_calls` reads tool calls that are outside the content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table of the content block types in LangChain messages, with the function that reads each type."""
+"""`read_block`: converts a content block of a LangChain message to a block, by a table of block types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes
 _Object: TypeAlias = dict[str, Any]
 
 SIGNATURE: Final = "thought_signature"
-"""Key of a text for its Gemini signature. The loader adds the key to tool calls."""
+"""Key of a Gemini signature. Text blocks have this key in logs. `list_calls` adds the key to tool calls."""
 
 _ISSUERS: Final = {
     "anthropic": "anthropic",
@@ -47,14 +47,14 @@ _ISSUERS: Final = {
 """Issuers of opaque state, by the provider name in LangChain's `response_metadata["model_provider"]`."""
 
 _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""Wire formats by LangChain's provider name. LangChain stores unknown blocks of these providers unchanged."""
+"""Wire formats by LangChain's provider name. LangChain stores special blocks of these providers unchanged."""
 
 
 def read_block(item: Any, provider: str, place: str) -> Block:
     """Converts one item of a LangChain message's content to a block.
 
-    An unreadable item becomes an `InvalidBlock`. An item of an unknown type becomes an `OpaqueBlock`. `provider`
-    is LangChain's name of the provider that wrote the message.
+    An item that cannot be read becomes an `InvalidBlock`. An item of an unknown type becomes an `OpaqueBlock`.
+    `provider` is LangChain's name for the provider of the message.
     """
     if isinstance(item, str):
         return TextBlock(item)
@@ -72,9 +72,9 @@ def read_block(item: Any, provider: str, place: str) -> Block:
 
 
 def strip_indexes(item: object) -> _Object:
-    """Removes the stream index from an object. Returns an empty dict if the value is not an object.
+    """Returns an object without its key `index`. Returns an empty dict if the value is not an object.
 
-    LangChain uses the index to join the pieces of a stream. No provider accepts it (langchain-openai:
+    LangChain uses `index` to join the pieces of a stream. No provider accepts this key (langchain-openai:
     `_pop_index_and_sub_index`).
     """
     block = {key: value for key, value in as_object(item).items() if key != "index"}
@@ -116,7 +116,7 @@ def _refusal(block: _Object, provider: str, place: str) -> TextBlock:
 
 
 def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
-    """Reads a thinking block of Anthropic or Google. LangChain uses the same block type for both."""
+    """Reads a thinking block of Anthropic or Google. LangChain uses one block type for both providers."""
     return _signed_thinking(block, "thinking", _ISSUERS.get(provider, "anthropic"))
 
 
@@ -129,7 +129,7 @@ def _bedrock_thinking(block: _Object, provider: str, place: str) -> ThinkingBloc
 
 
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
-    """Reads a `reasoning` block, which is in LangChain's standard format or is a reasoning item of OpenAI."""
+    """Reads a `reasoning` block. A block with a `summary` is a reasoning item of OpenAI."""
     if "summary" in block:
         return NativeEntry("openai-responses", block).read(place)
     return _signed_thinking(block, "reasoning", _ISSUERS.get(provider, ""))
@@ -164,7 +164,7 @@ _MEDIA_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_ty
 def _media(block_class: _MediaClass | None, default_type: str, block: _Object, provider: str, place: str) -> Block:
     """Reads a media block in LangChain's, Anthropic's or Google's format.
 
-    If `block_class` is None, the media type determines the class.
+    If `block_class` is None, the media type determines the class of the block.
     """
     if uri := as_text(block.get("file_uri")):  # Google's format
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
@@ -205,8 +205,8 @@ def _file(block: _Object, provider: str, place: str) -> Block:
 def _source(block: _Object, default_type: str) -> Source:
     """Reads the source of a media block.
 
-    LangChain 1.x stores the source under `base64` or `url`. In LangChain 0.x, `source_type` names the key of the
-    source. Anthropic stores the source as an object under `source`.
+    LangChain 1.x stores the source under `base64` or `url`. In LangChain 0.x, `source_type` is the key under which
+    the source is stored. Anthropic stores the source as an object under `source`.
     """
     inner = as_object(block.get("source")) or block
     media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None
@@ -230,7 +230,7 @@ _ARGUMENT_KEYS: Final = ("args", "input", "arguments", "parameters")
 
 
 def _call(call: _Object, provider: str, place: str) -> ToolUseBlock:
-    """Reads a tool call in the format of LangChain, Anthropic, OpenAI's Chat Completions or Responses API."""
+    """Reads a tool call in the format of LangChain, Anthropic, or one of OpenAI's two APIs."""
     inner, name = as_object(call.get("function")) or call, get_call_name(call)
     id = as_text(call.get("call_id") or call.get("id")) or derive_call_id(f"{place}{name}")
     arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
@@ -244,7 +244,7 @@ def get_call_name(call: _Object) -> str:
 
 
 def is_call(item: object) -> bool:
-    """Returns True if a content block is a tool call of the application."""
+    """Returns True if a content block is a call of a tool that the application runs."""
     return _READERS.get(as_text(as_object(item).get("type"))) is _call
 
 
@@ -269,11 +269,11 @@ def _result_item(item: Any, provider: str, place: str) -> Block:
 
 
 def _server_call(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Reads the call of a tool that the provider ran by itself, as an opaque block.
+    """Reads the call of a tool that the provider itself ran, as an opaque block.
 
-    Anthropic's calls and results are converted to Anthropic's wire format, as `_convert_from_v1_to_anthropic` of
-    langchain-anthropic does. Blocks of other providers stay in LangChain's format, because LangChain drops fields
-    that their wire formats require.
+    Anthropic's calls and results are converted to Anthropic's wire format (langchain-anthropic:
+    `_convert_from_v1_to_anthropic`). Blocks of other providers stay in LangChain's format, because LangChain drops
+    fields that the wire formats of these providers require.
     """
     if provider != "anthropic":
         return _langchain_block(block, provider, place)
@@ -288,7 +288,7 @@ def _server_call(block: _Object, provider: str, place: str) -> OpaqueBlock:
 
 
 def _server_result(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Reads the result of a tool that the provider ran by itself, as an opaque block."""
+    """Reads the result of a tool that the provider itself ran, as an opaque block."""
     result_type = as_text(as_object(block.get("extras")).get("block_type"))
     if provider != "anthropic" or not result_type or "output" not in block:
         return _langchain_block(block, provider, place)
@@ -328,5 +328,5 @@ _READERS: Final[dict[str, Callable[[_Object, str, str], Block]]] = {
 }
 """Functions that read a content block of LangChain, by the type of the block.
 
-Each function takes the block, LangChain's name of the provider that wrote the message, and the place of the block.
+Each function takes the block, LangChain's name for the provider of the message, and the place of the block.
 """

@@ -1,4 +1,4 @@
-"""Content of one LangChain message: its content blocks, its tool calls and the blocks in `additional_kwargs`."""
+"""`read_content`: reads the blocks of a LangChain message: content, tool calls and `additional_kwargs`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _Item: TypeAlias = tuple[Any, str]
 
 
 def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Object]:
-    """Returns the blocks of a message, and the entries of its `additional_kwargs` that contain no blocks.
+    """Returns the blocks of a message, and the entries of `additional_kwargs` that contain no blocks.
 
-    The items of a message become one list, in the order of the reply, and then the table in `blocks` reads them.
+    First, all items of the message are listed in the order of the reply. Then `read_block` converts each item to a
+    block.
 
     Raises:
-        MessageError: An entry of `tool_calls` is not an object.
+        MessageError: If an entry of `tool_calls` is not an object.
     """
     provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
     fields = as_object(message.get("additional_kwargs"))
@@ -40,7 +41,10 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         unread.pop(key.partition("[")[0], None)
         is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
-        if key not in content_types or key not in ("reasoning", "refusal"):  # else the content has the same block
+        if key not in content_types or key not in (
+            "reasoning",
+            "refusal",
+        ):
             items.append((item, f"{place}.additional_kwargs.{key}"))
     content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
     return tuple(_read([*before, *content, *after, *calls, *waiting], provider)), unread
@@ -54,18 +58,18 @@ def _list_content(content: Any, place: str) -> list[_Item]:
 
 
 def _replace_call(item: Any, calls: list[tuple[_Object, str]]) -> _Item | None:
-    """Removes and returns the listed call that matches a call in the content, with the item id of the latter.
+    """Returns the listed call that matches a call in the content, and removes this call from `calls`.
 
-    Returns None if no listed call matches.
+    The result has the item id of the call in the content. Returns None if no listed call matches.
     """
     match = take_call(item, calls)
     return ({**match[0], "extras": {"item_id": _item_id(item)}}, match[1]) if match else None
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Yields the blocks for the items. Blocks after a reasoning item of OpenAI get the id of their item.
+    """Converts items to blocks. Texts and calls after OpenAI's reasoning get their item ids as opaque state.
 
-    OpenAI binds reasoning to the items after it. Therefore, later requests must contain the ids of these items.
+    Requests that contain a reasoning item must also contain the ids of the items after it.
     """
     follows_reasoning = False
     for item, place in items:
@@ -83,14 +87,14 @@ def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
 # -- reasoning and item ids of OpenAI -----------------------------------------------------------------------------
 
 _OPENAI: Final = frozenset({"openai", "azure_openai"})
-_GENERATED_PREFIX: Final = "lc_"  # prefix of ids that LangChain creates for blocks without an id
+_GENERATED_PREFIX: Final = "lc_"  # LangChain creates ids with this prefix for blocks without an id
 
 
 def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
-    """Yields the items, after joining the parts of each reasoning item of OpenAI.
+    """Yields all items. The blocks of one reasoning item of OpenAI are joined to one `NativeEntry`.
 
-    Version 1 of LangChain's content splits a reasoning item into several blocks. All of them have the id of the
-    item, and one of them has its encrypted content. langchain-openai joins the parts in the same way
+    Version 1 of LangChain's content splits a reasoning item into several blocks. All blocks have the id of the
+    item, and one block has the encrypted content of the item. langchain-openai joins the parts in the same way
     (`_implode_reasoning_blocks`).
     """
     groups = [list(group) for _, group in groupby(items, lambda item: _reasoning_id(item[0]) or item[1])]
@@ -122,9 +126,10 @@ def _encrypted_content(item: Any) -> str:
 
 
 def _item_id(item: Any) -> str:
-    """Returns the id of OpenAI's output item, or an empty string.
+    """Returns the id of the OpenAI output item from which a block was created, or an empty string.
 
-    Calls of LangChain have this id in `extras`. Their `id`, like that of Anthropic's calls, is the call id.
+    A tool call has the item id in `extras`, because the `id` of a tool call is the call id. Other blocks have the
+    item id as `id`.
     """
     block = as_object(item)
     has_call_id = block.get("type") in ("tool_call", "invalid_tool_call", "tool_call_chunk", "tool_use")
@@ -136,19 +141,19 @@ def _item_id(item: Any) -> str:
 
 _USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _WAITING_TYPES: Final = ("apply_patch_call", "computer_call", "mcp_approval_request")
-"""Item types of OpenAI's Responses API that the application must answer. A reply ends with these items."""
+"""Types of items in OpenAI's Responses API to which the application must respond. They are at a reply's end."""
 
 
 def _list_additional(fields: _Object) -> Iterator[tuple[str, Any]]:
     """Yields the items in the `additional_kwargs` of a message, each with its key.
 
-    For OpenAI's Chat Completions these are the refusal and the audio (langchain-openai:
-    `_convert_dict_to_message`). For the Responses API in the older format "v0" these are the reasoning item and
-    the items of tools (`_convert_to_v03_ai_message`). For DeepSeek, Qwen and Ollama this is the thinking.
+    The items of OpenAI's Chat Completions are the refusal and the audio (langchain-openai:
+    `_convert_dict_to_message`). The items of the Responses API in the older format "v0" are the reasoning item and
+    the items of tools (`_convert_to_v03_ai_message`). The item of DeepSeek, Qwen and Ollama is the thinking.
     """
     if thinking := as_text(fields.get("reasoning_content")):
         yield "reasoning_content", {"type": "reasoning", "reasoning": thinking}
-    item = {"type": "reasoning", **strip_indexes(fields.get("reasoning"))}  # LangChain may omit the type
+    item = {"type": "reasoning", **strip_indexes(fields.get("reasoning"))}  # LangChain sometimes omits the type
     if item["type"] == "reasoning" and item.keys() & {"summary", "encrypted_content", "id"}:
         yield "reasoning", NativeEntry("openai-responses", item)
     for index, output in enumerate(as_list(fields.get("tool_outputs"))):

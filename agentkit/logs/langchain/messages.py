@@ -26,7 +26,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _CONTENT_KEYS: Final = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "additional_kwargs")
 _FORMATS: Final = "langchain anthropic openai openai-responses"
-"""Log formats whose content blocks LangChain's messages may contain unchanged."""
+"""Log formats that `load_langchain` accepts for the content blocks of a message."""
 _READ_KEYS: Final = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
@@ -36,12 +36,12 @@ _READ_KEYS: Final = frozenset(
 def load_langchain(log: object) -> list[Msg]:
     """Returns the messages of a LangChain log.
 
-    Each message becomes one `Msg`. Tool calls are read from `tool_calls`. A call that also appears in the content
-    keeps its position there. If the arguments of a call are invalid JSON, `raw_input` has their text. A
-    `ToolMessage` becomes a message with a tool result, whose `is_error` depends on the `status`.
+    Each message becomes one `Msg`. Tool calls are read from `tool_calls`. A call that is also in the content keeps
+    its position in the content. If the arguments of a call are invalid JSON, `raw_input` has their text. A
+    `ToolMessage` becomes a message with a tool result. The `status` of the `ToolMessage` determines `is_error`.
 
     `metadata["reply"]` has the usage and the finish reason. All other keys, such as `artifact`, become metadata. A
-    block that only one provider understands becomes an `OpaqueBlock`. An unreadable block becomes an
+    block that only one provider understands becomes an `OpaqueBlock`. A block that cannot be read becomes an
     `InvalidBlock`.
 
     Args:
@@ -49,7 +49,7 @@ def load_langchain(log: object) -> list[Msg]:
             such as the state of a graph.
 
     Raises:
-        MessageError: The log is not a LangChain log, or a message has blocks in an unsupported format.
+        MessageError: If the log is not a LangChain log, or a message has blocks in an unsupported format.
     """
     state = make_json_safe(log, "log", _dump_object)
     items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
@@ -64,10 +64,10 @@ def _dump_object(value: Any) -> Any:
 
 
 def _find_messages(state: dict[str, Any]) -> list[Any]:
-    """Returns the messages in a graph state or a prompt value. A single message is returned as a list."""
+    """Returns the list of messages in a graph state or a prompt value, or a list with a single message."""
     for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
-            check_log_request({"system": inner.get("system")}, ())  # a graph state may have any other keys
+            check_log_request({"system": inner.get("system")}, ())  # all other keys of a graph state are valid
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
@@ -75,7 +75,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
 
 
 def _unwrap(item: Any) -> dict[str, Any]:
-    """Converts a message in any of LangChain's formats to one flat dict. Returns `{}` if it is not a message."""
+    """Converts a message in any of LangChain's formats to a flat dict. Returns `{}` for any other value."""
     if isinstance(item, str):
         return {"type": "human", "content": item}
     if isinstance(item, list):
@@ -96,7 +96,7 @@ def _unwrap(item: Any) -> dict[str, Any]:
 def _message_type(message: dict[str, Any]) -> str:
     """Returns the type of a message in short form, such as `ai` for `AIMessage` and for `AIMessageChunk`.
 
-    A `ChatMessage` has no type of this kind, so its role is returned.
+    For a `ChatMessage`, returns the role of the message instead.
     """
     name = as_text(message.get("type")) or as_text(message.get("role"))
     message_type = name.removesuffix("Chunk").removesuffix("Message").lower()
@@ -111,7 +111,7 @@ def _load_message(item: Any, calls: _OpenCalls, place: str) -> Msg:
     if not message or message_type == "remove":
         reason = "expected a message, got a RemoveMessage" if message else "expected a message object"
         return Msg("user", (InvalidBlock(item, reason, place),), "user")
-    is_result = message_type in ("tool", "function")  # the content of such a message is the output of its result
+    is_result = message_type in ("tool", "function")  # the content of a result message is the output of the tool
     fields = {"additional_kwargs": message.get("additional_kwargs")} if is_result else message
     blocks, unread = read_content(fields, place)
     id, metadata = as_text(message.get("id")) or None, _metadata(message, unread)
@@ -138,7 +138,7 @@ def _read_result(message: dict[str, Any], calls: _OpenCalls, place: str) -> Tool
 
 
 class _OpenCalls:
-    """Tool calls without a result in the messages that have been loaded."""
+    """Tool calls that have no result in the messages loaded so far."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -156,11 +156,15 @@ class _OpenCalls:
         self._turn_size += 1
 
     def match(self, id: str, name: str) -> tuple[str, str]:
-        """Finds the call that a tool result answers. Returns the id of the call and the name of the tool.
+        """Finds the open call of a tool result. Returns the id of the call and the name of the tool.
 
-        A result with an id answers the call with this id. A result without an id answers the first open call with
-        its tool name, or the first open call if it has no tool name either. Calls of the newest turn come first.
-        If no open call matches, the id is the argument `id`. The name is empty if it is unknown.
+        With an id, the call with this id matches. Without an id, the first open call of the tool `name` matches.
+        With neither id nor name, the first open call matches. Calls of the newest turn come first. If no open call
+        matches, returns the argument `id`. The returned name is empty if no name is known.
+
+        Args:
+            id: Call id in the tool result. Empty if the result has no id.
+            name: Tool name in the tool result. Empty if the result has no name.
         """
         for index, call in enumerate(self._calls):
             if call.id == id if id else not name or call.name == name:
@@ -186,11 +190,11 @@ _REASONS: Final = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
 }
-"""Finish reasons by the providers' names in lower case. LangChain stores each name as the provider spells it."""
+"""Finish reasons by the names that providers use, in lower case. LangChain stores these names unchanged."""
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the metadata of a message: `reply` (model, usage, finish reason) and keys not used elsewhere."""
+    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all remaining keys."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:

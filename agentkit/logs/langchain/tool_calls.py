@@ -1,4 +1,4 @@
-"""Tool calls that a LangChain message lists outside its content, and their match with calls in the content."""
+"""Lists the tool calls of a LangChain message outside the content, and matches them with calls in the content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def list_calls(message: _Object, place: str) -> list[_Call]:
     """Returns the tool calls that a message lists outside its content, each with its place.
 
     Raises:
-        MessageError: An entry of the list is not an object.
+        MessageError: If a listed call is not an object.
     """
     additional = as_object(message.get("additional_kwargs"))
     signatures = as_object(additional.get(SIGNATURES))
@@ -45,10 +45,10 @@ def list_calls(message: _Object, place: str) -> list[_Call]:
 
 
 def take_call(item: Any, calls: list[_Call]) -> _Call | None:
-    """Removes the listed call that matches a call in the content, and returns the listed call.
+    """Returns the listed call that matches a call in the content, and removes this call from `calls`.
 
-    Most calls are both in the list and in the content. Calls match if they have a common id, or if they have no
-    ids and the same name. Returns None if there is no match.
+    Most calls are both in the list and in the content. Two calls match if they have a common id, or if neither has
+    an id and both have the same name. Returns None if no listed call matches.
     """
     if not is_call(item):
         return None
@@ -62,10 +62,10 @@ def take_call(item: Any, calls: list[_Call]) -> _Call | None:
 
 
 def unwrap_calls(items: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
-    """Yields the items, with tool calls in place of the `non_standard` blocks that contain them.
+    """Yields all items, but replaces each `non_standard` block that contains a tool call by this call.
 
-    Omits a wrapped call if the content also has the call itself: langchain-core's `content_blocks` adds a
-    `tool_call` for each wrapped call of a provider that it does not know.
+    If the content also has the call itself, the `non_standard` block is omitted. langchain-core's `content_blocks`
+    adds such a second call for providers that langchain-core does not know.
     """
     ids = {id for item, _ in items if is_call(item) for id in _call_ids(item)}
     for item, place in items:
