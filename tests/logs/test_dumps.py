@@ -296,7 +296,7 @@ def test_the_state_with_messages_is_selected_in_a_session() -> None:
 
 def test_a_session_with_several_agents_is_an_error() -> None:
     session = {"friday": SESSION["agent"], "alice": SESSION["agent"]}
-    with pytest.raises(MessageError, match=r"'friday', 'alice'.*one of them"):
+    with pytest.raises(MessageError, match=r"'friday', 'alice'.*one agent"):
         load_native("agentscope", session)
 
 
