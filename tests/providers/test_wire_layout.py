@@ -22,6 +22,7 @@ from agentkit import (
     ToolChoice,
     list_cache_markers,
     list_server_tools,
+    load_provider,
     load_request_options,
     prefix_digest,
 )
@@ -108,6 +109,15 @@ def test_the_digest_covers_the_turns_without_cache_markers() -> None:
 def test_an_image_of_400_kb_counts_as_one_image() -> None:
     request = FORMATTER.lower(MSGS).request
     assert 1_000 < CharacterTokenCounter().measure(request, FORMATTER) < 1_100
+
+
+def test_a_media_key_of_another_api_counts_as_text() -> None:
+    url = "data:video/mp4;base64,AAAAGGZ0eXBtcDQy"
+    request = {"messages": [{"role": "user", "content": [{"type": "video_url", "video_url": {"url": url}}]}]}
+    compatible = RequestParts.of(request, load_provider("dashscope-compatible"))
+    assert (compatible.texts, compatible.media) == ([], [MediaPart("video", url)])
+    native = RequestParts.of(request, load_provider("dashscope"))
+    assert (native.texts, native.media) == ([url], [])
 
 
 @pytest.mark.parametrize("paths", [("source.bytes",), ("source.uri", "source.bytes")])
