@@ -105,7 +105,9 @@ def _parse_prices(texts: Sequence[str], models: Sequence[str]) -> dict[str, Pric
     names = {part for name in models for part in (name, name.partition(":")[2])}
     unknown = next((name for name in prices if name not in names), None)
     if unknown is not None:
-        raise OptionError("--price", f"{unknown!r} is not one of the models", "Pass a value of --model.")
+        raise OptionError(
+            "--price", f"{unknown!r} is not one of the models", "Use a name that is also passed with --model."
+        )
     return prices
 
 

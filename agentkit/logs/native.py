@@ -43,7 +43,7 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
         provider: Provider in whose format the log is, as a name or a `Provider`. Also accepts the formats
             `agentscope`, `langchain` and `agentkit`.
         log: List of messages or complete request, as Python values or JSON text. A request is the arguments of the
-            SDK call or the request body. The log may contain SDK objects.
+            SDK call or the request body. The values may also be SDK objects.
 
     Raises:
         MessageError: If the log is not in this format, or if it refers to messages that only the server stores.

@@ -170,7 +170,8 @@ def check_log_request(
     """
     for key in stored_keys:
         if request.get(key):
-            reason = f"the request refers to messages on the server by the value {shorten_repr(request[key], 60)}"
+            value = shorten_repr(request[key], 60)
+            reason = f"the request refers to messages that only the server has, with the value {value}"
             advice = "Pass only the list of messages, with the stored messages inserted at its start."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):

@@ -281,7 +281,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
     """Returns a copy of a message with another role and other blocks.
 
-    Unless `mark` is empty, the metadata of the copy have the value True under the key that `mark` names.
+    Unless `mark` is empty, `metadata[mark]` of the copy is True.
     """
     metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
     return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)

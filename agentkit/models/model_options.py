@@ -72,7 +72,7 @@ def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | N
         not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
     ):
         reason = f"must be a non-negative integer, got {max_tokens!r}"
-        raise OptionError("max_tokens", reason, "Pass the maximum tokens of a reply.")
+        raise OptionError("max_tokens", reason, "Pass the maximum number of tokens of a reply.")
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -70,7 +70,7 @@ class ReplyBlocks:
             self._events.append(MessageStart(self.id, self.model))
 
     def add_text(self, key: BlockKey, piece: str, kind: type[PartialText] = PartialPlainText) -> None:
-        """Adds a piece to a text block. An empty piece begins the block."""
+        """Adds a piece to a text block. The first piece begins the block, even if the piece is empty."""
         partial = self._partials.get(key)
         if partial is None:
             if self.finish_reason is not None:

@@ -95,7 +95,7 @@ def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request has the response format, and requests JSON output if the API has a field for it."""
+    """Checks that the request contains the schema of the reply, and the field of the API for JSON output."""
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
     with_tools = _request(formatter, response_format=OUTPUT_SCHEMA, tools=make_tools())
     for label, sent in (("", request), (" together with tools", with_tools)):

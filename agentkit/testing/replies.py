@@ -148,7 +148,7 @@ class NormalizedReply:
 
     @cached_property
     def id(self) -> str:
-        """Id of the reply, without the prefix that the API adds. A stream and the complete reply have one id."""
+        """Id of the reply without the prefix of the API. Streamed and complete replies have the same id."""
         return hash_text(json.dumps([self.msg.to_dict()["content"], str(self.finish_reason)]), 24)
 
     @property

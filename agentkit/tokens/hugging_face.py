@@ -244,7 +244,7 @@ def _dump_json(value: Any, ensure_ascii: bool = False, indent: int | None = None
 
 
 def _format_fixed_date(pattern: str) -> str:
-    """Formats a fixed date, so that equal requests have equal counts on any day."""
+    """Formats a fixed date instead of the current date, so that counts do not depend on the day."""
     return date(2026, 11, 21).strftime(pattern)
 
 

@@ -164,7 +164,7 @@ class _Loader:
         return self._load_parts(items, "system_instruction.parts", model=False)
 
     def load_content(self, content: dict[str, Any], place: str) -> Iterator[Msg]:
-        """Yields the messages for one content. Tool results and other blocks are in separate messages."""
+        """Yields the messages for one `Content` object. No message has both tool results and other blocks."""
         role = content.get("role") or "user"
         if role not in ("user", "model", "function"):
             reason = f"expected 'user' or 'model', got {role!r}"

@@ -80,7 +80,7 @@ _Role: TypeAlias = Literal["user", "assistant", "system"]
 
 
 class _LogReader:
-    """Reader for one log, which records tool calls so that later results get their names and ids."""
+    """Reader for one log. The reader records tool calls, so that later results get the names of their tools."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
         self.vendor = parser.vendor

@@ -27,7 +27,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(.*) has no choice ('\w+'): asked for in words",
-        r"\1 does not accept tool_choice \2, so a text asks for a tool call",
+        r"\1 does not accept tool_choice \2, so an instruction in the prompt asks for a tool call",
     ),
     (
         r"calls in the history need tools in the request; none may be called",
