@@ -160,6 +160,8 @@ class BudgetFitter:
         count = await search.find_first(guess, too_large)
         if await fits(count):
             self._remember(counter, self.cuts.position_before(count), sizes)
+        elif too_large < NO_EDITS and await fits(NO_EDITS):
+            return NO_EDITS  # a cut needs free tokens for its summaries, but an uncut request does not
         return count
 
     async def _find_fewest(self) -> EditCount:

@@ -554,6 +554,17 @@ async def test_too_many_summaries_get_one_summary() -> None:
     assert any(lines[0].startswith("summary") for lines in writer.asked)
 
 
+@LOCAL_AND_REMOTE
+async def test_a_request_that_fits_without_a_cut_needs_no_free_tokens_for_summaries(remote: bool) -> None:
+    counter, msgs = Estimate() if remote else CharacterTokenCounter(), [SYSTEM, TASK, *chat(5)]
+    size = (await plan(msgs, 10_000, OldestFirst(), counter=CharacterTokenCounter())).tokens or 0
+    strategy = Summarize(Writer(), 10_000)
+    outcome = await plan(msgs, int(size), strategy, counter=counter)
+    assert (outcome.tokens, outcome.cut, list(outcome.history)) == (size, None, msgs)
+    with pytest.raises(BudgetError):
+        await plan(msgs, int(size) - 1, strategy, counter=counter)
+
+
 async def test_an_error_of_the_summarizer_is_raised_and_the_next_call_tries_again() -> None:
     writer = Writer(RuntimeError("the model is away"))
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
