@@ -118,7 +118,6 @@ if TYPE_CHECKING:
     from agentkit.messages.usage import FinishReason as FinishReason
     from agentkit.messages.usage import Usage as Usage
     from agentkit.models.chat_model import ChatModel as ChatModel
-    from agentkit.models.model_options import CallOptions as CallOptions
     from agentkit.models.registry import available_providers as available_providers
     from agentkit.models.registry import load_provider as load_provider
     from agentkit.models.stream import ModelStream as ModelStream
@@ -188,7 +187,6 @@ _MODULES = {
     "messages.sources": "Base64Source Source URLSource",
     "messages.usage": "FinishReason Usage",
     "models.chat_model": "ChatModel",
-    "models.model_options": "CallOptions",
     "models.registry": "available_providers load_provider",
     "models.stream": "ModelStream",
     "repair.pairing": "INTERRUPTED_RESULT",

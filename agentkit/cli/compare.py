@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import anyio
 import typer
@@ -26,6 +26,29 @@ from agentkit.reprs import as_one_line
 
 __all__ = ["compare_command"]
 
+_Record: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="JSON-lines file to which every call and its reply are appended.", show_default=False),
+]
+_Replay: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with recorded calls. Their replies are used, and nothing is sent.", show_default=False
+    ),
+]
+_Prices: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        help="Price as MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
+        show_default=False,
+    ),
+]
+_JsonFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--json", help="File for the full results as JSON; '-' for standard output.", show_default=False),
+]
+
 
 def compare_command(
     models: Annotated[
@@ -36,33 +59,13 @@ def compare_command(
     viewer: ViewerOption = None,
     max_tokens: MaxTokensOption = None,
     max_reply_tokens: Annotated[
-        int | None, typer.Option(help="Maximum tokens of each reply.", show_default=False)
+        int | None, typer.Option(help="Maximum number of tokens of each reply.", show_default=False)
     ] = None,
     keep_invalid: KeepInvalidOption = False,
-    record: Annotated[
-        Path | None,
-        typer.Option(help="JSON-lines file to which every call and its reply are appended.", show_default=False),
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with recorded calls. Their replies are used, and nothing is sent.", show_default=False
-        ),
-    ] = None,
-    prices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--price",
-            help="Price as MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    json_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--json", help="File for the full results as JSON; '-' for standard output.", show_default=False
-        ),
-    ] = None,
+    record: _Record = None,
+    replay: _Replay = None,
+    prices: _Prices = None,
+    json_file: _JsonFile = None,
 ) -> None:
     """Send one conversation to many models at once, and compare the replies.
 
