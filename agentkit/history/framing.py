@@ -89,6 +89,10 @@ class Framing:
         self._close_frame()
         if self.framed:
             self.ledger.note_messages(self.framed, FRAME_LINE)
+        if self.conversation.normal_form is not None:
+            # A unit stays native, becomes lines or is omitted as a whole, so no call loses its results.
+            turns = self.out.msgs[prompt_length(self.out.msgs) :]
+            self.out.normal_form = self.conversation.normal_form.for_messages(turns)
         return self.out
 
     def _frame_messages(self, start: int) -> None:

@@ -88,6 +88,20 @@ class NormalForm:
     ordered: bool
     alternating: bool
 
+    def for_messages(self, msgs: Sequence[Msg]) -> NormalForm:
+        """Returns the properties of changed messages whose calls still have their results directly after them.
+
+        This is faster than a new check of all calls and results. `msgs` does not include the system prompt.
+        """
+        features, previous_side, alternating = 0, -1, True
+        for msg in msgs:
+            features |= msg.features
+            side = msg.features & Feature.ASSISTANT
+            if side == previous_side:
+                alternating = False
+            previous_side = side
+        return NormalForm(features, self.ordered, alternating)
+
 
 @dataclass(slots=True)
 class TracedConversation:

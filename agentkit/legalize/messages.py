@@ -27,7 +27,6 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.message_cache import get_cached, set_cached
 from agentkit.messages.sources import Base64Source, URLSource
-from agentkit.repair.normal_form import find_normal_form
 
 __all__ = ["legalize_content", "legalize_message"]
 
@@ -112,7 +111,8 @@ class _Legalizing:
                 self.call_ids = legal.msg.tool_ids
             out.add(*legal)
         self._promote()
-        out.normal_form = find_normal_form(out, 0)
+        # Calls and results are rewritten, but stay in their places.
+        out.normal_form = turns.normal_form.for_messages(out.msgs) if turns.normal_form else None
 
     def _count_unchanged(self, turns: TracedConversation, start: int) -> int:
         """Returns the number of messages before the first message that changes or needs a note in the ledger."""

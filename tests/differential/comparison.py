@@ -94,6 +94,7 @@ class Comparison:
         if has_new_text:
             old, new = _without_counts(old), _without_counts(new)
         old, new = sort_notes(old), sort_notes(new)
+        old = mappings.drop_wrong_refusals(old, new)
         if json.dumps(old) == json.dumps(new):
             return
         if ("error" in old) != ("error" in new) or list(old) != list(new):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import Msg
+from agentkit import HistoryPolicy, Msg
 from agentkit.ledger.provenance import NormalForm, TracedConversation, prompt_length
 from agentkit.messages.features import Feature
+from agentkit.provider_kit import LegalConversation, Request, RequestSpec
 from agentkit.repair.normal_form import find_normal_form
-from tests.conftest import call, result, says
+from tests.conftest import EchoFormatter, call, result, says, target
+from tests.conversations import POLICIES
 from tests.profiles import examples
 
 SYSTEM = says("system", "Be brief.", "system")
@@ -59,7 +63,7 @@ TURNS = st.sampled_from(
 )
 
 
-@given(st.lists(TURNS, min_size=1, max_size=8), st.integers(1, 16))
+@given(st.lists(TURNS, max_size=8), st.integers(1, 16))
 @examples(400)
 def test_a_check_of_only_the_new_messages_finds_the_same_as_a_check_of_all(
     turns: list[list[Msg]], start: int
@@ -70,3 +74,39 @@ def test_a_check_of_only_the_new_messages_finds_the_same_as_a_check_of_all(
         return
     assert not msgs[start - 1].features & Feature.CALL
     assert find_normal_form(TracedConversation.of(msgs), start, prefix) == find(*msgs)
+
+
+RULES: tuple[dict[str, Any], ...] = (
+    {},
+    {"tools__role": False},
+    {"tools__parallel_calls": False, "media__image": None},
+    {"turns__system_role": False, "media__result_kinds": frozenset[str]()},
+)
+
+
+@given(
+    st.lists(TURNS | st.just([USER, says("Alice", "Ja")]), max_size=8),
+    st.sampled_from(POLICIES),
+    st.sampled_from(RULES),
+)
+@examples(400)
+def test_the_stages_keep_the_properties_of_a_conversation_up_to_date(
+    turns: list[list[Msg]], policy: HistoryPolicy, rules: dict[str, Any]
+) -> None:
+    seen: list[TracedConversation] = []
+
+    class Recording(EchoFormatter):
+        base = target(**rules).base
+
+        def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+            seen.append(legal.turns)
+            return super().convert(legal, task)
+
+    Recording(history=policy).lower([*(msg for turn in turns for msg in turn), USER])
+    (conversation,) = seen
+    if conversation.normal_form is not None:
+        found = find_normal_form(conversation, 0)
+        assert found is not None
+        assert conversation.normal_form.features == found.features
+        assert conversation.normal_form.alternating == found.alternating
+        assert found.ordered or not conversation.normal_form.ordered
