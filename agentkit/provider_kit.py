@@ -37,7 +37,8 @@ To write a parser, from native events to a message:
 
 To write an endpoint, which calls the API:
 
-- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, and `EndpointBase` for any other client.
+- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, `HttpResponseEndpoint` for any other client
+  that returns HTTP responses, and `EndpointBase` for a client that returns none.
 - Values: `OutgoingRequest`, `IncomingStream`, `merge_parameters`, `split_http_options`, `dump_body`.
 - Classes of errors: `ErrorPatterns`, `ProviderError`, `AuthError`, `MissingExtraError`.
 - Failures of connections and responses: `as_network_failure`, `is_transport_error`, `find_request_id`,
@@ -141,6 +142,7 @@ from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingReque
 from agentkit.models.error_patterns import ErrorPatterns
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
 from agentkit.models.http_endpoint import HttpEndpoint
+from agentkit.models.http_response_endpoint import HttpResponseEndpoint
 from agentkit.models.registry import Provider
 from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.models.sdk_endpoint import SDKEndpoint
@@ -179,6 +181,7 @@ __all__ = [
     "FormatterBase",
     "FormatterOptions",
     "HttpEndpoint",
+    "HttpResponseEndpoint",
     "ImageBlock",
     "IncomingStream",
     "InputError",

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
-from agentkit.json_values import parse_json
-from agentkit.models.response_headers import find_request_id, parse_retry_after
-from agentkit.replies.error_bodies import Failure, cut_text, parse_failure
+from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "dump_body", "merge_parameters"]
-
-_MAX_ERROR_TEXT = 500
-"""Maximum length of an error message in characters, if the text of a response becomes the error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +74,8 @@ class EndpointBase(ABC):
     The SDK handles retries, credentials and transport. An endpoint passes the finished body to the client's `post`
     method or an equivalent, and returns the reply unparsed. This bypasses the SDK's typed (de)serialization.
 
-    A subclass implements `open_response`, or `send` and `stream`. It must import the SDK only inside its methods,
-    and must work with every async client of the SDK.
+    A subclass must import the SDK only inside its methods, and must work with every async client of the SDK. For a
+    client that returns the HTTP response of a call, derive from the subclass `HttpResponseEndpoint`.
     """
 
     extra: ClassVar[str]
@@ -112,9 +107,6 @@ class EndpointBase(ABC):
 
     required_attributes: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that a client must have. `check` rejects other clients."""
-
-    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)
-    """Names of response headers with the id of a model call. The first header that is present is used."""
 
     @classmethod
     def check(cls, client: Any) -> None:
@@ -162,60 +154,21 @@ class EndpointBase(ABC):
         """Returns True if `generate` must request a stream, because the API refuses or aborts other requests."""
         return False
 
-    def open_response(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[Any]:
-        """Returns a context manager that sends the request, yields the HTTP response, and closes the response.
-
-        The response is an object of httpx or httpx2. An endpoint without such an object overrides `send` and
-        `stream` instead.
-        """
-        raise NotImplementedError
-
-    def read_chunks(self, response: Any) -> AsyncIterator[Any]:
-        """Returns an iterator over the bytes of a streamed reply, or over its events."""
-        return cast("AsyncIterator[Any]", response.aiter_bytes())
-
+    @abstractmethod
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
         """Sends the request and returns the complete reply, as JSON text or as parsed JSON."""
-        async with self.open_response(outgoing) as response:
-            return bytes(await response.aread())
 
+    @abstractmethod
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """Returns a context manager that sends the request and yields the bytes or events of the reply.
 
         The connection is closed at the end of the context. The iterator can be an `IncomingStream`, which also has
         the id of the model call.
         """
-        return self._stream(outgoing)
-
-    @asynccontextmanager
-    async def _stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        async with self.open_response(outgoing) as response:
-            request_id = find_request_id(response.headers, self.request_id_headers)
-            yield IncomingStream(self.read_chunks(response), request_id)
 
     @abstractmethod
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns the failure for an exception of the SDK or its HTTP client, and None for any other exception."""
-
-    def failure_from_response(self, response: Any) -> Failure:
-        """Returns the failure for an HTTP response with an error status, whose body was read to its end.
-
-        If the API has the error code in a header, override this method, and replace `code` in the failure that
-        `super().failure_from_response(response)` returns.
-        """
-        status, headers = response.status_code, response.headers
-        text = response.text.removeprefix("\ufeff").strip()
-        try:
-            failure = parse_failure(parse_json(text), status) or Failure("")
-        except (ValueError, RecursionError):
-            failure = Failure("")
-        return replace(
-            failure,
-            message=failure.message or cut_text(text, _MAX_ERROR_TEXT) or response.reason_phrase,
-            status=status,
-            request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
-            retry_after=parse_retry_after(headers),
-        )
 
     def failure_from_reply(self, reply: object) -> Failure | None:
         """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none.

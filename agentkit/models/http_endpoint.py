@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 
 from agentkit.errors import AuthError, MissingExtraError
 from agentkit.json_values import as_object
-from agentkit.models.endpoint import EndpointBase, OutgoingRequest, merge_parameters
+from agentkit.models.endpoint import OutgoingRequest, merge_parameters
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
+from agentkit.models.http_response_endpoint import HttpResponseEndpoint
 from agentkit.replies.error_bodies import Failure
 
 __all__ = ["HttpEndpoint"]
@@ -18,7 +19,7 @@ __all__ = ["HttpEndpoint"]
 _TIMEOUT_SECONDS = 600.0
 
 
-class HttpEndpoint(EndpointBase):
+class HttpEndpoint(HttpResponseEndpoint):
     """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Requires the extra `fetch`.
 
     A subclass sets the class attributes. The body contains `model`, `stream`, the request and the parameters. The

@@ -9,14 +9,15 @@ from importlib import import_module
 from typing import Any, ClassVar, Self, cast
 
 from agentkit.errors import AuthError, MissingExtraError
-from agentkit.models.endpoint import EndpointBase, OutgoingRequest, dump_body
+from agentkit.models.endpoint import OutgoingRequest, dump_body
 from agentkit.models.http_client import as_network_failure, is_transport_error
+from agentkit.models.http_response_endpoint import HttpResponseEndpoint
 from agentkit.replies.error_bodies import Failure, parse_failure
 
 __all__ = ["SDKEndpoint"]
 
 
-class SDKEndpoint(EndpointBase):
+class SDKEndpoint(HttpResponseEndpoint):
     """Endpoint that passes the finished body to the `post` method of an SDK's async client.
 
     The SDKs of OpenAI and Anthropic both have this method and equal error classes, because Stainless generates

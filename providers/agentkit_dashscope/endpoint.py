@@ -37,6 +37,9 @@ _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
+# Gateways send the first of these headers, and the API sends the second.
+_REQUEST_ID_HEADERS: Final = ("x-request-id", "x-dashscope-request-id")
+
 _MAX_ERROR_BYTES: Final = 1 << 20
 """Maximum number of bytes that are read to find an error in the first event. Longer events are not errors."""
 
@@ -59,8 +62,6 @@ class DashScopeEndpoint(EndpointBase):
 
     extra: ClassVar[str] = "dashscope"
     required_attributes: ClassVar[tuple[str, ...]] = ("transport",)
-    # Gateways send the first of these headers, and the API sends the second.
-    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id", "x-dashscope-request-id")
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -146,7 +147,7 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
         try:
-            request_id = find_request_id(response.headers, self.request_id_headers)
+            request_id = find_request_id(response.headers, _REQUEST_ID_HEADERS)
             yield IncomingStream(_prepend(first_event, pieces), request_id)
         finally:
             await response.aclose()
@@ -223,9 +224,7 @@ class DashScopeEndpoint(EndpointBase):
                 failure,
                 status=error.status_code,
                 code=failure.code or error.code,
-                request_id=error.request_id
-                or failure.request_id
-                or find_request_id(headers, self.request_id_headers),
+                request_id=error.request_id or failure.request_id or find_request_id(headers, _REQUEST_ID_HEADERS),
                 retry_after=parse_retry_after(headers),
             )
         if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from agentkit.provider_kit import (
-    EndpointBase,
     ErrorPatterns,
     Failure,
+    HttpResponseEndpoint,
     MissingExtraError,
     OptionError,
     OutgoingRequest,
@@ -51,7 +51,7 @@ All other parameters go into `options`.
 """
 
 
-class OllamaEndpoint(EndpointBase):
+class OllamaEndpoint(HttpResponseEndpoint):
     """Endpoint for Ollama's `POST /api/chat`, through `ollama.AsyncClient`.
 
     The SDK's method `chat` drops call ids, empty texts and unknown keys of tool schemas, both in requests and in

@@ -91,8 +91,3 @@ async def test_values_that_are_not_json_are_serialized_by_the_sdk() -> None:
     body = {"value": object()}
     await OpenAIChatEndpoint(client).send(OutgoingRequest("/x", body, stream=False))
     assert calls[0]["body"] == body
-
-
-def test_an_endpoint_without_an_http_response_overrides_send_and_stream() -> None:
-    with pytest.raises(NotImplementedError):
-        EndpointBase.open_response(cast("Any", None), OutgoingRequest("/x", {}, stream=False))
