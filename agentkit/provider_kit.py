@@ -37,8 +37,8 @@ To write a parser, from native events to a message:
 
 To write an endpoint, which calls the API:
 
-- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, `HttpResponseEndpoint` for any other client
-  that returns HTTP responses, and `EndpointBase` for a client that returns none.
+- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, `HttpResponseEndpoint` for any other
+  client that returns HTTP responses, and `EndpointBase` for a client that returns none.
 - Values: `OutgoingRequest`, `IncomingStream`, `merge_parameters`, `split_http_options`, `dump_body`.
 - Classes of errors: `ErrorPatterns`, `ProviderError`, `AuthError`, `MissingExtraError`.
 - Failures of connections and responses: `as_network_failure`, `is_transport_error`, `find_request_id`,
