@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from agentkit import MessageError
 from agentkit.provider_kit import as_text, ensure_json_safe, make_json_safe, native_to_json
 from agentkit.replies.sse import EventBytes
+from tests.profiles import examples
 
 
 class SDKObject(BaseModel):
@@ -85,6 +86,7 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     st.booleans(),
     st.lists(st.integers(1, 7), min_size=1, max_size=30),
 )
+@examples(100)
 def test_any_cutting_of_the_bytes_gives_the_same_events(
     found: list[dict[str, str]], line_break: str, lines: bool, sizes: list[int]
 ) -> None:

@@ -364,8 +364,8 @@ def drop_wrong_refusals(old: Any, new: Any) -> Any:
         return after
     if before.get("error") in ("BudgetError", "LossError") and after.get("error") == "LossError":
         # on_loss="raise" refuses the content that an uncut request loses, and so more content
-        losses, more = before["facts"].get("losses", []), after["facts"]["losses"]
-        return after if all(loss in more for loss in losses) else before
+        losses, more = before["facts"].get("losses", []), after["facts"].get("losses", [])
+        return after if len(losses) < len(more) and all(loss in more for loss in losses) else before
     return {key: drop_wrong_refusals(item, after.get(key)) for key, item in before.items()}
 
 

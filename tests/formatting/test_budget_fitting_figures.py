@@ -73,12 +73,13 @@ COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(40
 @pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
 @pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "many agents"])
 @pytest.mark.parametrize("limit", [1, 300])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 async def test_the_same_call_succeeds_with_the_size_in_the_error(
-    counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int
+    counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int, step: int
 ) -> None:
     msgs = [SYSTEM, *exchanges(3, "word " * 300), *_pictures(3), *exchanges(3, "word " * 200), *chat(3)]
     refused = 0
-    for strategies in LISTS:
+    for strategies in LISTS[COUNTERS.index(counter) % step :: step]:
         for first in ((), ("search",)):
             budget = Budget(limit, counter, strategy=strategies, cut_first=first)
             needed = await _needed(budget, history, msgs)
@@ -86,7 +87,7 @@ async def test_the_same_call_succeeds_with_the_size_in_the_error(
                 refused += 1
                 enough = Budget(needed + 7, counter, 7, strategies, cut_first=first)
                 assert (await EchoFormatter(history=history, budget=enough).plan(msgs)).tokens, strategies
-    assert refused > 20
+    assert refused > 20 // step
 
 
 async def _needed(budget: Budget, history: MultiAgentHistory | None, msgs: Sequence[Msg]) -> int | None:

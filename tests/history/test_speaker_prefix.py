@@ -9,6 +9,7 @@ from hypothesis import given
 
 from agentkit import Msg, OpaqueState, OptionError, TextBlock, ThinkingBlock, strip_speaker_prefix
 from tests.conversations import names, texts
+from tests.profiles import examples
 
 
 def friday(text: str) -> Msg:
@@ -68,6 +69,7 @@ def test_a_value_that_is_not_a_message_is_an_error() -> None:
 
 
 @given(names, texts)
+@examples(100)
 def test_the_text_after_the_removed_name_is_unchanged(name: str, text: str) -> None:
     msg = Msg(name, f"{name}: {text}", "assistant")
     remaining = strip_speaker_prefix(msg).text

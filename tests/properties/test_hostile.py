@@ -40,6 +40,7 @@ from agentkit import (
 from agentkit.capabilities.name_rules import legal_speaker_name, legal_speaker_names
 from agentkit.provider_kit import FormatterBase, OutputSchema
 from tests.conversations import API_PROVIDERS
+from tests.profiles import examples
 from tests.wire.rules import check_order
 from tests.wire.walker import check_request
 
@@ -122,6 +123,7 @@ def test_a_rewritten_name_does_not_change_when_its_log_is_loaded() -> None:
 
 
 @given(st.lists(st.text("ab_0/ ", max_size=70), max_size=6), st.data())
+@examples(100)
 def test_speakers_stay_distinct_and_the_names_of_the_first_speakers_do_not_change(
     names: list[str], data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from agentkit.capabilities.model_facts import normalize_model_name
 from agentkit.provider_kit import Capabilities
 from agentkit.tokens.encodings import find_encoding
 from agentkit.tokens.media_costs import find_image_rule
+from tests.profiles import examples
 
 _MODES: Final = ("auto", "none", "required", "tool")
 _FORCED: Final = frozenset(_MODES)
@@ -342,6 +343,7 @@ _DATES: Final = ("-%Y-%m-%d", "-%Y%m%d", "@%Y%m%d", "-%m%d", "-%y%m", "-%y%m%d",
 
 
 @given(st.sampled_from(_MODELS), st.dates(dt.date(2023, 1, 1), dt.date(2099, 12, 31)), st.data())
+@examples(100)
 def test_a_date_is_no_version(row: tuple[str, str], date: dt.date, data: st.DataObject) -> None:
     provider, model = row
     spelled = data.draw(st.sampled_from(_DATES))
@@ -352,5 +354,6 @@ def test_a_date_is_no_version(row: tuple[str, str], date: dt.date, data: st.Data
 
 
 @given(st.sampled_from(_MODELS))
+@examples(100)
 def test_a_normalized_name_does_not_change(row: tuple[str, str]) -> None:
     assert normalize_model_name(normalize_model_name(row[1])) == normalize_model_name(row[1])

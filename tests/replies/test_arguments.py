@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from agentkit.replies import arguments as arguments_module
 from agentkit.replies.arguments import ArgumentBuffer, split_objects
+from tests.profiles import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
@@ -39,6 +40,7 @@ def test_short_arguments_are_parsed_after_every_piece() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.integers(1, 5))
+@examples(100)
 def test_late_parsing_returns_the_same_object(value: dict[str, Any], size: int) -> None:
     text = json.dumps(value)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
