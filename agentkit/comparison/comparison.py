@@ -59,24 +59,10 @@ async def compare(
     labeled = _label_models(models)
     opened = {label: ChatModel(model) if isinstance(model, str) else model for label, model in labeled}
     comparison = _Comparison(list(msgs), options, dict(prices or {}), *await _open_recordings(record, replay))
-    results: dict[str, ComparisonResult] = {}
-    limiter = anyio.CapacityLimiter(max_concurrency)
-
-    async def run(label: str, model: ChatModel) -> None:
-        try:
-            results[label] = await comparison.run(label, model)
-        finally:
-            limiter.release_on_behalf_of(label)
-
     try:
-        async with anyio.create_task_group() as group:
-            for label, model in opened.items():
-                # The limiter is acquired outside the task, so that calls start in order.
-                await limiter.acquire_on_behalf_of(label)
-                group.start_soon(run, label, model)
+        return await comparison.run_all(opened, max_concurrency)
     finally:
         await _close([opened[label] for label, named in labeled if isinstance(named, str)])
-    return [results[label] for label in opened]
 
 
 async def _close(models: Sequence[ChatModel]) -> None:
@@ -160,7 +146,26 @@ class _Comparison:
     target: RecordingFile | None
     source: RecordingFile | None
 
+    async def run_all(self, models: Mapping[str, ChatModel], max_concurrency: int) -> list[ComparisonResult]:
+        """Returns a result for each model, in the order of `models`. The keys of `models` are the labels."""
+        results: dict[str, ComparisonResult] = {}
+        limiter = anyio.CapacityLimiter(max_concurrency)
+
+        async def run(label: str, model: ChatModel) -> None:
+            try:
+                results[label] = await self.run(label, model)
+            finally:
+                limiter.release_on_behalf_of(label)
+
+        async with anyio.create_task_group() as group:
+            for label, model in models.items():
+                # The limiter is acquired outside the task, so that calls start in order.
+                await limiter.acquire_on_behalf_of(label)
+                group.start_soon(run, label, model)
+        return [results[label] for label in models]
+
     async def run(self, label: str, model: ChatModel) -> ComparisonResult:
+        """Returns the result for one model. An error of the model is part of its result."""
         provider = model.provider.name
         result = ComparisonResult(label, provider, model.model)
         try:

@@ -75,13 +75,17 @@ def check_log_message(
         if message[key]:
             reason = f"expected content under {_join_names(content_keys)}, but content under {key!r} would be lost"
             raise MessageError(f"{place}.{key}", reason, _advice(find_log_format({key: message[key], "role": ""})))
+    _check_types(message, place, content_keys)
+    _check_blocks(message, f"{place}.content", block_key)
+
+
+def _check_types(message: Mapping[str, Any], place: str, content_keys: Collection[str]) -> None:
     for key, expected in _TYPES.items():
         value = message.get(key)
         if value and not isinstance(value, expected) and key in content_keys:
             expected_name = "string" if expected is str else "list"
             reason = f"expected a {expected_name}, got {type(value).__name__} {shorten_repr(value, 60)}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {expected_name}.")
-    _check_blocks(message, f"{place}.content", block_key)
 
 
 @lru_cache(512)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Unpack, assert_never
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
@@ -44,6 +44,22 @@ _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
 """Features of assistant messages that can need other keys than `content`."""
+
+
+class _AssistantParts(NamedTuple):
+    """Parts of an assistant turn, by the keys of the message under which they are written.
+
+    Attributes:
+        calls: Tool calls as JSON objects.
+        fields: Further keys of the message, such as `audio`, with their values.
+
+    """
+
+    content: list[Block]
+    calls: list[dict[str, Any]]
+    thoughts: list[ThinkingBlock]
+    fields: dict[str, Any]
+    refusals: list[str]
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -155,40 +171,13 @@ class OpenAIChatFormatter(FormatterBase):
     def _assistant_message(
         self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None
     ) -> dict[str, Any]:
-        """Writes an assistant turn as a message with tool calls, reasoning and additional keys.
-
-        Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
-        """
+        """Writes an assistant turn as a message with tool calls, reasoning and additional keys."""
         vendor = self.vendor
         always = vendor.reasoning_always and capabilities.thinking.mode != "never"
         if isinstance(msg.content, str):
             message = self._message(msg, capabilities, names)
             return {**message, str(vendor.reasoning_field): ""} if always else message
-        content: list[Block] = []
-        calls: list[dict[str, Any]] = []
-        thoughts: list[ThinkingBlock] = []
-        fields: dict[str, Any] = {}
-        refusals: list[str] = []
-        for block in msg.content:
-            match block.type:
-                case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
-                    content.append(block)
-                case "text":
-                    refusals.append(block.text)
-                case "tool_use":
-                    calls.append(_tool_call(block, vendor.custom_tools))
-                case "thinking" if vendor.writes_reasoning:
-                    thoughts.append(block)
-                case "opaque" if "type" not in block.data:
-                    fields |= copy_json(block.data)
-                case "audio" if audio_id := get_audio_id(block):
-                    fields["audio"] = {"id": audio_id}
-                case "image" | "audio" | "video" | "document" | "opaque":
-                    content.append(block)
-                case "thinking" | "tool_result" | "invalid":
-                    raise ConversionError(block.type, "an assistant's turn")
-                case _:
-                    assert_never(block)
+        content, calls, thoughts, fields, refusals = self._sort_blocks(msg.content)
         item: dict[str, Any] = {"role": "assistant"}
         if content or not fields:
             empty = vendor.empty_content if calls else None if refusals else ""
@@ -201,6 +190,38 @@ class OpenAIChatFormatter(FormatterBase):
         if calls:
             item["tool_calls"] = calls
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
+
+    def _sort_blocks(self, blocks: Sequence[Block]) -> _AssistantParts:
+        """Sorts the blocks of an assistant turn by the keys of the message under which they are written.
+
+        Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
+        """
+        content: list[Block] = []
+        calls: list[dict[str, Any]] = []
+        thoughts: list[ThinkingBlock] = []
+        fields: dict[str, Any] = {}
+        refusals: list[str] = []
+        for block in blocks:
+            match block.type:
+                case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
+                    content.append(block)
+                case "text":
+                    refusals.append(block.text)
+                case "tool_use":
+                    calls.append(_tool_call(block, self.vendor.custom_tools))
+                case "thinking" if self.vendor.writes_reasoning:
+                    thoughts.append(block)
+                case "opaque" if "type" not in block.data:
+                    fields |= copy_json(block.data)
+                case "audio" if audio_id := get_audio_id(block):
+                    fields["audio"] = {"id": audio_id}
+                case "image" | "audio" | "video" | "document" | "opaque":
+                    content.append(block)
+                case "thinking" | "tool_result" | "invalid":
+                    raise ConversionError(block.type, "an assistant's turn")
+                case _:
+                    assert_never(block)
+        return _AssistantParts(content, calls, thoughts, fields, refusals)
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
         """Returns a message with the additional keys that `blocks` store. Existing keys keep their values."""
