@@ -1,4 +1,4 @@
-"""What the tests of the rooms share: both event loops, and a target whose form each test fills in."""
+"""Fixtures and functions of all tests: both event loops, an echo provider, and short constructors of messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from agentkit.provider_kit import (
 )
 
 AnyMsg: Any = Msg
-"""Msg, for what no type checker would let through."""
+"""`Msg` without type checks, for invalid arguments."""
 
 WEB: Final = frozenset({"http", "https"})
 ANY: Final = MediaRule(schemes=WEB)
@@ -55,16 +55,16 @@ ECHO: Final = Capabilities(
         options=OptionLayout(outputs=("schema",)),
     ),
 )
-"""A target that takes everything; a test takes away what it is about."""
+"""Capabilities of a target that accepts all content. Each test changes the capabilities that it is about."""
 
 
 class EchoFormatter(FormatterBase):
-    """A provider whose wire is agentkit's own JSON, so that a test sees what `convert` is given."""
+    """Formatter whose requests are stored messages, so that a test sees the messages that `convert` receives."""
 
     base = ECHO
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        request: Request = {"messages": [wire(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
+        request: Request = {"messages": [echo_json(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
         if task.tools:
             request["tools"] = [
                 {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
@@ -77,8 +77,8 @@ class EchoFormatter(FormatterBase):
         return request
 
 
-def wire(msg: Msg) -> dict[str, Any]:
-    """Role, name and content, as the echo's wire has them."""
+def echo_json(msg: Msg) -> dict[str, Any]:
+    """Returns a message as the echo formatter writes it: its role, name and content."""
     stored = msg.to_dict()
     return {key: stored[key] for key in ("role", "name", "content")}
 
@@ -100,19 +100,19 @@ def lower(
     return target(**changes)(history=history, on_loss=on_loss).lower(msgs)
 
 
-def sent(plan: Plan) -> list[dict[str, Any]]:
-    """The messages of a request."""
+def get_turns(plan: Plan) -> list[dict[str, Any]]:
+    """Returns the messages of a request of the echo formatter."""
     return cast("list[dict[str, Any]]", plan.request["messages"])
 
 
-def said(plan: Plan) -> list[str]:
-    """Each message of a request in one line: `role name: content`, blocks joined by ` | `."""
-    return [_line(msg) for msg in sent(plan)]
+def turn_lines(plan: Plan) -> list[str]:
+    """Returns each message of a request as one line: `role name: content`, with blocks joined by ` | `."""
+    return [_line(msg) for msg in get_turns(plan)]
 
 
-def brief(msgs: Sequence[Msg]) -> list[str]:
-    """Each message in one line, as `said` has it."""
-    return [_line(wire(msg)) for msg in msgs]
+def msg_lines(msgs: Sequence[Msg]) -> list[str]:
+    """Returns each message as one line, in the format of `turn_lines`."""
+    return [_line(echo_json(msg)) for msg in msgs]
 
 
 def _line(msg: dict[str, Any]) -> str:
@@ -137,33 +137,33 @@ def _brief_block(block: dict[str, Any]) -> str:
 
 
 def call(*ids: str, name: str = "Friday", tool: str = "search", pinned: bool = False) -> Msg:
-    """A turn of calls."""
+    """Returns an assistant message with tool calls."""
     return Msg(name, tuple(ToolUseBlock(id, tool, {"q": id}) for id in ids), "assistant", pinned=pinned)
 
 
 def result(*ids: str, output: str = "found", pinned: bool = False) -> Msg:
-    """A message of results."""
+    """Returns a message with tool results."""
     return Msg("system", tuple(ToolResultBlock(id, "search", output) for id in ids), "system", pinned=pinned)
 
 
-def says(name: str, text: str, role: Any = "user", pinned: bool = False) -> Msg:
-    """One line of talk."""
+def text_msg(name: str, text: str, role: Any = "user", pinned: bool = False) -> Msg:
+    """Returns a message with one text."""
     return Msg(name, text, role, pinned=pinned)
 
 
-def speech(name: str, *texts: str, role: Any = "user") -> Msg:
-    """One message of several texts."""
+def texts_msg(name: str, *texts: str, role: Any = "user") -> Msg:
+    """Returns a message with several texts."""
     return Msg(name, tuple(map(TextBlock, texts)), role)
 
 
-def fates(plan: Plan) -> dict[str, str]:
-    """Each block's disposition by its place."""
+def dispositions(plan: Plan) -> dict[str, str]:
+    """Returns the disposition of each block by its place."""
     return {entry.place: entry.disposition.word for entry in plan.ledger.entries}
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Both event loops."""
+    """Runs an async test on both event loops."""
     return str(request.param)
 
 

@@ -28,7 +28,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.testing import LoopbackError, LoopbackServer
-from tests.conftest import EchoFormatter, call, lower, result, says
+from tests.conftest import EchoFormatter, call, lower, result, text_msg
 from tests.providers.calling import create_model
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ def told(caplog: pytest.LogCaptureFixture, area: str) -> list[tuple[int, str]]:
 
 async def test_a_cut_is_logged_once_with_its_places(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
-    msgs = [says(SECRET, f"{SECRET} {number} " + "word " * 40) for number in range(12)]
+    msgs = [text_msg(SECRET, f"{SECRET} {number} " + "word " * 40) for number in range(12)]
     plan = await EchoFormatter(budget=Budget(300, strategy=OldestFirst())).plan(msgs)
     assert plan.cut is not None
     ((level, text),) = told(caplog, "budget")
@@ -59,7 +59,7 @@ async def test_a_cut_is_logged_once_with_its_places(caplog: pytest.LogCaptureFix
 
 async def test_blocks_that_a_cut_altered_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
-    msgs = [call("a"), result("a", output=SECRET * 100), call("b"), result("b"), says("Bob", "so?")]
+    msgs = [call("a"), result("a", output=SECRET * 100), call("b"), result("b"), text_msg("Bob", "so?")]
     await EchoFormatter(budget=Budget(150, strategy=ClearResults(0, 0, 0))).plan(msgs)
     ((_, text),) = told(caplog, "budget")
     assert "0 messages dropped, 1 blocks altered from msgs[1].content[0] on" in text
@@ -68,7 +68,7 @@ async def test_blocks_that_a_cut_altered_are_logged(caplog: pytest.LogCaptureFix
 
 async def test_a_request_within_its_budget_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
-    await EchoFormatter(budget=Budget(1_000)).plan([says("Bob", "hi")])
+    await EchoFormatter(budget=Budget(1_000)).plan([text_msg("Bob", "hi")])
     assert caplog.records == []
 
 
@@ -96,8 +96,8 @@ async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCa
     assert SECRET in invalid[0].blocks[0].reason
     msgs = [
         *invalid,
-        says(SECRET, SECRET),
-        says("Eve", SECRET),
+        text_msg(SECRET, SECRET),
+        text_msg("Eve", SECRET),
         Msg(SECRET, [SONG, ImageBlock(URLSource(f"https://example.com/{SECRET}.xyz?key={SECRET}"))], "user"),
         Msg("system", [ToolResultBlock(SECRET, SECRET, SECRET)], "system"),
         Msg("system", [TextBlock(SECRET)], "system"),
@@ -117,7 +117,7 @@ async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCa
 
 async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
-    plan = lower([call("a"), says("Bob", SECRET), result("a"), call(SECRET)])
+    plan = lower([call("a"), text_msg("Bob", SECRET), result("a"), call(SECRET)])
     assert told(caplog, "repairs") == [
         (
             logging.DEBUG,
@@ -130,13 +130,13 @@ async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCap
     ]
     caplog.clear()
     caplog.set_level(logging.INFO, "agentkit")
-    lower([call("a"), says("Bob", SECRET), result("a")])
+    lower([call("a"), text_msg("Bob", SECRET), result("a")])
     assert caplog.records == []
 
 
 async def test_a_second_plan_is_logged_with_the_model(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentkit")
-    msgs = [says("Bob", f"{number} " + "word " * 40) for number in range(40)]
+    msgs = [text_msg("Bob", f"{number} " + "word " * 40) for number in range(40)]
     too_long = LoopbackError(400, "prompt is too long: 2000 tokens > 1000 maximum")
     with LoopbackServer([too_long, "Yes."]) as server:
         async with create_model("openai", server, budget=Budget(100_000)) as model:
@@ -162,7 +162,7 @@ async def test_no_record_has_a_key(caplog: pytest.LogCaptureFixture) -> None:
     with LoopbackServer("Yes.") as server:
         options = {**server.client_options("openai"), "api_key": SECRET}
         async with ChatModel("openai:m", client_options=options, budget=Budget(1_000)) as model:
-            await model.generate([says("Bob", "hi")])
+            await model.generate([text_msg("Bob", "hi")])
     assert SECRET not in "".join(record.getMessage() for record in caplog.records if "agentkit" in record.name)
 
 

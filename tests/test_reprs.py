@@ -43,7 +43,7 @@ from agentkit.provider_kit import FormatterBase, MediaPart
 from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
-from tests.conftest import call, lower, result, says
+from tests.conftest import call, lower, result, text_msg
 from tests.profiles import examples
 
 LARGE: Final = "x" * 1_000_000
@@ -175,7 +175,7 @@ def test_a_tool_shows_its_name_and_its_parameters() -> None:
 @pytest.mark.parametrize("name", available_providers())
 def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
     provider = load_provider(name)
-    msgs = [says("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
+    msgs = [text_msg("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
     for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
         plan = formatter.lower(msgs)
         shown = repr(plan)
@@ -241,7 +241,7 @@ def test_a_disposition_prints_its_name() -> None:
 
 
 def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() -> None:
-    plan: Plan = lower([says("Bob", "hi"), call("c")], MultiAgentHistory(), turns__first_user=True)
+    plan: Plan = lower([text_msg("Bob", "hi"), call("c")], MultiAgentHistory(), turns__first_user=True)
     lines = str(plan.ledger).splitlines()
     assert lines[0].split() == ["place", "block", "disposition", "reason"]
     assert len(lines) == 1 + len(plan.ledger.entries) + len({*plan.ledger.syntheses})

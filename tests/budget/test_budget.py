@@ -31,7 +31,7 @@ from agentkit import (
 )
 from agentkit.budget.units import Weigher
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec, WireLayout
-from tests.conftest import EchoFormatter, call, fates, result, says, sent
+from tests.conftest import EchoFormatter, call, dispositions, get_turns, result, text_msg
 
 pytestmark = pytest.mark.anyio
 
@@ -64,11 +64,11 @@ class Remote(TokenCounterBase):
         return 10 * len(request["messages"])
 
 
-SYSTEM = says("system", "Be brief.", "system")
+SYSTEM = text_msg("system", "Be brief.", "system")
 
 
 def talk(count: int, start: int = 0) -> list[Msg]:
-    return [says("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
+    return [text_msg("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
 
 
 async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | None = None, **options: Any) -> Plan:
@@ -79,7 +79,8 @@ async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | Non
 
 def texts(outcome: Plan) -> list[str]:
     return [
-        msg["content"] if isinstance(msg["content"], str) else msg["content"][0]["type"] for msg in sent(outcome)
+        msg["content"] if isinstance(msg["content"], str) else msg["content"][0]["type"]
+        for msg in get_turns(outcome)
     ]
 
 
@@ -142,7 +143,7 @@ async def test_a_conversation_within_the_budget_is_unchanged(counter: type[Any])
     outcome = await plan(msgs, 50, counter())
     assert (outcome.tokens, outcome.cut, outcome.history) == (50, None, tuple(msgs))
     assert texts(outcome) == ["0", "1", "2", "3", "4"]
-    assert set(fates(outcome).values()) == {"carried"}
+    assert set(dispositions(outcome).values()) == {"carried"}
 
 
 @LOCAL_AND_REMOTE
@@ -155,8 +156,8 @@ async def test_the_oldest_messages_are_dropped_first(counter: type[Any]) -> None
     assert outcome.cut is not None
     assert outcome.cut.dropped == tuple(f"msgs[{number}]" for number in range(7))
     assert outcome.cut.units == 7
-    assert fates(outcome)["msgs[6].content[0]"] == "dropped"
-    assert fates(outcome)["msgs[7].content[0]"] == "carried"
+    assert dispositions(outcome)["msgs[6].content[0]"] == "dropped"
+    assert dispositions(outcome)["msgs[7].content[0]"] == "carried"
     assert outcome.ledger.losses == []
 
 
@@ -167,13 +168,13 @@ async def test_the_system_prompt_is_never_dropped(counter: type[Any]) -> None:
 
 @LOCAL_AND_REMOTE
 async def test_pinned_messages_keep_their_position(counter: type[Any]) -> None:
-    msgs = [*talk(3), says("Eve", "pinned", pinned=True), *talk(6, 4)]
+    msgs = [*talk(3), text_msg("Eve", "pinned", pinned=True), *talk(6, 4)]
     assert texts(await plan(msgs, 30, counter())) == ["pinned", "8", "9"]
 
 
 @LOCAL_AND_REMOTE
 async def test_the_task_is_kept_if_the_option_says_so(counter: type[Any]) -> None:
-    msgs = [SYSTEM, says("Friday", "Hello.", "assistant"), says("Bob", "the task"), *talk(6)]
+    msgs = [SYSTEM, text_msg("Friday", "Hello.", "assistant"), text_msg("Bob", "the task"), *talk(6)]
     remaining = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
     assert texts(remaining) == ["Be brief.", "the task", "4", "5"]
     assert texts(await plan(msgs, 40, counter())) == ["Be brief.", "3", "4", "5"]
@@ -217,7 +218,7 @@ async def test_the_reserve_is_not_used_by_the_prompt(counter: type[Any]) -> None
 
 @LOCAL_AND_REMOTE
 async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(counter: type[Any]) -> None:
-    msgs = [SYSTEM, *talk(6), call("a"), result("a"), says("Eve", "pin", pinned=True), *talk(6, 6)]
+    msgs = [SYSTEM, *talk(6), call("a"), result("a"), text_msg("Eve", "pin", pinned=True), *talk(6, 6)]
     remaining = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
     assert all(small <= large for small, large in itertools.pairwise(remaining))
 
@@ -267,8 +268,8 @@ async def test_a_cut_does_not_change_the_input() -> None:
 
 async def test_a_cut_conversation_has_a_history_frame() -> None:
     formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(120))
-    outcome = await formatter.plan([SYSTEM, *(says(f"U{n}", "word " * 20) for n in range(20))])
-    read = MultiAgentHistory().read(sent(outcome)[1]["content"])
+    outcome = await formatter.plan([SYSTEM, *(text_msg(f"U{n}", "word " * 20) for n in range(20))])
+    read = MultiAgentHistory().read(get_turns(outcome)[1]["content"])
     assert 0 < len(read) < 20
     assert read[-1][0] == "U19"
     assert outcome.tokens is not None
@@ -276,19 +277,19 @@ async def test_a_cut_conversation_has_a_history_frame() -> None:
 
 
 async def test_tools_and_the_output_schema_count_toward_the_budget() -> None:
-    msgs = [says("Bob", "word " * 20) for _ in range(10)]
+    msgs = [text_msg("Bob", "word " * 20) for _ in range(10)]
     formatter = EchoFormatter(budget=Budget(300))
     tool: dict[str, Any] = {"name": "search", "description": "x" * 400, "parameters": {}}
     bare = await formatter.plan(msgs)
     laden = await formatter.plan(msgs, tools=[tool])
-    assert len(sent(laden)) < len(sent(bare))
+    assert len(get_turns(laden)) < len(get_turns(bare))
     assert laden.tokens is not None
     assert laden.tokens <= 300
 
 
 async def test_lower_does_not_apply_the_budget() -> None:
     outcome = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
-    assert len(sent(outcome)) == 10
+    assert len(get_turns(outcome)) == 10
     assert (outcome.tokens, outcome.cut) == (None, None)
 
 
@@ -306,7 +307,7 @@ async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any], reserve
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("limit", [39, 10, 1])
 async def test_the_error_has_the_smallest_request_and_its_size(limit: int, counter: type[Any]) -> None:
-    msgs = [SYSTEM, *talk(3), says("Eve", "pin", pinned=True), *talk(3), call("a"), result("a")]
+    msgs = [SYSTEM, *talk(3), text_msg("Eve", "pin", pinned=True), *talk(3), call("a"), result("a")]
     with pytest.raises(BudgetError) as caught:
         await plan(msgs, limit, counter())
     assert (caught.value.limit, caught.value.needed) == (limit, 40)
@@ -336,7 +337,7 @@ async def test_one_message_that_is_too_large_is_an_error(counter: type[Any]) -> 
 async def test_a_remote_counter_is_called_a_logarithmic_number_of_times(count: int, share: float) -> None:
     counter = Remote()
     outcome = await plan(talk(count), max(10, int(10 * count * share)), counter)
-    assert len(sent(outcome)) == max(1, int(count * share))
+    assert len(get_turns(outcome)) == max(1, int(count * share))
     assert counter.asked <= log2(count) + 4
 
 
@@ -383,7 +384,7 @@ class DeterministicEstimate(Estimate):
 async def test_a_request_that_was_too_large_is_not_counted_again(counter: type[Remote], most: int) -> None:
     """The local counter is always deterministic, the remote counter only if it declares that it is."""
     Counting.converted, remote = 0, counter()
-    msgs = [says("Bob" if number % 2 else "Al", "word " * 40) for number in range(120)]
+    msgs = [text_msg("Bob" if number % 2 else "Al", "word " * 40) for number in range(120)]
     formatter = Counting(budget=Budget(3_000, remote, strategy=OldestFirstInSteps(step=500)))
     for end in range(100, 120):
         await formatter.plan(msgs[:end])
@@ -482,7 +483,7 @@ async def test_the_character_estimate_keeps_a_request_within_the_limit() -> None
     counter = CharacterTokenCounter()
     msgs: list[Msg] = []
     for number in range(60):
-        msgs.append(says("Bob", "lorem ipsum 漢字 " * (number % 7)))
+        msgs.append(text_msg("Bob", "lorem ipsum 漢字 " * (number % 7)))
         msgs.append(call(f"c{number}"))
         msgs.append(Msg("s", (ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),)),), "system"))
     for limit in (200, 500, 2000):

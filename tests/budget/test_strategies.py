@@ -41,12 +41,12 @@ from agentkit import (
 from agentkit.tokens.counters import count_request
 from agentkit.tokens.estimate import estimate_text
 from tests.budget.test_budget import Remote, Words
-from tests.conftest import EchoFormatter, call, fates, says, sent, wire
+from tests.conftest import EchoFormatter, call, dispositions, echo_json, get_turns, text_msg
 
 pytestmark = pytest.mark.anyio
 
-SYSTEM = says("system", "Be brief.", "system")
-TASK = says("Bob", "the task")
+SYSTEM = text_msg("system", "Be brief.", "system")
+TASK = text_msg("Bob", "the task")
 PICTURE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
 
 
@@ -62,7 +62,7 @@ def exchanges(count: int, output: Any = "x" * 400, tool: str = "search") -> list
 
 
 def talk(count: int, start: int = 0) -> list[Msg]:
-    return [says("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
+    return [text_msg("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
 
 
 class Letters(LocalTokenCounter):
@@ -72,7 +72,7 @@ class Letters(LocalTokenCounter):
         return -(-sum(12 + _quarters(msg) for msg in request["messages"]) // 4)
 
     def weigh(self, msg: Msg) -> int:
-        return -(-(12 + _quarters(wire(msg))) // 4)
+        return -(-(12 + _quarters(echo_json(msg))) // 4)
 
 
 def _quarters(value: Any) -> int:
@@ -236,9 +236,9 @@ async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
 ) -> None:
     """The conversation has one message, only pinned messages, or only a system prompt."""
     for msgs in (
-        [says("Bob", "word " * 90)],
-        [says("Bob", "word " * 30, pinned=True) for _ in range(3)],
-        [says("system", "word " * 90, "system")],
+        [text_msg("Bob", "word " * 90)],
+        [text_msg("Bob", "word " * 30, pinned=True) for _ in range(3)],
+        [text_msg("system", "word " * 90, "system")],
         [SYSTEM, call("a"), answer("a", "word " * 90)],
     ):
         total = await count_request(counter, EchoFormatter().lower(msgs).request, EchoFormatter().layout)
@@ -267,7 +267,7 @@ async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> No
 async def test_a_conversation_that_fits_is_unchanged_even_if_its_estimate_is_larger(
     text: str, strategy: CutStrategy
 ) -> None:
-    msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
+    msgs = [SYSTEM, *(text_msg("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
     counter = CharacterTokenCounter()
     total = counter.measure(EchoFormatter().lower(msgs).request, EchoFormatter())
     assert (await plan(msgs, total, strategy, counter=counter)).cut is None
@@ -287,7 +287,7 @@ async def test_a_cleared_result_keeps_its_call_and_states_its_size() -> None:
     assert (outcome.cut.units, outcome.cut.numbers) == (0, [])
     assert outcome.cut.altered == tuple(f"msgs[{3 + 2 * index}].content[0]" for index in range(cleared))
     assert outcome.cut.tokens > 0
-    kinds = fates(outcome)
+    kinds = dispositions(outcome)
     assert {kinds[place] for place in outcome.cut.altered} == {"shrunk"}
     assert outcome.history[:3] == tuple(msgs[:3])
     assert outcome.ledger.losses == []
@@ -397,7 +397,7 @@ async def test_old_media_are_replaced_and_the_newest_are_kept() -> None:
     assert outcome.history[0].text == "0\n[image left out to save space]"
     assert outcome.cut is not None
     assert outcome.cut.altered == ("msgs[0].content[1]", "msgs[1].content[1]")
-    assert fates(outcome)["msgs[0].content[1]"] == "described"
+    assert dispositions(outcome)["msgs[0].content[1]"] == "described"
 
 
 async def test_the_newest_unit_with_media_keeps_its_media_by_default() -> None:
@@ -445,7 +445,8 @@ class Writer:
 
 def chat(count: int, start: int = 0) -> list[Msg]:
     return [
-        says("Bob" if number % 2 else "Al", f"{number} " + "word " * 30) for number in range(start, start + count)
+        text_msg("Bob" if number % 2 else "Al", f"{number} " + "word " * 30)
+        for number in range(start, start + count)
     ]
 
 
@@ -476,7 +477,7 @@ async def test_a_summary_replaces_the_dropped_messages(step: int | None, remote:
     assert [synthesis.name for synthesis in outcome.ledger.syntheses] == ["summary"]
     assert outcome.cut is not None
     assert len(outcome.cut.numbers) == len(writer.asked[0])
-    assert "summary 1" in str(sent(outcome)[2])
+    assert "summary 1" in str(get_turns(outcome)[2])
 
 
 async def test_the_summaries_of_a_strategy_are_not_part_of_its_value() -> None:
@@ -511,7 +512,7 @@ async def test_the_same_messages_get_the_same_summary_again() -> None:
 async def test_a_pinned_message_and_few_summaries_are_not_summarized_again() -> None:
     writer = Writer()
     formatter = EchoFormatter(budget=Budget(1_000, strategy=Summarize(writer, 200)))
-    msgs = [SYSTEM, TASK, says("Bob", "Mind the step.", pinned=True), *chat(60)]
+    msgs = [SYSTEM, TASK, text_msg("Bob", "Mind the step.", pinned=True), *chat(60)]
     for number in range(7):
         msgs = [*(await formatter.plan(msgs)).history, *chat(40, 60 + 40 * number)]
         assert "Mind the step." in [msg.text for msg in msgs]
@@ -828,7 +829,7 @@ async def test_an_order_can_be_any_sequence_of_unit_numbers(sequence: Any) -> No
     ],
 )
 async def test_an_invalid_result_of_a_strategy_is_an_error_with_its_place(lying: CutStrategy) -> None:
-    msgs = [says("system", "Be brief.", "system"), *talk(9)]
+    msgs = [text_msg("system", "Be brief.", "system"), *talk(9)]
     with pytest.raises(OptionError) as caught:
         await plan(msgs, 40, lying)
     assert caught.value.place in ("budget.strategy", "strategy.step")
@@ -858,7 +859,7 @@ async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
 async def test_each_conversation_gets_its_summary_only_once() -> None:
     writer = Writer()
     budget = Budget(900, strategy=Summarize(writer, max_tokens=200))
-    conversations = [[says("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(60)]
+    conversations = [[text_msg("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(60)]
     formatter = EchoFormatter(budget=budget)
     for _ in range(2):
         for msgs in conversations:
@@ -872,7 +873,7 @@ def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
         return "A summary."
 
     formatter = EchoFormatter(budget=Budget(900, strategy=Summarize(write, max_tokens=200)))
-    msgs = [says("Bob", f"line {n} " * 30) for n in range(60)]
+    msgs = [text_msg("Bob", f"line {n} " * 30) for n in range(60)]
 
     async def planned() -> Plan:
         return await formatter.plan(msgs)
@@ -883,7 +884,11 @@ def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
 
 
 async def test_an_old_image_is_replaced_before_texts_are_dropped() -> None:
-    msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
+    msgs = [
+        TASK,
+        Msg("Bob", (TextBlock("see"), PICTURE), "user"),
+        *(text_msg("Al", f"{n} " * 60) for n in range(20)),
+    ]
     total = await plan(msgs, 100_000, OldestFirstInSteps())
     assert total.tokens is not None
     outcome = await plan(msgs, total.tokens - 500, DropMedia(keep=0), OldestFirstInSteps())
@@ -899,7 +904,7 @@ async def test_the_newest_result_is_not_shrunk_if_another_call_has_no_result() -
 
 async def test_the_last_message_that_the_viewer_sees_is_never_dropped() -> None:
     history = MultiAgentHistory(viewer="F", visible=lambda msg: msg.name != "Bob")
-    msgs = [says("Eve", "the report " * 60), says("Bob", "secret")]
+    msgs = [text_msg("Eve", "the report " * 60), text_msg("Bob", "secret")]
     formatter = EchoFormatter(history=history, budget=Budget(60, Letters(), strategy=OldestFirst()))
     with pytest.raises(BudgetError):
         await formatter.plan(msgs)
@@ -921,7 +926,7 @@ async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:
             middle = len(units) // 2
             return sorted(super().order(units), key=lambda number: abs(number - middle))
 
-    msgs = [says("Bob", f"line {n} " * (1 + n % 9)) for n in range(60)]
+    msgs = [text_msg("Bob", f"line {n} " * (1 + n % 9)) for n in range(60)]
     warm = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
     for end in range(1, 61):
         cold = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
@@ -933,7 +938,7 @@ async def test_a_custom_order_may_change_completely_with_a_new_message() -> None
         def order(self, units: Units) -> Sequence[int]:
             return sorted(super().order(units), key=units.weight, reverse=len(units) % 2 == 1)
 
-    msgs = [says("Bob", f"line {number} " * (1 + 9 * (number % 9))) for number in range(31)]
+    msgs = [text_msg("Bob", f"line {number} " * (1 + 9 * (number % 9))) for number in range(31)]
     budget = Budget(900, Letters(), strategy=LightestOrHeaviest())
     warm = EchoFormatter(budget=budget)
     for end in (30, 31):
@@ -949,11 +954,11 @@ async def test_a_descending_order_with_a_step_is_an_error() -> None:
 async def test_a_second_plan_has_the_same_edits_as_the_first() -> None:
     # A repair writes an unmatched result as new blocks for each request, equal to the previous ones.
     msgs = [
-        says("Bob", "Hi"),
+        text_msg("Bob", "Hi"),
         Msg("tool", [ToolResultBlock("lost", "look", [TextBlock("a"), PICTURE])], "system"),
-        says("Bob", "x " * 400),
-        says("Friday", "yes", "assistant"),
-        says("Bob", "now"),
+        text_msg("Bob", "x " * 400),
+        text_msg("Friday", "yes", "assistant"),
+        text_msg("Bob", "now"),
     ]
     formatter = EchoFormatter(budget=Budget(500, strategy=DropMedia(keep=0)))
     first, second = await formatter.plan(msgs), await formatter.plan(msgs)

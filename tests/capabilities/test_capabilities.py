@@ -20,7 +20,7 @@ from agentkit.provider_kit import (
     OptionError,
     media_types,
 )
-from tests.conftest import ANY, ECHO, EchoFormatter, says, target
+from tests.conftest import ANY, ECHO, EchoFormatter, target, text_msg
 
 
 def test_media_types_of_a_family() -> None:
@@ -203,7 +203,7 @@ def test_the_model_of_the_call_overrides_the_model_of_the_formatter(
     own: str | None, per_call: str | None, expected: bool
 ) -> None:
     formatter = target(*FACTS)(own)
-    plan = formatter.lower([says("Friday", "done", "assistant")], model=per_call)
+    plan = formatter.lower([text_msg("Friday", "done", "assistant")], model=per_call)
     assert (len(plan.request["messages"]) == 2) is expected
     assert formatter.capabilities(per_call).turns.last_user is expected
 

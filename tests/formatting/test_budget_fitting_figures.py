@@ -27,7 +27,7 @@ from agentkit import (
     TokenCounterBase,
 )
 from tests.budget.test_strategies import PICTURE, SYSTEM, TASK, Letters, Writer, chat, exchanges, plan
-from tests.conftest import EchoFormatter, says
+from tests.conftest import EchoFormatter, text_msg
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +105,7 @@ async def test_an_error_without_a_smaller_size_has_the_size_of_the_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agentkit.formatting.budget_fitting._MAX_LIMITS", 0)
-    msgs = [TASK, *exchanges(6, "word " * 300), says("Bob", "so?")]
+    msgs = [TASK, *exchanges(6, "word " * 300), text_msg("Bob", "so?")]
     budget = Budget(1, strategy=[ClearResults(0, 0), DropMedia(0)])
     assert await _needed(budget, None, msgs) == CharacterTokenCounter().measure(
         EchoFormatter().lower(msgs).request, EchoFormatter()
@@ -128,7 +128,7 @@ async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: Cu
         *_pictures(2),
         *chat(12),
         *exchanges(2, "word " * 50),
-        says("Bob", "so?"),
+        text_msg("Bob", "so?"),
     ]
     outcome = await plan(msgs, 700, before, Summarize(writer, 200, step=0), counter=CharacterTokenCounter())
     assert outcome.cut is not None
@@ -190,7 +190,7 @@ def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
 async def test_the_token_numbers_of_a_cut_are_differences_of_weights(
     strategies: tuple[CutStrategy, ...], limit: int
 ) -> None:
-    msgs = [SYSTEM, TASK, *exchanges(2), *chat(3), *exchanges(3), *chat(3), says("Bob", "so?")]
+    msgs = [SYSTEM, TASK, *exchanges(2), *chat(3), *exchanges(3), *chat(3), text_msg("Bob", "so?")]
     try:
         outcome = await plan(msgs, limit, *strategies)
     except BudgetError:
@@ -209,7 +209,7 @@ def _start_of_unit(msgs: Sequence[Msg], number: int) -> int:
 
 
 async def test_a_unit_that_is_cleared_and_then_dropped_saves_its_full_weight() -> None:
-    msgs = [SYSTEM, *exchanges(4), says("Bob", "so?")]
+    msgs = [SYSTEM, *exchanges(4), text_msg("Bob", "so?")]
     cleared = await plan(msgs, 300, ClearResults(0, 0, step=0), OldestFirst())
     assert cleared.cut is not None
     assert cleared.cut.units == 0

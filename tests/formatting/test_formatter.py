@@ -45,12 +45,16 @@ from agentkit.provider_kit import (
     RequestSpec,
     TurnCapabilities,
 )
-from tests.conftest import EchoFormatter, call, result, said, says, sent, target
+from tests.conftest import EchoFormatter, call, get_turns, result, target, text_msg, turn_lines
 
 pytestmark = pytest.mark.anyio
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
-SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")
+SYSTEM, BOB, FRIDAY = (
+    text_msg("system", "Be brief.", "system"),
+    text_msg("Bob", "hi"),
+    text_msg("Friday", "yes?", "assistant"),
+)
 EVERY_PROVIDER = pytest.mark.parametrize("name", available_providers())
 
 # -- the options -----------------------------------------------------------------------------------------
@@ -138,7 +142,7 @@ class Special(Msg):
 
 
 async def test_a_subclass_of_msg_can_be_formatted() -> None:
-    assert said(await EchoFormatter().plan([Special("Bob", "hi", "user"), BOB])) == [
+    assert turn_lines(await EchoFormatter().plan([Special("Bob", "hi", "user"), BOB])) == [
         "user Bob: hi",
         "user Bob: hi",
     ]
@@ -147,9 +151,9 @@ async def test_a_subclass_of_msg_can_be_formatted() -> None:
 # -- the pipeline ------------------------------------------------------------------------------------------
 
 CONVERSATIONS: list[tuple[str, Sequence[Msg]]] = [
-    ("talk", [SYSTEM, BOB, says("Alice", "a\nb"), FRIDAY]),
+    ("talk", [SYSTEM, BOB, text_msg("Alice", "a\nb"), FRIDAY]),
     ("tools", [BOB, call("a", "b"), result("b"), result("a"), FRIDAY]),
-    ("broken", [result("x"), call("a"), BOB, result("a"), call("b"), says("clock", "noon", "system")]),
+    ("broken", [result("x"), call("a"), BOB, result("a"), call("b"), text_msg("clock", "noon", "system")]),
     ("media", [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://example.com/a.png"))), "user")]),
     ("thinking", [BOB, Msg("Friday", (ThinkingBlock("hm"), TextBlock("yes")), "assistant")]),
     *[(path.stem, load_messages(path.read_bytes())) for path in sorted(EXAMPLES.glob("*.json"))],
@@ -255,7 +259,7 @@ async def test_the_model_of_the_call_replaces_the_model_of_the_formatter(
 ) -> None:
     formatter = target(FACT)(own)
     for plan in (await formatter.plan([PICTURE], model=call_model), formatter.lower([PICTURE], model=call_model)):
-        assert (sent(plan)[0]["content"][0]["type"] == "image") is sees
+        assert (get_turns(plan)[0]["content"][0]["type"] == "image") is sees
     assert formatter.model == own
 
 
@@ -275,7 +279,7 @@ class Letters(TokenCounterBase):
 
 @pytest.mark.parametrize("counter", [CharacterTokenCounter(10), Letters()], ids=["local", "remote"])
 async def test_a_block_that_a_cut_drops_is_not_a_loss(counter: TokenCounterBase) -> None:
-    msgs = [PICTURE, *(says("Bob", "word " * 20) for _ in range(10))]
+    msgs = [PICTURE, *(text_msg("Bob", "word " * 20) for _ in range(10))]
     formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter, strategy=OldestFirst()))
     plan = await formatter.plan(msgs)
     assert plan.cut is not None
@@ -287,7 +291,7 @@ async def test_a_block_that_a_cut_drops_is_not_a_loss(counter: TokenCounterBase)
 
 async def test_a_cut_is_not_a_loss() -> None:
     formatter = EchoFormatter(on_loss="raise", budget=Budget(40, strategy=OldestFirst()))
-    plan = await formatter.plan([says("Bob", "word " * 20) for _ in range(10)])
+    plan = await formatter.plan([text_msg("Bob", "word " * 20) for _ in range(10)])
     assert plan.cut is not None
 
 
@@ -330,7 +334,7 @@ def test_tools_of_calls_in_the_history_are_declared_if_the_target_requires_it() 
 @pytest.mark.parametrize("output", ["object", "prompt"])
 def test_a_schema_that_the_target_cannot_enforce_is_stated_in_the_prompt(output: str) -> None:
     plan = target(output=output)().lower([SYSTEM, BOB], response_format={"type": "object", "title": "é"})
-    assert said(plan)[1] == (
+    assert turn_lines(plan)[1] == (
         "system system: Answer in json, with one object that matches this JSON schema:\n"
         '{"type":"object","title":"é"}'
     )
@@ -381,5 +385,5 @@ async def test_a_custom_formatter_needs_only_capabilities_and_convert() -> None:
         "prompt": 'system: Be brief.\nBob: hi\nFriday: search({"q":1})\n'
         "tool: one\n[image left out because Transcript takes no image; it is at https://example.com/a.png]"
     }
-    many = await Transcript(history=MultiAgentHistory(), budget=Budget(60)).plan([BOB, says("Al", "yes")])
+    many = await Transcript(history=MultiAgentHistory(), budget=Budget(60)).plan([BOB, text_msg("Al", "yes")])
     assert MultiAgentHistory().read(many.request["prompt"]) == [("Bob", "hi"), ("Al", "yes")]

@@ -24,10 +24,10 @@ from agentkit import (
     available_providers,
     load_provider,
 )
-from tests.conftest import call, lower, result, says, speech, target
+from tests.conftest import call, lower, result, target, text_msg, texts_msg
 
-BOB, ALICE = says("Bob", "hi"), says("Alice", "hello")
-FRIDAY, JARVIS = says("Friday", "yes?", "assistant"), says("Jarvis", "no", "assistant")
+BOB, ALICE = text_msg("Bob", "hi"), text_msg("Alice", "hello")
+FRIDAY, JARVIS = text_msg("Friday", "yes?", "assistant"), text_msg("Jarvis", "no", "assistant")
 SYSTEM = Msg("system", "Be brief.", "system")
 GUIDE, JUDGE = Msg("Guide", "Be kind.", "system"), Msg("Judge", "Be fair.", "system")
 
@@ -43,10 +43,10 @@ def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **change
 
 LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
     ("two users", [BOB, FRIDAY, ALICE], ChatHistory(), [0, 2]),
-    ("three users", [BOB, ALICE, says("Eve", "hm")], ChatHistory(), [0, 1, 2]),
-    ("a named user and one without a name", [BOB, says("", "hm"), FRIDAY], ChatHistory(), [0]),
-    ("a named user and one named like the role", [BOB, says("user", "hm"), FRIDAY], ChatHistory(), [0]),
-    ("two names that differ in a blank", [BOB, says("Bob ", "hm")], ChatHistory(), [0, 1]),
+    ("three users", [BOB, ALICE, text_msg("Eve", "hm")], ChatHistory(), [0, 1, 2]),
+    ("a named user and one without a name", [BOB, text_msg("", "hm"), FRIDAY], ChatHistory(), [0]),
+    ("a named user and one named like the role", [BOB, text_msg("user", "hm"), FRIDAY], ChatHistory(), [0]),
+    ("two names that differ in a blank", [BOB, text_msg("Bob ", "hm")], ChatHistory(), [0, 1]),
     ("two assistants", [BOB, FRIDAY, JARVIS], ChatHistory(), [1, 2]),
     ("a caller and another assistant", [BOB, call("c1"), result("c1"), JARVIS], ChatHistory(), [1, 3]),
     ("two late system messages", [BOB, GUIDE, FRIDAY, JUDGE], ChatHistory(), [1, 3]),
@@ -62,15 +62,15 @@ LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
 KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
     ("one user and one assistant", [SYSTEM, BOB, FRIDAY, BOB], ChatHistory()),
     ("a user twice", [BOB, BOB], ChatHistory()),
-    ("users without names", [says("user", "hi"), says("", "hm")], ChatHistory()),
+    ("users without names", [text_msg("user", "hi"), text_msg("", "hm")], ChatHistory()),
     ("the names of results", [BOB, call("c1"), result("c1"), BOB, call("c2"),
      Msg("tool", result("c2").content, "user")], ChatHistory()),
     ("the name of a result without a call", [BOB, Msg("tool", result("c9").content, "user")], ChatHistory()),
-    ("another user who says nothing", [BOB, says("Alice", " \n"), Msg("Eve", [], "user")], ChatHistory()),
+    ("another user who says nothing", [BOB, text_msg("Alice", " \n"), Msg("Eve", [], "user")], ChatHistory()),
     ("another agent who only thinks", [FRIDAY, Msg("Jarvis", [ThinkingBlock("hm")], "assistant")], ChatHistory()),
     ("the system prompt's names", [SYSTEM, GUIDE, BOB], ChatHistory()),
     ("a system prompt and one late message", [SYSTEM, BOB, GUIDE], ChatHistory()),
-    ("frames", [BOB, ALICE, FRIDAY, call("c1"), result("c1"), says("Jarvis", "no")], MultiAgentHistory()),
+    ("frames", [BOB, ALICE, FRIDAY, call("c1"), result("c1"), text_msg("Jarvis", "no")], MultiAgentHistory()),
     ("a viewer", [BOB, ALICE, JARVIS, FRIDAY, call("b", name="Ann"), result("b"), call("a"), result("a")],
      MultiAgentHistory(viewer="Friday")),
     ("what a viewer does not see", [call("b", name="Ann"), result("b"), call("a"), result("a")],
@@ -110,7 +110,7 @@ def test_the_text_of_a_late_system_message_states_the_speaker() -> None:
 
 
 def test_every_block_of_a_message_loses_its_speaker() -> None:
-    plan = nameless([BOB, speech("Alice", "one", "two")])
+    plan = nameless([BOB, texts_msg("Alice", "one", "two")])
     assert [entry.reason for entry in plan.ledger.entries if entry.lost] == [
         omitted("Bob"), omitted("Alice"), omitted("Alice"),
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def test_lost_names_are_part_of_a_pickled_ledger() -> None:
 
 
 async def test_names_of_messages_that_a_budget_drops_are_not_a_loss(anyio_backend: str) -> None:
-    msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {index}") for index in range(3))]
+    msgs = [text_msg("Alice", "word " * 300), *(text_msg("Bob", f"line {index}") for index in range(3))]
     budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
     plan = await target(turns__speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)
     assert plan.cut

@@ -23,7 +23,7 @@ from agentkit import (
 )
 from agentkit.ledger.entries import Note
 from agentkit.provider_kit import MediaRule
-from tests.conftest import EchoFormatter, call, fates, lower, result, says, speech
+from tests.conftest import EchoFormatter, call, dispositions, lower, result, text_msg, texts_msg
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
 SHOT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
@@ -36,7 +36,7 @@ def test_the_dispositions_have_their_documented_order() -> None:
 
 
 def test_an_unchanged_block_is_carried() -> None:
-    (entry,) = Ledger([says("Bob", "hi")]).entries
+    (entry,) = Ledger([text_msg("Bob", "hi")]).entries
     assert entry.to_dict() == {
         "place": "msgs[0].content[0]",
         "kind": "text",
@@ -48,7 +48,7 @@ def test_an_unchanged_block_is_carried() -> None:
 
 
 def test_each_block_and_each_item_has_one_entry_in_input_order() -> None:
-    msgs = [speech("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
+    msgs = [texts_msg("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
     assert [(entry.place, entry.kind) for entry in Ledger(msgs).entries] == [
         ("msgs[0].content[0]", "text"),
         ("msgs[0].content[1]", "text"),
@@ -60,7 +60,7 @@ def test_each_block_and_each_item_has_one_entry_in_input_order() -> None:
 
 
 def test_the_first_disposition_that_applies_is_primary() -> None:
-    ledger = Ledger([says("Bob", "hi")])
+    ledger = Ledger([text_msg("Bob", "hi")])
     ledger.note_messages([0], Note(Disposition.MERGED, "joined"))
     ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
     ledger.note((0, 0), Note(Disposition.DESCRIBED, "too big", lost=True))
@@ -77,7 +77,7 @@ def test_an_item_shares_the_notes_of_its_result() -> None:
 
 
 def test_losses_are_places_and_reasons_in_input_order() -> None:
-    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho"), says("Eve", "hm")])
+    ledger = Ledger([text_msg("Bob", "hi"), SHOT, text_msg("Bob", "ho"), text_msg("Eve", "hm")])
     ledger.note((1, 0, 1), Note(Disposition.DROPPED, "no images", lost=True))
     ledger.note((0, 0), Note(Disposition.DESCRIBED, "too long", lost=True))
     ledger.note((1, 0), Note(Disposition.CARRIED, "another id"))
@@ -92,7 +92,7 @@ def test_losses_are_places_and_reasons_in_input_order() -> None:
 
 
 def test_content_that_a_cut_or_a_policy_omits_is_no_loss() -> None:
-    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho")])
+    ledger = Ledger([text_msg("Bob", "hi"), SHOT, text_msg("Bob", "ho")])
     for path in ((0, 0), (1, 0), (1, 0, 1)):
         ledger.note(path, Note(Disposition.DESCRIBED, "no image", lost=True))
     ledger.note((2, 0), Note(Disposition.DROPPED, "no image", lost=True))
@@ -103,7 +103,7 @@ def test_content_that_a_cut_or_a_policy_omits_is_no_loss() -> None:
 
 
 def test_a_copy_does_not_change_the_original() -> None:
-    ledger = Ledger([says("Bob", "hi")])
+    ledger = Ledger([text_msg("Bob", "hi")])
     ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
     other = ledger.copy()
     other.note((0, 0), Note(Disposition.DROPPED, "dropped"))
@@ -115,7 +115,9 @@ def test_a_copy_does_not_change_the_original() -> None:
 
 def test_a_ledger_is_json() -> None:
     plan = lower(
-        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")], MultiAgentHistory(), media__image=None
+        [text_msg("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")],
+        MultiAgentHistory(),
+        media__image=None,
     )
     stored = plan.ledger.to_dict()
     assert json.loads(json.dumps(stored)) == stored
@@ -124,20 +126,20 @@ def test_a_ledger_is_json() -> None:
 
 
 FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
-    ("sent unchanged", [says("Bob", "hi")], {}, "carried", False),
-    ("blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
+    ("sent unchanged", [text_msg("Bob", "hi")], {}, "carried", False),
+    ("blank text", [text_msg("Bob", "x"), text_msg("Bob", " ")], {}, "dropped", False),
     ("an image described", [Msg("Bob", (IMAGE,), "user")], {"media.image": None}, "described", True),
     (
         "thinking",
-        [says("Bob", "x"), Msg("F", (ThinkingBlock("hm"),), "assistant")],
+        [text_msg("Bob", "x"), Msg("F", (ThinkingBlock("hm"),), "assistant")],
         {"thinking.mode": "never"},
         "dropped",
         False,
     ),
-    ("joined turns", [says("Bob", "x"), says("Bob", "y")], {"turns.merge": True}, "merged", False),
+    ("joined turns", [text_msg("Bob", "x"), text_msg("Bob", "y")], {"turns.merge": True}, "merged", False),
     (
         "said inside an exchange",
-        [call("c"), result("c"), call("d"), says("Bob", "y"), result("d")],
+        [call("c"), result("c"), call("d"), text_msg("Bob", "y"), result("d")],
         {},
         "moved",
         False,
@@ -152,7 +154,7 @@ def test_each_change_of_a_block_has_its_disposition(
     msgs: list[Msg], form: dict[str, Any], word: str, lost: bool
 ) -> None:
     plan = lower(msgs, **form)
-    assert word in fates(plan).values()
+    assert word in dispositions(plan).values()
     assert bool(plan.ledger.losses) is lost
 
 
@@ -160,7 +162,7 @@ def test_each_change_of_a_block_has_its_disposition(
 
 
 def test_a_plan_without_a_budget_has_neither_count_nor_cut() -> None:
-    msgs = [says("Bob", "hi")]
+    msgs = [text_msg("Bob", "hi")]
     plan = EchoFormatter().lower(msgs)
     assert (plan.tokens, plan.cut) == (None, None)
     assert plan.history == tuple(msgs)
@@ -178,12 +180,12 @@ def test_a_plan_maps_rewritten_ids_and_names_to_the_original_ones() -> None:
     assert plan.call_ids[use["id"]] == "an id"
     assert plan.tool_names[use["name"]] == "a tool"
     assert plan.request["messages"][1]["content"][0]["id"] == use["id"]
-    assert fates(plan)["msgs[0].content[0]"] == "carried"
+    assert dispositions(plan)["msgs[0].content[0]"] == "carried"
 
 
 def test_the_caller_may_change_the_request_of_a_plan() -> None:
     formatter = EchoFormatter()
-    msgs = [speech("Bob", "a"), call("c"), result("c")]
+    msgs = [texts_msg("Bob", "a"), call("c"), result("c")]
     first = formatter.lower(msgs).request
     expected = json.dumps(first)
     first["messages"][0]["content"][0]["text"] = "changed"
@@ -211,8 +213,10 @@ def test_details_name_a_title_that_the_api_has_no_field_for() -> None:
     takes = MediaRule(schemes=frozenset({"https"}))
     unsaid = _details(Msg("Bob", [document], "user"), media__document=takes)
     assert unsaid == ("title omitted: the API has no field for it",)
-    says = {"document": frozenset({"title", "title of a URL"})}
-    assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
+    passthrough = {"document": frozenset({"title", "title of a URL"})}
+    assert (
+        _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=passthrough) == ()
+    )
 
 
 def test_details_do_not_name_a_title_that_a_document_does_not_have() -> None:
@@ -250,7 +254,7 @@ def test_details_name_further_keys_that_are_not_sent() -> None:
 
 
 def test_a_frame_line_and_a_late_system_line_name_the_speaker() -> None:
-    msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
+    msgs = [text_msg("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
     framed = lower(msgs, MultiAgentHistory(viewer="Friday"), turns__speaker_names=False)
     assert [entry.details for entry in framed.ledger.entries] == [
         (),
@@ -271,11 +275,13 @@ def test_a_dropped_block_has_no_further_details() -> None:
 
 def test_a_pickled_plan_keeps_its_ledger() -> None:
     policy = MultiAgentHistory(visible=lambda msg: True)
-    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, turns__speaker_names=False)
+    plan = lower(
+        [text_msg("Bob", "hi"), call("c", name="Friday"), result("c")], policy, turns__speaker_names=False
+    )
     told = [entry.to_dict() for entry in plan.ledger.entries]
     assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
     assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
 
 
 def test_plans_of_equal_formatters_are_equal() -> None:
-    assert EchoFormatter().lower([says("Bob", "hi")]) == EchoFormatter().lower([says("Bob", "hi")])
+    assert EchoFormatter().lower([text_msg("Bob", "hi")]) == EchoFormatter().lower([text_msg("Bob", "hi")])

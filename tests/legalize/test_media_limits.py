@@ -32,7 +32,7 @@ from agentkit import (
 from agentkit.capabilities.media_rules import Box
 from agentkit.media.resizing import can_resize, is_resizable, resize_to_fit
 from agentkit.provider_kit import MediaLimits, MediaRule
-from tests.conftest import WEB, EchoFormatter, call, fates, says, sent, target
+from tests.conftest import WEB, EchoFormatter, call, dispositions, get_turns, target, text_msg
 
 pytestmark = pytest.mark.anyio
 
@@ -65,14 +65,14 @@ def size(block: dict[str, Any]) -> tuple[int, int]:
 
 def kinds(plan: Plan) -> str:
     """Returns one letter for each block of a request: i for an image, t for a text."""
-    return "".join(block["type"][0] for turn in sent(plan) for block in turn["content"])
+    return "".join(block["type"][0] for turn in get_turns(plan) for block in turn["content"])
 
 
 async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
     buffer = BytesIO()
     Image.new("I;16", (300, 150), 30_000).save(buffer, "PNG")
     block = ImageBlock.from_bytes(buffer.getvalue(), "image/png")
-    assert fates(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
+    assert dispositions(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
     plan = await limited(side=100)().plan([shows(block)])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
 
@@ -90,9 +90,9 @@ async def test_an_image_with_a_second_header_is_not_decoded() -> None:
 async def test_an_image_that_is_too_large_is_resized() -> None:
     msg = shows(TextBlock("See."), picture(300, 150), picture(100, 100))
     plan = await limited(side=100)().plan([msg])
-    blocks = sent(plan)[0]["content"]
+    blocks = get_turns(plan)[0]["content"]
     assert [size(block) for block in blocks[1:]] == [(100, 50), (100, 100)]
-    assert fates(plan) == {
+    assert dispositions(plan) == {
         "msgs[0].content[0]": "carried",
         "msgs[0].content[1]": "shrunk",
         "msgs[0].content[2]": "carried",
@@ -135,8 +135,8 @@ def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, image: str) -> 
 
 
 def test_a_message_of_omitted_images_only_is_dropped() -> None:
-    msgs = [says("Al", "Hi."), shows(picture(300, 150)), says("Al", "Yes?")]
-    assert len(sent(limited(side=100)(on_loss="drop").lower(msgs))) == 2
+    msgs = [text_msg("Al", "Hi."), shows(picture(300, 150)), text_msg("Al", "Yes?")]
+    assert len(get_turns(limited(side=100)(on_loss="drop").lower(msgs))) == 2
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_message_of_omitted_images_only_is_dropped() -> None:
     ],
 )
 async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: str) -> None:
-    (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
+    (turn,) = get_turns(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
     image = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
     assert (image.format, image.size, image.mode) == (options["kind"], (64, 32), mode)
 
@@ -163,18 +163,18 @@ async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: s
 async def test_a_resized_image_is_rotated_as_its_metadata_require() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
-    (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, kind="JPEG", exif=exif))]))
+    (turn,) = get_turns(await limited(side=64)().plan([shows(picture(640, 320, kind="JPEG", exif=exif))]))
     assert size(turn["content"][0]) == (32, 64)
 
 
 async def test_limits_of_area_and_data_hold_too() -> None:
-    (turn,) = sent(await limited(pixels=5_000)().plan([shows(picture(200, 100))]))
+    (turn,) = get_turns(await limited(pixels=5_000)().plan([shows(picture(200, 100))]))
     assert size(turn["content"][0]) == (100, 50)
     noise = BytesIO()
     Image.effect_noise((200, 200), 100).save(noise, "PNG")
     plan = await limited(data=20_000)().plan([shows(ImageBlock.from_bytes(noise.getvalue(), "image/png"))])
-    assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
-    assert len(sent(plan)[0]["content"][0]["source"]["data"]) <= 20_000
+    assert dispositions(plan) == {"msgs[0].content[0]": "shrunk"}
+    assert len(get_turns(plan)[0]["content"][0]["source"]["data"]) <= 20_000
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ async def test_an_image_is_resized_once_and_in_a_thread(monkeypatch: pytest.Monk
 
     msg, formatter = shows(picture(300, 150)), limited(side=100)()
     monkeypatch.setattr(Image.Image, "save", watched)
-    texts = [sent(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
+    texts = [get_turns(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
     assert texts[0] is texts[1] is texts[2]
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
@@ -224,7 +224,7 @@ async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -
         save(*args, **options)
 
     unknown = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(20)).decode()))
-    msgs = [*(shows(picture(300, 150 + number)) for number in range(7)), shows(unknown), says("Al", "Well?")]
+    msgs = [*(shows(picture(300, 150 + number)) for number in range(7)), shows(unknown), text_msg("Al", "Well?")]
     only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
     for history in (None, MultiAgentHistory()):
         monkeypatch.setattr(Image.Image, "save", watched)
@@ -247,7 +247,7 @@ async def test_images_of_files_are_resized_too(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(base64.b64decode(drawn(300, 150)))
     msg = shows(ImageBlock(URLSource(str(tmp_path / "a.png"))))
     formatter = limited(side=100)(media_roots=[tmp_path])
-    first, second = [sent(await formatter.plan([msg]))[0]["content"][0] for _ in range(2)]
+    first, second = [get_turns(await formatter.plan([msg]))[0]["content"][0] for _ in range(2)]
     assert size(first) == (100, 50)
     assert first["source"]["data"] is second["source"]["data"]
 
@@ -258,16 +258,16 @@ async def test_images_of_files_are_resized_too(tmp_path: Path) -> None:
 async def test_many_images_have_a_smaller_limit_than_few() -> None:
     formatter = limited(side=200, crowd=(2, 50))()
     few, many = [shows(picture(100, 100))] * 2, [shows(picture(100, 100))] * 3
-    assert {size(turn["content"][0]) for turn in sent(await formatter.plan(few))} == {(100, 100)}
-    assert {size(turn["content"][0]) for turn in sent(await formatter.plan(many))} == {(50, 50)}
+    assert {size(turn["content"][0]) for turn in get_turns(await formatter.plan(few))} == {(100, 100)}
+    assert {size(turn["content"][0]) for turn in get_turns(await formatter.plan(many))} == {(50, 50)}
 
 
 async def test_images_in_results_count_for_the_limit() -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock(" "), TextBlock("here"), picture(100, 100)))
     msgs = [shows(picture(100, 100)), call("c"), Msg("s", (shot,), "system")]
     plan = await limited(crowd=(1, 50))().plan(msgs)
-    assert size(sent(plan)[2]["content"][0]["output"][1]) == (50, 50)
-    assert fates(plan)["msgs[2].content[0].output[2]"] == "shrunk"
+    assert size(get_turns(plan)[2]["content"][0]["output"][1]) == (50, 50)
+    assert dispositions(plan)["msgs[2].content[0].output[2]"] == "shrunk"
 
 
 async def test_an_image_by_url_counts_but_has_no_size() -> None:
@@ -309,9 +309,9 @@ def test_the_reason_has_the_limit() -> None:
 def test_the_prefix_is_unchanged_between_two_steps() -> None:
     formatter = limited(count=20)()
     msgs = gallery(60)
-    moved, before = 0, sent(formatter.lower(msgs[:20]))
+    moved, before = 0, get_turns(formatter.lower(msgs[:20]))
     for count in range(21, 61):
-        now = sent(formatter.lower(msgs[:count]))
+        now = get_turns(formatter.lower(msgs[:count]))
         moved += now[: len(before)] != before
         before = now
     assert moved == 10, "once for each four pictures"
@@ -375,7 +375,7 @@ def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyP
         raise AssertionError("looked for media")
 
     monkeypatch.setattr(legalize, "limit_media", _forbidden)
-    limited(count=1)().lower([says("Bob", "Hi."), says("Al", "Hello.", "assistant")])
+    limited(count=1)().lower([text_msg("Bob", "Hi."), text_msg("Al", "Hello.", "assistant")])
 
 
 # -- providers ---------------------------------------------------------------------------------------------
@@ -390,9 +390,9 @@ async def test_anthropic_accepts_100_images_and_only_small_images_among_many() -
     request = await formatter.format(gallery(101))
     assert _count(request) == 81
     wide = [shows(picture(2_100, 10)), *gallery(19)]
-    assert fates(await formatter.plan(wide))["msgs[0].content[0]"] == "carried"
-    assert fates(await formatter.plan([*wide, *gallery(1)]))["msgs[0].content[0]"] == "shrunk"
-    assert fates(await formatter.plan([shows(picture(8_100, 10))]))["msgs[0].content[0]"] == "shrunk"
+    assert dispositions(await formatter.plan(wide))["msgs[0].content[0]"] == "carried"
+    assert dispositions(await formatter.plan([*wide, *gallery(1)]))["msgs[0].content[0]"] == "shrunk"
+    assert dispositions(await formatter.plan([shows(picture(8_100, 10))]))["msgs[0].content[0]"] == "shrunk"
 
 
 LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
@@ -408,7 +408,7 @@ async def test_each_provider_gets_an_image_that_it_accepts(
     name: str, model: str | None, msg: Callable[[], Msg]
 ) -> None:
     plan = await load_provider(name).chat_formatter(model).plan([msg()])
-    assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
+    assert dispositions(plan) == {"msgs[0].content[0]": "shrunk"}
     assert plan.ledger.losses == []
 
 

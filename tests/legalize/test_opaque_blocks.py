@@ -24,7 +24,7 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
-from tests.conftest import fates, target
+from tests.conftest import dispositions, target
 from tests.providers import PNG_URL, chat
 
 FILE: Final = {"type": "container_upload", "file_id": "file_1"}
@@ -237,4 +237,4 @@ def test_only_blocks_of_a_reply_need_the_thinking_before_them(role: Any, outcome
         return True
 
     formatter = target(wire="echo", thinking__mode="never", opaque__needs_thinking=needs_thinking)()
-    assert fates(formatter.lower([Msg("Bob", blocks, role)]))["msgs[0].content[1]"] == outcome
+    assert dispositions(formatter.lower([Msg("Bob", blocks, role)]))["msgs[0].content[1]"] == outcome

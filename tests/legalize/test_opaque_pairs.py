@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from agentkit import Msg, MultiAgentHistory, OpaqueBlock, TextBlock
-from tests.conftest import call, fates, lower, result, said, says
+from tests.conftest import call, dispositions, lower, result, text_msg, turn_lines
 
 
 def pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
@@ -30,8 +30,8 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
 
 def sent(*msgs: Msg, **changes: Any) -> list[str]:
     options: dict[str, Any] = {"wire": "echo", "opaque.pair_key": pair, **changes}
-    plan = lower([says("Bob", "Hi."), *msgs], **options)
-    return said(plan)[1:]
+    plan = lower([text_msg("Bob", "Hi."), *msgs], **options)
+    return turn_lines(plan)[1:]
 
 
 def test_whole_pairs_and_unpaired_blocks_are_sent() -> None:
@@ -42,18 +42,18 @@ def test_whole_pairs_and_unpaired_blocks_are_sent() -> None:
 
 @pytest.mark.parametrize("half", ["ask 1", "answer 1"])
 def test_half_a_pair_is_dropped_with_a_note(half: str) -> None:
-    assert sent(reply(half, "done"), says("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
-    plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", opaque__pair_key=pair)
-    assert fates(plan)["msgs[1].content[0]"] == "dropped"
+    assert sent(reply(half, "done"), text_msg("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
+    plan = lower([text_msg("Bob", "Hi."), reply(half, "done")], wire="echo", opaque__pair_key=pair)
+    assert dispositions(plan)["msgs[1].content[0]"] == "dropped"
 
 
 def test_a_message_with_only_half_a_pair_is_dropped() -> None:
-    assert sent(reply("answer 1"), says("Bob", "Go on.")) == ["user Bob: Go on."]
+    assert sent(reply("answer 1"), text_msg("Bob", "Go on.")) == ["user Bob: Go on."]
 
 
 def test_a_response_may_be_in_a_later_reply_but_not_in_an_earlier_one() -> None:
-    assert len(sent(reply("ask 1"), says("Bob", "Well?"), reply("answer 1", "done"))) == 3
-    assert sent(reply("answer 1", "done"), says("Bob", "Well?"), reply("ask 1", "done")) == [
+    assert len(sent(reply("ask 1"), text_msg("Bob", "Well?"), reply("answer 1", "done"))) == 3
+    assert sent(reply("answer 1", "done"), text_msg("Bob", "Well?"), reply("ask 1", "done")) == [
         "assistant Friday: done",
         "user Bob: Well?",
         "assistant Friday: done",
@@ -78,7 +78,7 @@ def test_a_target_that_resumes_an_open_turn_gets_it_unchanged() -> None:
 def test_a_turn_that_other_content_follows_is_not_open() -> None:
     changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert sent(reply("ask 1", "done"), **changes)[0] == "assistant Friday: done"
-    assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **changes)[0] == "assistant Friday: wait"
+    assert sent(reply("wait", "ask 1"), text_msg("Bob", "Go on."), **changes)[0] == "assistant Friday: wait"
     assert sent(reply("ask 1", "done", "answer 2"), **changes)[0] == "assistant Friday: done"
     assert sent(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **changes)[0] == "assistant Friday: wait"
 
@@ -88,7 +88,8 @@ def test_an_open_turn_may_wait_for_results_of_client_tools() -> None:
     assert sent(asked, result("c1"), turns__resumable=True)[0] == "assistant Friday: <opaque> | call c1"
     assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
     assert (
-        sent(asked, result("c1"), says("Bob", "Go on."), turns__resumable=True)[0] == "assistant Friday: call c1"
+        sent(asked, result("c1"), text_msg("Bob", "Go on."), turns__resumable=True)[0]
+        == "assistant Friday: call c1"
     )
 
 
@@ -101,9 +102,11 @@ def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(vie
         "history": MultiAgentHistory(viewer=viewer, other_agents_tools="native"),
     }
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
-    msgs = [says("Bob", "Hi."), asked, result("c1")]
-    first = said(lower(msgs, **changes))
-    later = said(lower([*msgs, reply("answer 1", "done"), says("Bob", "Thanks."), reply("again")], **changes))
+    msgs = [text_msg("Bob", "Hi."), asked, result("c1")]
+    first = turn_lines(lower(msgs, **changes))
+    later = turn_lines(
+        lower([*msgs, reply("answer 1", "done"), text_msg("Bob", "Thanks."), reply("again")], **changes)
+    )
     assert later[: len(first)] == first
     assert later[len(first)] == "assistant Friday: <opaque> | done"
 

@@ -43,7 +43,7 @@ from agentkit import (
 )
 from agentkit.media.fetching import fetch_media
 from agentkit.provider_kit import MediaLimits, MediaRule
-from tests.conftest import EchoFormatter, says, sent, target
+from tests.conftest import EchoFormatter, get_turns, target, text_msg
 from tests.media.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ def picture(url: str, media_type: str | None = None) -> Msg:
 
 async def fetched(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
     """Returns the block that a target without URLs gets for an image at a URL."""
-    (turn,) = sent(await Blind(fetch=fetch).plan([picture(url, media_type)]))
+    (turn,) = get_turns(await Blind(fetch=fetch).plan([picture(url, media_type)]))
     block: dict[str, Any] = turn["content"][0]
     return block
 
@@ -89,7 +89,7 @@ async def refused(url: str, fetch: Fetch = LOCAL) -> str:
     plan = await Blind(fetch=fetch).plan([picture(url)])
     ((place, reason),) = plan.ledger.losses
     assert place == "msgs[0].content[0]"
-    assert reason in sent(plan)[0]["content"][0]["text"]
+    assert reason in get_turns(plan)[0]["content"][0]["text"]
     return reason
 
 
@@ -123,7 +123,7 @@ async def test_without_fetch_options_nothing_is_fetched(site: Website) -> None:
 
 
 async def test_a_url_that_the_target_can_open_is_not_fetched(site: Website) -> None:
-    (turn,) = sent(await EchoFormatter(fetch=LOCAL).plan([picture(site.url("/a.png"))]))
+    (turn,) = get_turns(await EchoFormatter(fetch=LOCAL).plan([picture(site.url("/a.png"))]))
     assert turn["content"][0]["source"]["url"] == site.url("/a.png")
     assert site.paths == []
 
@@ -147,7 +147,7 @@ async def test_only_kinds_that_the_api_accepts_as_data_alone_are_fetched(site: W
 async def test_a_text_document_is_fetched_and_sent_as_text(site: Website) -> None:
     site.pages["/a.txt"] = answer("Milk, bröd.".encode(), "text/plain; charset=utf-8")
     msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"))),), "user")
-    (turn,) = sent(await target(media__document=None)(fetch=LOCAL).plan([msg]))
+    (turn,) = get_turns(await target(media__document=None)(fetch=LOCAL).plan([msg]))
     assert turn["content"][0]["text"] == "[document, as text]\nMilk, bröd."
 
 
@@ -183,10 +183,10 @@ async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
 
 
 async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> None:
-    msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), says("Bob", "Which?")]
+    msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), text_msg("Bob", "Which?")]
     plan = await Blind(fetch=LOCAL).plan(msgs)
     assert losses(plan) == {"msgs[1].content[0]": "it is a remote URL that was answered with status 404"}
-    assert [turn["content"][0].get("type") for turn in sent(plan)[:2]] == ["image", "text"]
+    assert [turn["content"][0].get("type") for turn in get_turns(plan)[:2]] == ["image", "text"]
     with pytest.raises(LossError, match="status 404"):
         await Blind(fetch=LOCAL, on_loss="raise").format(msgs)
 
@@ -195,8 +195,8 @@ async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> N
 async def test_media_of_dropped_messages_are_never_fetched(site: Website, limit: int) -> None:
     msgs = [
         picture(site.url("/a.png")),
-        *(says("Bob", "many words " * 400) for _ in range(20)),
-        says("Al", "End."),
+        *(text_msg("Bob", "many words " * 400) for _ in range(20)),
+        text_msg("Al", "End."),
     ]
     plan = await Blind(fetch=LOCAL, budget=Budget(limit, strategy=OldestFirst())).plan(msgs)
     assert plan.cut is not None
@@ -213,7 +213,7 @@ async def test_an_unexpectedly_large_text_never_exceeds_the_budget(
     site.pages["/short.txt"] = answer(b"few words", "text/plain")
     names = ["/long.txt", "/short.txt", "/long.txt"]
     documents = [Msg("Bob", (DocumentBlock(URLSource(site.url(name))),), "user") for name in names]
-    msgs = [*(says("Bob", "many words " * 100) for _ in range(letters)), *documents, says("Al", "End.")]
+    msgs = [*(text_msg("Bob", "many words " * 100) for _ in range(letters)), *documents, text_msg("Al", "End.")]
     budget = Budget(3_500, strategy=OldestFirst(keep_task=keep_task))
     formatter = target(media__document=None)(fetch=LOCAL, budget=budget)
     plan = await formatter.plan(msgs)
@@ -230,7 +230,7 @@ async def test_media_hidden_from_the_viewer_are_not_fetched(site: Website) -> No
     secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
     for budget in (None, Budget(10_000)):
         formatter = Blind(fetch=LOCAL, history=history, budget=budget)
-        request = await formatter.format([picture(site.url("/a.png")), secret, says("Bob", "Well?")])
+        request = await formatter.format([picture(site.url("/a.png")), secret, text_msg("Bob", "Well?")])
         assert str(request).count(base64.b64encode(PNG).decode()) == 1
     assert {*site.paths} == {"/a.png"}
 
@@ -239,9 +239,9 @@ async def test_media_hidden_from_the_viewer_are_not_fetched(site: Website) -> No
 
 
 async def test_a_source_is_fetched_once_per_call(site: Website) -> None:
-    msgs = [picture(site.url("/a.png")), says("Al", "Again?", "assistant"), picture(site.url("/a.png"))]
+    msgs = [picture(site.url("/a.png")), text_msg("Al", "Again?", "assistant"), picture(site.url("/a.png"))]
     for budget in (None, Budget(10_000)):
-        turns = sent(await Blind(fetch=LOCAL, budget=budget).plan(msgs))
+        turns = get_turns(await Blind(fetch=LOCAL, budget=budget).plan(msgs))
         assert data(turns[0]["content"][0]) == data(turns[2]["content"][0]) == PNG
     assert site.paths == ["/a.png", "/a.png"]
 
@@ -387,7 +387,7 @@ async def test_a_cache_counts_the_smaller_copies_of_its_images(site: Website) ->
     await fetched(site.url("/a.png"), fetch)
     before = cache.bytes
     small = target(media__image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
-    (turn,) = sent(await small.plan([picture(site.url("/a.png"))]))
+    (turn,) = get_turns(await small.plan([picture(site.url("/a.png"))]))
     assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
     await fetched(site.url("/b.png"), fetch)
     assert (len(cache), cache.bytes) == (1, before)
@@ -847,7 +847,7 @@ async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Websit
 
 async def test_the_server_gets_the_host_name_not_the_address(secure: Website, internet: Internet) -> None:
     msg = Msg("Bob", (DocumentBlock(URLSource(secure.url("/name", "site.test", "https"))),), "user")
-    (turn,) = sent(await Blind(fetch=Fetch()).plan([msg]))
+    (turn,) = get_turns(await Blind(fetch=Fetch()).plan([msg]))
     assert data(turn["content"][0]) == b"site.test"
     assert secure.requests[0][1]["Host"] == f"site.test:{secure.port}"
 

@@ -33,7 +33,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import MediaLimits, MediaRule
-from tests.conftest import EchoFormatter, call, fates, says, sent, target
+from tests.conftest import EchoFormatter, call, dispositions, get_turns, target, text_msg
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +71,7 @@ def data(turn: dict[str, Any]) -> bytes:
 
 
 async def get_turn(msg: Msg, *roots: Path) -> dict[str, Any]:
-    (turn,) = sent(await EchoFormatter(media_roots=roots).plan([msg]))
+    (turn,) = get_turns(await EchoFormatter(media_roots=roots).plan([msg]))
     return turn
 
 
@@ -119,7 +119,7 @@ async def test_a_file_below_any_of_several_roots_is_read(root: Path) -> None:
 async def test_a_root_can_be_a_string_or_a_link(root: Path) -> None:
     link = root.parent / "link"
     link.symlink_to(root, target_is_directory=True)
-    turn = sent(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
+    turn = get_turns(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
     assert data(turn) == PNG
     assert data(await get_turn(picture(str(link / "a.png")), root)) == PNG
 
@@ -131,7 +131,7 @@ async def test_the_content_decides_the_type_of_a_file_without_a_usual_suffix(
 ) -> None:
     (root / name).write_bytes(PNG)
     plan = await EchoFormatter(media_roots=[root], on_loss=on_loss).plan([picture(str(root / name))])
-    assert sent(plan)[0]["content"][0]["source"] == {
+    assert get_turns(plan)[0]["content"][0]["source"] == {
         "type": "base64",
         "media_type": "image/png",
         "data": base64.b64encode(PNG).decode(),
@@ -193,7 +193,7 @@ async def test_a_file_that_cannot_be_read_is_described(
 ) -> None:
     plan = await EchoFormatter(media_roots=[root]).plan([picture(name(root))])
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
-    assert reason in sent(plan)[0]["content"][0]["text"]
+    assert reason in get_turns(plan)[0]["content"][0]["text"]
     assert str(root) not in str(plan.request)
     with pytest.raises(LossError, match=reason):
         await EchoFormatter(media_roots=[root], on_loss="raise").format([picture(name(root))])
@@ -238,10 +238,10 @@ def _open_and_close(pipe: Path) -> None:
 
 async def test_a_file_replaced_by_an_outside_link_is_not_read_again(root: Path) -> None:
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
-    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    assert data(get_turns(await formatter.plan([msg]))[0]) == PNG
     (root / "a.png").unlink()
     (root / "a.png").symlink_to(root.parent / "secret.png")
-    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+    assert dispositions(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
 
 @pytest.mark.parametrize("outside", ["folder", "file"])
@@ -288,18 +288,18 @@ async def test_the_target_limits_the_size_of_a_file(root: Path, monkeypatch: pyt
         ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
     ]
     assert reads.paths == []
-    assert fates(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
+    assert dispositions(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
     assert len((await small.plan([msg])).ledger.losses) == 1
 
 
 async def test_a_replaced_file_of_equal_age_and_size_is_read_again(root: Path) -> None:
     msg, formatter, path = picture(str(root / "a.png")), EchoFormatter(media_roots=[root]), root / "a.png"
-    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    assert data(get_turns(await formatter.plan([msg]))[0]) == PNG
     age, other = path.stat().st_mtime_ns, PNG.replace(b"first", b"other")
     (root / "new.png").write_bytes(other)
     os.utime(root / "new.png", ns=(age, age))
     (root / "new.png").replace(path)
-    assert data(sent(await formatter.plan([msg]))[0]) == other
+    assert data(get_turns(await formatter.plan([msg]))[0]) == other
 
 
 async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +315,7 @@ def _forbidden(*_: object, **__: object) -> int:
 async def test_the_roots_of_a_formatter_do_not_apply_to_another(root: Path) -> None:
     msg = picture(str(root / "a.png"))
     assert data(await get_turn(msg, root)) == PNG
-    assert fates(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
+    assert dispositions(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
     assert data(await get_turn(msg, root)) == PNG
 
 
@@ -348,7 +348,7 @@ class _Reads:
 async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = _Reads(monkeypatch)
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
-    texts = [sent(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
+    texts = [get_turns(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
     assert reads.paths == ["a.png"]
     assert texts[0] is texts[1] is texts[2]
 
@@ -357,35 +357,35 @@ async def test_a_file_that_occurs_twice_in_a_request_is_read_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = _Reads(monkeypatch)
-    msgs = [picture(str(root / "a.png")), says("Al", "ok"), picture(str(root / "a.png"))]
-    turns = sent(await EchoFormatter(media_roots=[root]).plan(msgs))
+    msgs = [picture(str(root / "a.png")), text_msg("Al", "ok"), picture(str(root / "a.png"))]
+    turns = get_turns(await EchoFormatter(media_roots=[root]).plan(msgs))
     assert data(turns[0]) == data(turns[2]) == PNG
     assert reads.paths == ["a.png"]
 
 
 async def test_a_changed_file_is_read_again(root: Path) -> None:
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
-    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    assert data(get_turns(await formatter.plan([msg]))[0]) == PNG
     (root / "a.png").write_bytes(OTHER)
-    assert data(sent(await formatter.plan([msg]))[0]) == OTHER
+    assert data(get_turns(await formatter.plan([msg]))[0]) == OTHER
     (root / "a.png").write_bytes(OTHER.replace(b"second", b"other!"))
     os.utime(root / "a.png", ns=(1, 1))
-    assert data(sent(await formatter.plan([msg]))[0]) == OTHER.replace(b"second", b"other!")
+    assert data(get_turns(await formatter.plan([msg]))[0]) == OTHER.replace(b"second", b"other!")
     (root / "a.png").unlink()
-    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+    assert dispositions(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
 
 async def test_a_file_that_occurs_twice_has_both_declared_types(root: Path) -> None:
     (root / "x.bin").write_bytes(b"text")
     url = str(root / "x.bin")
     blocks = (ImageBlock(URLSource(url, "image/svg+xml")), DocumentBlock(URLSource(url, "text/plain")))
-    (turn,) = sent(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
+    (turn,) = get_turns(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
     assert [block["source"]["media_type"] for block in turn["content"]] == ["image/svg+xml", "text/plain"]
 
 
 async def test_a_file_in_a_tool_result_is_read(root: Path) -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(URLSource(str(root / "a.png")))))
-    turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", (shot,), "system")]))
+    turns = get_turns(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", (shot,), "system")]))
     assert base64.b64decode(turns[1]["content"][0]["output"][1]["source"]["data"]) == PNG
 
 
@@ -475,7 +475,7 @@ async def test_a_text_document_that_is_not_read_yet_is_no_loss(
 
 
 def _letter(number: int) -> Msg:
-    return says("Bob", f"Letter {number}. " + "many words " * 50)
+    return text_msg("Bob", f"Letter {number}. " + "many words " * 50)
 
 
 @pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
@@ -521,13 +521,13 @@ async def test_a_text_file_is_decoded_with_its_declared_charset(charset: str, co
     ]
     for source in sources:
         plan = await TextsAsText(media_roots=[root]).plan([Msg("Bob", (DocumentBlock(source),), "user")])
-        assert text in sent(plan)[0]["content"][0]["text"]
+        assert text in get_turns(plan)[0]["content"][0]["text"]
         assert plan.ledger.losses == []
 
 
 async def test_a_text_that_cannot_be_decoded_is_described() -> None:
     wrong = Base64Source("text/plain; charset=euc-jp", base64.b64encode(b"Bl\xe5b\xe4r").decode())
-    plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), says("Al", "Well?")])
+    plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), text_msg("Al", "Well?")])
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]"]
 
 
@@ -538,7 +538,7 @@ async def test_an_image_declared_as_text_stays_an_image() -> None:
 
 async def test_a_small_text_file_causes_no_cut(root: Path) -> None:
     (root / "short.txt").write_text("Milk.")
-    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), text_msg("Al", "Read it.")]
     plan = await TextsAsText(media_roots=[root], budget=Budget(150)).plan(msgs)
     assert plan.cut is None
     assert "Milk." in str(plan.request)
@@ -560,12 +560,14 @@ async def test_a_text_file_hidden_from_the_viewer_is_not_measured(
     monkeypatch.setattr(os, "open", _forbidden)
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (DocumentBlock(URLSource(str(root / "secret.txt"))),), "user")
-    await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan([secret, says("Bob", "Hi.")])
+    await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan(
+        [secret, text_msg("Bob", "Hi.")]
+    )
 
 
 async def test_a_text_over_the_length_limit_costs_only_its_description(root: Path) -> None:
     (root / "huge.txt").write_bytes(b"x" * 4_000_001)
-    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), says("Al", "Well?")]
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), text_msg("Al", "Well?")]
     plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
     assert plan.cut is None
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
@@ -590,7 +592,7 @@ async def test_each_concurrent_call_gets_its_file(root: Path) -> None:
         (root / f"{number}.png").write_bytes(PNG + str(number).encode())
 
     async def format_picture(number: int) -> None:
-        contents[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
+        contents[number] = data(get_turns(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
 
     async with anyio.create_task_group() as group:
         for number in range(20):
@@ -604,7 +606,7 @@ def _image_at_all_positions() -> list[Msg]:
     named = Base64Source("image/jpeg", source.data)
     result = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(source)))
     return [
-        says("System", "Look.", "system"),
+        text_msg("System", "Look.", "system"),
         Msg("Bob", (TextBlock("See."), ImageBlock(source), DocumentBlock(source)), "user"),
         Msg("Friday", (ImageBlock(source), TextBlock("Mine.")), "assistant"),
         call("c"),
@@ -686,7 +688,7 @@ async def test_only_the_changed_file_of_a_message_is_read_again(root: Path, anyi
     formatter = EchoFormatter(media_roots=[root])
 
     async def read() -> list[bytes]:
-        (turn,) = sent(await formatter.plan([msg]))
+        (turn,) = get_turns(await formatter.plan([msg]))
         return [base64.b64decode(block["source"]["data"]) for block in turn["content"]]
 
     assert await read() == [PNG, PNG]

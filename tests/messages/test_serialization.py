@@ -27,7 +27,7 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
-from tests.conftest import AnyMsg, EchoFormatter, said
+from tests.conftest import AnyMsg, EchoFormatter, turn_lines
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
 
@@ -326,7 +326,9 @@ def test_a_history_with_unreadable_blocks_can_be_formatted() -> None:
         [{"name": "a", "content": [{"type": "text", "text": "hi"}, {"type": "poem"}], "role": "user"}]
     )
     plan = EchoFormatter().lower(msgs)
-    assert said(plan) == ["user a: hi | [block left out because it could not be read when the history was loaded]"]
+    assert turn_lines(plan) == [
+        "user a: hi | [block left out because it could not be read when the history was loaded]"
+    ]
     ((place, reason),) = plan.ledger.losses
     assert place == "msgs[0].content[1]"
     assert reason.startswith("invalid block: Input tag 'poem' found using 'type' does not match")

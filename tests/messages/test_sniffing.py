@@ -13,7 +13,7 @@ from PIL import Image
 from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, Msg, URLSource, VideoBlock
 from agentkit.messages.sniffing import image_size, sniff_image_size, sniff_media_type
 from agentkit.provider_kit import MediaRule
-from tests.conftest import EchoFormatter, sent, target
+from tests.conftest import EchoFormatter, get_turns, target
 from tests.conversations import DATA
 
 
@@ -172,7 +172,7 @@ PNG = DATA["image/png"]
 def test_the_sniffed_type_is_sent_and_recorded_in_the_ledger(source: Any) -> None:
     msg = Msg("Bob", (ImageBlock(source),), "user")
     plan = EchoFormatter().lower([msg])
-    assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
+    assert get_turns(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     (entry,) = plan.ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
     assert entry.reason == "media type sent as image/png instead of image/jpeg, according to the content"
@@ -198,13 +198,13 @@ def test_base64_text_after_an_unknown_header_is_not_encoded_again(head: str) -> 
 )
 def test_an_alias_of_the_media_type_is_not_recorded(block: Any, media_type: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (block,), "user")])
-    assert sent(plan)[0]["content"][0]["source"]["media_type"] == media_type
+    assert get_turns(plan)[0]["content"][0]["source"]["media_type"] == media_type
     assert plan.ledger.entries[0].reason == "sent unchanged"
 
 
 def test_data_in_a_data_url_is_sniffed() -> None:
     msg = Msg("Bob", (ImageBlock(URLSource(f"data:image/webp;base64,{PNG}")),), "user")
-    assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "image/png"
+    assert get_turns(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "image/png"
 
 
 def test_an_html_page_is_not_sent_as_an_image() -> None:
@@ -220,7 +220,7 @@ def test_the_sniffed_type_must_be_accepted_by_the_target() -> None:
 
 def test_a_pdf_declared_as_text_is_sent_as_pdf() -> None:
     msg = Msg("Bob", (DocumentBlock(Base64Source("text/plain", DATA["application/pdf"])),), "user")
-    assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "application/pdf"
+    assert get_turns(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "application/pdf"
 
 
 def test_the_bytes_are_sniffed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,12 +32,12 @@ from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
 from agentkit.provider_kit import Provider
 from agentkit.repair.pairing import INTERRUPTED_RESULT
 from agentkit.testing import LoopbackError, LoopbackServer
-from tests.conftest import call, fates, result, says
+from tests.conftest import call, dispositions, result, text_msg
 
 pytestmark = pytest.mark.anyio
 
-SYSTEM = says("system", "Be loud.", "system")
-BOB, ALICE, POLLY = says("Bob", "hi"), says("Alice", "hello"), says("Polly", "yes?", "assistant")
+SYSTEM = text_msg("system", "Be loud.", "system")
+BOB, ALICE, POLLY = text_msg("Bob", "hi"), text_msg("Alice", "hello"), text_msg("Polly", "yes?", "assistant")
 
 
 def _forget() -> None:
@@ -120,8 +120,8 @@ async def test_repair_works_without_extra_code(parrot: Provider) -> None:
         {"c": "found"},
         {"d": INTERRUPTED_RESULT},
     ]
-    assert fates(plan)["msgs[4].content[0]"] == "described"
-    assert fates(plan)["msgs[2].content[0]"] == "moved"
+    assert dispositions(plan)["msgs[4].content[0]"] == "described"
+    assert dispositions(plan)["msgs[2].content[0]"] == "moved"
 
 
 async def test_the_order_of_turns_is_fixed_without_extra_code(parrot: Provider) -> None:
@@ -141,7 +141,7 @@ async def test_the_ledger_and_on_loss_work_without_extra_code(parrot: Provider) 
 
 async def test_a_budget_works_without_extra_code(parrot: Provider) -> None:
     formatter = parrot.chat_formatter(budget=Budget(100))
-    msgs = [SYSTEM, *(says("Bob" if n % 2 else "Al", f"{n} " + "word " * 12) for n in range(40))]
+    msgs = [SYSTEM, *(text_msg("Bob" if n % 2 else "Al", f"{n} " + "word " * 12) for n in range(40))]
     plan = await formatter.plan(msgs)
     assert plan.tokens is not None
     assert plan.tokens <= 100

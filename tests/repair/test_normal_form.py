@@ -13,13 +13,13 @@ from agentkit.ledger.provenance import NormalForm, TracedConversation, prompt_le
 from agentkit.messages.features import Feature
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec
 from agentkit.repair.normal_form import find_normal_form
-from tests.conftest import EchoFormatter, call, result, says, target
+from tests.conftest import EchoFormatter, call, result, target, text_msg
 from tests.conversations import POLICIES
 from tests.profiles import examples
 
-SYSTEM = says("system", "Be brief.", "system")
-USER = says("Bob", "Hi")
-ASSISTANT = says("Friday", "Hello", "assistant")
+SYSTEM = text_msg("system", "Be brief.", "system")
+USER = text_msg("Bob", "Hi")
+ASSISTANT = text_msg("Friday", "Hello", "assistant")
 
 
 def find(*msgs: Msg) -> NormalForm | None:
@@ -85,7 +85,7 @@ RULES: tuple[dict[str, Any], ...] = (
 
 
 @given(
-    st.lists(TURNS | st.just([USER, says("Alice", "Ja")]), max_size=8),
+    st.lists(TURNS | st.just([USER, text_msg("Alice", "Ja")]), max_size=8),
     st.sampled_from(POLICIES),
     st.sampled_from(RULES),
 )

@@ -28,16 +28,26 @@ from agentkit import (
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
 from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
-from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
+from tests.conftest import (
+    AnyMsg,
+    EchoFormatter,
+    call,
+    dispositions,
+    msg_lines,
+    result,
+    text_msg,
+    texts_msg,
+    turn_lines,
+)
 
-BOB = says("Bob", "hi")
-EVE = says("Eve", "wait")
+BOB = text_msg("Bob", "hi")
+EVE = text_msg("Eve", "wait")
 LOST = f"system system: result c1={INTERRUPTED_RESULT}"
 
 
 def mended(*msgs: Msg) -> list[str]:
     """Returns each message of the repaired conversation as one line."""
-    return brief(repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs)
+    return msg_lines(repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs)
 
 
 def mixed(*blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday") -> Msg:
@@ -54,7 +64,7 @@ def answer(id: str, output: str = "found") -> ToolResultBlock:
 
 NORMAL: list[Sequence[Msg]] = [
     [BOB],
-    [BOB, EVE, says("Friday", "yes", "assistant")],
+    [BOB, EVE, text_msg("Friday", "yes", "assistant")],
     [BOB, call("c1"), result("c1"), BOB],
     [call("c1", "c2"), result("c1", "c2")],
     [call("c1", "c2"), result("c1"), result("c2")],
@@ -280,7 +290,7 @@ def test_parallel_results_in_any_order_pair_with_their_calls() -> None:
     for order in permutations("abc"):
         msgs = [call("a", "b", "c"), *(result(id, output=id) for id in order)]
         plan = EchoFormatter().lower(msgs)
-        assert set(said(plan)[1:]) == {f"system system: result {id}={id}" for id in "abc"}
+        assert set(turn_lines(plan)[1:]) == {f"system system: result {id}={id}" for id in "abc"}
 
 
 def test_an_added_result_states_that_the_call_has_no_result() -> None:
@@ -295,7 +305,7 @@ def test_an_added_result_states_that_the_call_has_no_result() -> None:
 
 def test_the_ledger_lists_each_change_of_repair() -> None:
     plan = EchoFormatter().lower([call("c1"), EVE, result("c1"), result("c9")])
-    assert fates(plan) == {
+    assert dispositions(plan) == {
         "msgs[0].content[0]": "carried",
         "msgs[1].content[0]": "moved",
         "msgs[2].content[0]": "carried",
@@ -306,8 +316,8 @@ def test_the_ledger_lists_each_change_of_repair() -> None:
 
 def test_a_repair_is_no_loss() -> None:
     plan = EchoFormatter(on_loss="raise").lower([call("c1"), EVE, result("c1"), result("c1"), call("c2"), BOB])
-    assert said(plan)[0] == "assistant Friday: call c1"
-    assert fates(plan)["msgs[3].content[0]"] == "dropped"
+    assert turn_lines(plan)[0] == "assistant Friday: call c1"
+    assert dispositions(plan)["msgs[3].content[0]"] == "dropped"
     assert plan.ledger.entries[3].reason == "duplicate of the result of call 'c1'"
 
 
@@ -317,7 +327,7 @@ UNMATCHED = ToolResultBlock("c9", "camera", (TextBlock("here"), ImageBlock(URLSo
 def test_a_result_without_a_call_is_a_loss_together_with_its_media() -> None:
     msgs = [BOB, Msg("system", [UNMATCHED], "system")]
     plan = EchoFormatter().lower(msgs)
-    assert said(plan) == ["user Bob: hi", "user system: (result of camera) here | <image>"]
+    assert turn_lines(plan) == ["user Bob: hi", "user system: (result of camera) here | <image>"]
     assert [entry.disposition.word for entry in plan.ledger.entries] == [
         "carried",
         "described",
@@ -334,7 +344,7 @@ def test_a_result_without_a_call_is_a_loss_together_with_its_media() -> None:
 def test_a_result_without_a_call_is_dropped_or_raises() -> None:
     msgs = [BOB, Msg("system", [UNMATCHED], "system")]
     plan = EchoFormatter(on_loss="drop").lower(msgs)
-    assert said(plan) == ["user Bob: hi"]
+    assert turn_lines(plan) == ["user Bob: hi"]
     assert [entry.disposition.word for entry in plan.ledger.entries[1:]] == ["dropped"] * 3
     assert len(plan.ledger.losses) == 3
     with pytest.raises(
@@ -344,7 +354,7 @@ def test_a_result_without_a_call_is_dropped_or_raises() -> None:
 
 
 async def test_results_that_a_budget_cuts_or_a_viewer_does_not_see_are_not_losses(anyio_backend: str) -> None:
-    msgs = [result("c9"), *(says("Bob", f"{number} {'word ' * 50}") for number in range(9))]
+    msgs = [result("c9"), *(text_msg("Bob", f"{number} {'word ' * 50}") for number in range(9))]
     formatter = EchoFormatter(on_loss="raise", budget=Budget(200, CharacterTokenCounter()))
     plan = await formatter.plan(msgs)
     assert plan.ledger.entries[0].disposition.word == "dropped"
@@ -356,10 +366,10 @@ async def test_results_that_a_budget_cuts_or_a_viewer_does_not_see_are_not_losse
 
 
 async def test_the_history_of_a_plan_has_the_text_of_a_result_without_a_call(anyio_backend: str) -> None:
-    msgs = [says("Bob", "word " * 300), result("c9"), EVE]
+    msgs = [text_msg("Bob", "word " * 300), result("c9"), EVE]
     formatter = EchoFormatter(budget=Budget(100, CharacterTokenCounter(), strategy=OldestFirst()))
     plan = await formatter.plan(msgs)
-    assert brief(plan.history) == ["user system: (result of search) found", "user Eve: wait"]
+    assert msg_lines(plan.history) == ["user system: (result of search) found", "user Eve: wait"]
     again = await formatter.plan(plan.history)
     assert again.request == plan.request
     assert again.ledger.losses == []
@@ -397,20 +407,20 @@ def test_results_with_media_pair_with_their_calls() -> None:
 
 
 async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: str) -> None:
-    msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
+    msgs = [result("c9"), text_msg("Bob", "The task."), *(text_msg("Eve", "word " * 50) for _ in range(9))]
     plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=OldestFirstInSteps())).plan(
         msgs
     )
-    assert brief(plan.history)[0] == "user Bob: The task."
+    assert msg_lines(plan.history)[0] == "user Bob: The task."
 
 
 def test_stale_blocks_are_removed_from_messages_that_repair_changed() -> None:
     talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
-    msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
+    msgs = [BOB, call("c1"), talk, texts_msg("Eve", "four", "five"), EVE]
     conversation = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     assert without_blocks(conversation, frozenset()) is conversation
     remaining = without_blocks(conversation, {(2, 2), (3, 1)})
-    assert brief(remaining.msgs) == [
+    assert msg_lines(remaining.msgs) == [
         "user Bob: hi",
         "assistant Friday: call c1",
         "user Ann: result c1=found",

@@ -24,7 +24,7 @@ from agentkit import (
     URLSource,
     load_provider,
 )
-from tests.conftest import call, says
+from tests.conftest import call, text_msg
 
 COUNTER = CharacterTokenCounter()
 OPENAI = load_provider("openai")
@@ -40,12 +40,12 @@ def weigh(*content: Any) -> int:
     [("", 5), ("abcd", 6), ("a" * 400, 105), ("漢" * 100, 105), ("é" * 300, 5 + 405)],
 )
 def test_a_text_is_weighed_by_its_characters(text: str, tokens: int) -> None:
-    assert COUNTER.weigh(says("Bob", text)) == pytest.approx(tokens, rel=0.35)  # pyright: ignore[reportUnknownMemberType]
+    assert COUNTER.weigh(text_msg("Bob", text)) == pytest.approx(tokens, rel=0.35)  # pyright: ignore[reportUnknownMemberType]
 
 
 def test_a_longer_text_never_weighs_less() -> None:
     for character in "a é漢😀\n":
-        weights = [COUNTER.weigh(says("Bob", character * length)) for length in range(100)]
+        weights = [COUNTER.weigh(text_msg("Bob", character * length)) for length in range(100)]
         assert weights == sorted(weights)
         assert weights[-1] > weights[0]
 
@@ -90,7 +90,9 @@ def test_equal_prices_make_equal_keys() -> None:
     ],
 )
 def test_the_measure_is_close_to_the_weights_for_every_provider(name: str) -> None:
-    msgs = [says(f"U{number % 3}", "lorem ipsum " * 30, ("user", "assistant")[number % 2]) for number in range(40)]
+    msgs = [
+        text_msg(f"U{number % 3}", "lorem ipsum " * 30, ("user", "assistant")[number % 2]) for number in range(40)
+    ]
     measured = COUNTER.measure(load_provider(name).chat_formatter().lower(msgs).request, load_provider(name))
     weighed = sum(map(COUNTER.weigh, msgs))
     assert measured == pytest.approx(weighed, rel=0.15)  # pyright: ignore[reportUnknownMemberType]
@@ -144,13 +146,13 @@ class Words(LocalTokenCounter):
 
 
 def test_a_local_counter_weighs_a_message_once() -> None:
-    counter, msg = Words(), says("Bob", "one two three")
+    counter, msg = Words(), text_msg("Bob", "one two three")
     assert [counter.weight(msg) for _ in range(3)] == [3, 3, 3]
     assert counter.weighed == 1
 
 
 def test_two_counters_have_separate_weights() -> None:
-    msg = says("Bob", "one two three")
+    msg = text_msg("Bob", "one two three")
     assert Words().weight(msg) == 3
     assert COUNTER.weight(msg) == COUNTER.weigh(msg) != 3
     assert CharacterTokenCounter(5).weight(msg) == COUNTER.weight(msg)

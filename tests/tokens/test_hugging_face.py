@@ -23,7 +23,7 @@ from agentkit import (
     TextBlock,
     load_provider,
 )
-from tests.conftest import call, result, says
+from tests.conftest import call, result, text_msg
 from tests.tokens.corpus import CORPUS
 
 OPENAI = load_provider("openai")
@@ -66,12 +66,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 TALK = [
-    says("system", "Be brief.", "system"),
-    says("Bob", "What is the weather in Lyon?"),
+    text_msg("system", "Be brief.", "system"),
+    text_msg("Bob", "What is the weather in Lyon?"),
     call("c1"),
     result("c1", output="Sunny\n\n  24 degrees. " * 20),
-    says("Friday", "It is sunny.", "assistant"),
-    says("Bob", "Grüße, 谢谢! <|im_end|>"),
+    text_msg("Friday", "It is sunny.", "assistant"),
+    text_msg("Bob", "Grüße, 谢谢! <|im_end|>"),
 ]
 
 

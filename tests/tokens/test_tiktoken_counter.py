@@ -36,7 +36,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.tokens.encodings import Encoding, find_encoding, find_encoding_package
-from tests.conftest import call, result, says
+from tests.conftest import call, result, text_msg
 from tests.tokens.corpus import CORPUS, OTHERS
 
 OPENAI = load_provider("openai")
@@ -309,12 +309,12 @@ def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
     called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
     tool_msg = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
     msgs = [
-        says("system", "Be brief.", "system"),
+        text_msg("system", "Be brief.", "system"),
         Msg("Bob", (TextBlock("Look"), *MEDIA), "user"),
         called,
         tool_msg,
     ]
-    request = load_provider(name).multi_agent_formatter().lower([*msgs, says("Bob", "Well?")]).request
+    request = load_provider(name).multi_agent_formatter().lower([*msgs, text_msg("Bob", "Well?")]).request
     before = copy.deepcopy(request)
     counter = make()
     counted = counter.measure(request, load_provider(name))
@@ -326,7 +326,7 @@ def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sum_of_the_weights_is_close_to_the_measure_for_every_provider(name: str) -> None:
     counter = TiktokenCounter("gpt-4o")
-    msgs = [says(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
+    msgs = [text_msg(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
     msgs += [msg for n in range(20) for msg in (call(f"c{n}"), result(f"c{n}", output="found it " * 30))]
     measured = counter.measure(load_provider(name).chat_formatter().lower(msgs).request, load_provider(name))
     assert 0.85 < sum(map(counter.weight, msgs)) / measured < 1.25

@@ -19,17 +19,17 @@ from agentkit import (
 )
 from agentkit.provider_kit import MediaPart, RequestParts
 from agentkit.tokens.estimate import TextCounts
-from tests.conftest import call, result, says
+from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
 
 TALK = [
-    says("system", "Be brief.", "system"),
-    says("Bob", "What is the weather in Lyon?"),
+    text_msg("system", "Be brief.", "system"),
+    text_msg("Bob", "What is the weather in Lyon?"),
     call("c1"),
     result("c1", output="Sunny, 24 degrees. " * 20),
 ]
-NEW = [says("Friday", "It is sunny.", "assistant"), says("Bob", "And tomorrow? " * 40)]
+NEW = [text_msg("Friday", "It is sunny.", "assistant"), text_msg("Bob", "And tomorrow? " * 40)]
 OPENAI, ANTHROPIC = load_provider("openai"), load_provider("anthropic")
 NAMES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "openai-responses", "vllm")
 
@@ -60,7 +60,7 @@ async def test_the_anchored_request_has_the_reported_usage() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [TALK[:1] + TALK[2:], [says("system", "Be long.", "system"), *TALK[1:]], TALK[:2]],
+    [TALK[:1] + TALK[2:], [text_msg("system", "Be long.", "system"), *TALK[1:]], TALK[:2]],
     ids=["cut", "another system prompt", "shorter"],
 )
 async def test_the_estimate_of_another_request_is_scaled_by_the_last_usage(other: list[Msg]) -> None:

@@ -17,7 +17,7 @@ from agentkit.provider_kit import OutputSchema
 from agentkit.tools.choices import as_tool_choice
 from agentkit.tools.json_schema import as_output_schema
 from agentkit.tools.tool import as_tools
-from tests.conftest import EchoFormatter, says
+from tests.conftest import EchoFormatter, text_msg
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 SEARCH = Tool("search", "Search the web.", SCHEMA)
@@ -443,7 +443,7 @@ def test_the_schema_of_a_dict_is_copied_and_sent_unchanged() -> None:
 
 
 def test_tools_and_choice_reach_the_request() -> None:
-    plan = EchoFormatter().lower([says("Bob", "hi")], tools=[find], tool_choice="find", response_format=Person)
+    plan = EchoFormatter().lower([text_msg("Bob", "hi")], tools=[find], tool_choice="find", response_format=Person)
     assert plan.request["tools"][0]["name"] == "find"
     assert plan.request["tool_choice"] == "find"
     assert plan.request["schema"]["required"] == ["name", "addresses"]
@@ -455,4 +455,4 @@ def test_tools_and_choice_reach_the_request() -> None:
 )
 def test_bad_options_are_refused_before_anything_else(options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        EchoFormatter().lower([says("Bob", "hi")], **options)
+        EchoFormatter().lower([text_msg("Bob", "hi")], **options)

@@ -19,7 +19,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicTokenCounter
-from tests.conftest import call, says
+from tests.conftest import call, text_msg
 from tests.providers.calling import RawServer
 from tests.providers.counting import FAR, MODEL, PDF, PNG, TOOL, get_bodies, refuse_path, serve
 
@@ -59,7 +59,7 @@ async def claude() -> AsyncGenerator[tuple[AnthropicTokenCounter, RawServer], No
 
 
 async def test_the_counted_request_is_the_request_itself() -> None:
-    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
+    msgs = [text_msg("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
     request = load_provider("anthropic").chat_formatter().lower(msgs, tools=[TOOL]).request
     before = copy.deepcopy(request)
     async with claude() as (counter, server):
@@ -112,7 +112,7 @@ async def test_an_error_of_the_endpoint_is_an_error_of_the_sdk() -> None:
 
 
 async def test_a_budget_can_use_the_remote_counter() -> None:
-    msgs = [says("Bob", f"{number} " + "words " * 50) for number in range(20)]
+    msgs = [text_msg("Bob", f"{number} " + "words " * 50) for number in range(20)]
     async with claude() as (counter, _):
         plan = await AnthropicChatFormatter(budget=Budget(3_000, counter)).plan(msgs)
     assert plan.tokens is not None

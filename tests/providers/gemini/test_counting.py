@@ -19,7 +19,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_gemini import GeminiTokenCounter
-from tests.conftest import says
+from tests.conftest import text_msg
 from tests.providers.calling import RawServer
 from tests.providers.counting import MODEL, PNG, TOOL, get_bodies, refuse_path, serve
 
@@ -49,7 +49,7 @@ async def gemini(enterprise: bool = False) -> AsyncGenerator[tuple[GeminiTokenCo
 
 
 def gemini_request() -> dict[str, Any]:
-    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
+    msgs = [text_msg("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
     return load_provider("gemini").chat_formatter().lower(msgs, tools=[TOOL], response_format=schema).request
 
@@ -85,7 +85,7 @@ async def test_the_system_text_can_have_any_type(system: Any) -> None:
 
 
 async def test_contents_alone_are_counted_exactly() -> None:
-    request = load_provider("gemini").chat_formatter().lower([says("Bob", "hi")]).request
+    request = load_provider("gemini").chat_formatter().lower([text_msg("Bob", "hi")]).request
     async with gemini() as (counter, server):
         counted = await counter.count(request)
     assert (counted, counted.estimated) == (len(json.dumps(get_bodies(server)[0])), ())

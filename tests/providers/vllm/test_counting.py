@@ -16,7 +16,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_vllm import VLLMTokenCounter
-from tests.conftest import says
+from tests.conftest import text_msg
 from tests.providers.counting import FAR, MODEL, TOOL, get_bodies, refuse_path, serve
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ def vllm_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 async def test_the_request_is_counted_and_media_are_estimated() -> None:
-    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), FAR), "user")]
+    msgs = [text_msg("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), FAR), "user")]
     request = load_provider("vllm").chat_formatter().lower(msgs, tools=[TOOL]).request
     request["extra_body"] = {"chat_template_kwargs": {"enable_thinking": False}}
     before = copy.deepcopy(request)
@@ -54,7 +54,7 @@ async def test_tools_are_counted_with_every_choice(choice: str) -> None:
     request = (
         load_provider("vllm")
         .chat_formatter()
-        .lower([says("Bob", "Hi.")], tools=[TOOL], tool_choice=choice)
+        .lower([text_msg("Bob", "Hi.")], tools=[TOOL], tool_choice=choice)
         .request
     )
     with serve(vllm_answer) as server:

@@ -16,7 +16,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_openai import OpenAITokenCounter
-from tests.conftest import says
+from tests.conftest import text_msg
 from tests.providers.counting import FAR, MODEL, PNG, TOOL, get_bodies, refuse_path, serve
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ def openai_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]
 
 
 async def test_the_counted_request_is_the_request_itself() -> None:
-    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG, FAR), "user")]
+    msgs = [text_msg("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG, FAR), "user")]
     request = (
         load_provider("openai-responses").chat_formatter().lower(msgs, tools=[TOOL], tool_choice="search").request
     )
