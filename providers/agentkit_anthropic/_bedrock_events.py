@@ -18,19 +18,21 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
-_PRELUDE_BYTES = 12  # a message starts with its length, its header length and their checksum (AWS: event streams)
-_MIN_BYTES = 16  # size of a message that has only a prelude and a checksum
-_MAX_BYTES = 25 << 20  # no valid message is larger, because botocore refuses a payload of more than 24 MiB
+# Source: AWS docs, event stream encoding.
+_PRELUDE_BYTES = 12  # the message length, the length of the headers, and a checksum of both
+_MIN_BYTES = 16  # length of a message without headers and payload
+_MAX_BYTES = 25 << 20  # maximum message length; botocore refuses a payload of more than 24 MiB
 
 _PIECE_BYTES = 8 * 1024
-"""Maximum number of bytes to parse before other tasks can run. Parsing them takes about a millisecond."""
+"""Number of bytes that are parsed without a pause, in about a millisecond. Other tasks run during the pauses."""
 
 
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
-    """Yields events in Anthropic's format from Bedrock's binary messages (AWS: InvokeModelWithResponseStream).
+    """Yields events in Anthropic's format from Bedrock's binary messages.
 
-    botocore parses the messages, as it does for the SDK. Unlike the SDK, this function does not load botocore's
-    description of the whole service, which would block the event loop for a tenth of a second.
+    The function uses botocore's parser directly. The Anthropic SDK would first load botocore's description of the
+    whole service, which blocks the event loop for a tenth of a second. Source of the format: AWS docs,
+    InvokeModelWithResponseStream.
 
     Raises:
         MissingExtraError: botocore is not installed.
@@ -48,7 +50,7 @@ async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[st
 
 
 def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
-    """Returns the events from complete messages. Raises MessageError if botocore cannot parse a message."""
+    """Returns the events in complete binary messages. Raises MessageError if botocore cannot parse a message."""
     buffer.add_data(data)
     try:
         events = [_parse_event(message.headers, message.payload) for message in buffer]
@@ -61,14 +63,14 @@ def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
 class _FrameBuffer:
     """Buffer that collects the pieces of a stream and returns only complete messages.
 
-    If botocore got every piece, it would copy its whole buffer for each of them.
+    botocore also has a buffer, but copies the whole buffer for each piece. It therefore gets complete messages.
     """
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece, and returns the bytes of all messages that are now complete.
+        """Adds a piece of the stream. Returns the bytes of all messages that the piece completes.
 
         Raises MessageError if the length of a message is invalid.
         """
@@ -77,7 +79,8 @@ class _FrameBuffer:
         while len(self._data) - end >= _PRELUDE_BYTES:
             size = int.from_bytes(self._data[end : end + 4], "big")
             if not _MIN_BYTES <= size <= _MAX_BYTES:
-                reason = f"invalid length of a message in the event stream: {size:,} bytes"
+                expected = f"expected a length of {_MIN_BYTES} to {_MAX_BYTES:,} bytes"
+                reason = f"invalid message in the event stream: {expected}, got {size:,}"
                 raise MessageError("reply", reason, "Send the request again.")
             if len(self._data) - end < size:
                 break
@@ -96,9 +99,9 @@ def _create_buffer() -> Any:
 
 
 def _parse_event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
-    """Returns the event in a message, or None if the message has no event.
+    """Returns the event in a binary message, or None if the message contains no event.
 
-    An AWS exception becomes an error event in Anthropic's format.
+    For an AWS exception, returns an error event in Anthropic's format.
     """
     message_type = headers.get(":message-type")
     if message_type == "error":

@@ -1,4 +1,4 @@
-"""Removal of schema keywords that Anthropic's grammar compiler does not accept."""
+"""Removal of JSON Schema keywords that Anthropic's grammar compiler does not accept."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STRICT = StrictRules(
     can_omit_properties=True,
     can_recurse=False,
 )
-"""Keywords and formats that the schemas of strict tools can use (build-with-claude/structured-outputs).
+"""Keywords and formats that the API supports in the schemas of strict tools (Anthropic docs: structured-outputs).
 
-Keywords that the API supports only in part are not listed.
+Keywords with only partial support are not listed.
 """
 
 _REFUSED = frozenset(
@@ -36,14 +36,14 @@ _REFUSED = frozenset(
         *("unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "not", "$schema"),
     ]
 )
-"""Schema keywords that Anthropic's grammar compiler refuses (build-with-claude/structured-outputs)."""
+"""JSON Schema keywords that Anthropic's grammar compiler does not accept (Anthropic docs: structured-outputs)."""
 
 
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of a subschema that Anthropic's grammar compiler accepts.
+    """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
-    The description of the copy lists the removed keywords. `oneOf` becomes `anyOf`. An object schema does not
-    allow additional properties.
+    The removed keywords are listed in the `description` of the copy. `oneOf` becomes `anyOf`. The schema of an
+    object gets `"additionalProperties": false`. Nested schemas are not changed.
     """
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):

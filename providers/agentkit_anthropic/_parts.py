@@ -1,4 +1,4 @@
-"""Keys and types of Anthropic's content blocks for which agentkit's blocks have no field.
+"""Helpers for Anthropic's content blocks, especially for types and keys that agentkit's blocks do not have.
 
 `ServerPart` collects the pieces of a streamed block that Anthropic's server creates, such as a server tool call.
 """
@@ -29,16 +29,17 @@ CARRIED: dict[str, tuple[str, ...]] = {
     "image": ("transformations",),
     "document": ("context", "citations"),
 }
-"""Keys of a reply's blocks that later requests repeat, by block type.
+"""Additional keys of content blocks that later requests must contain, by block type.
 
-Sources: SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam. Citations of the model's
-texts must be repeated, because thinking blocks are only valid after unchanged content. The API refuses citations
-in user texts.
+The citations in the model's texts are included, because the API accepts thinking blocks only after unchanged
+content. The API refuses citations in user texts.
+
+Sources: Anthropic SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam.
 """
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns copies of the fields of a block that later requests repeat (see `CARRIED`)."""
+    """Returns copies of the fields of a block that are listed in `CARRIED` for the type of the block."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
@@ -49,9 +50,9 @@ def search_text(result: Mapping[str, Any]) -> str:
 
 
 def content_text(source: Mapping[str, Any]) -> str | None:
-    """Returns the joined texts of a document source, or None if some part is not text.
+    """Returns the content of a document source as one text (Anthropic SDK: ContentBlockSourceParam).
 
-    Source: SDK, ContentBlockSourceParam.
+    Returns None if the source has no parts, or if a part is not text.
     """
     content = source.get("content")
     if isinstance(content, str):
@@ -66,7 +67,7 @@ _BLOCK_KEYS = frozenset({"content", "source", "tool_references"})
 
 
 def remove_markers(value: Any) -> Any:
-    """Returns a copy of a block without cache markers. Markers of nested blocks are removed too."""
+    """Returns a copy of a block, in which the block and all nested blocks have no cache markers."""
     if isinstance(value, list):
         return [remove_markers(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -77,11 +78,11 @@ def remove_markers(value: Any) -> Any:
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Returns `("request", ID)` for a server tool call, and `("response", ID)` for the result of one.
+    """Returns `("request", ID)` for a server tool call, and `("response", ID)` for the result of the call.
 
     ID is the id of the call. Returns None for any other block.
 
-    Source: SDK, ServerToolUseBlock, WebSearchToolResultBlock and similar types, BetaMCPToolUseBlock,
+    Sources: Anthropic SDK, ServerToolUseBlock, WebSearchToolResultBlock and similar types, BetaMCPToolUseBlock,
     BetaMCPToolResultBlock.
     """
     block_type, call_id, result_id = data.get("type"), data.get("id"), data.get("tool_use_id")
@@ -94,10 +95,11 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], 
 
 _TURNS = frozenset({"assistant", "user"})
 _PLACES = {
-    # Sources: SDK, ContentBlockParam, BetaContentBlockParam, ToolResultBlockParam.content, SystemMessageParam.
+    # Source: types of the Anthropic SDK for content of messages (ContentBlockParam, BetaContentBlockParam,
+    # SystemMessageParam) and content of tool results (ToolResultBlockParam.content).
     "text": frozenset({"assistant", "user", "system", "result"}),
     "image": frozenset({"user", "result"}),
-    # API error: "a document block placed directly in an assistant message"
+    # The API refuses "a document block placed directly in an assistant message".
     "document": frozenset({"user", "result"}),
     "search_result": frozenset({"user", "result"}),
     "container_upload": frozenset({"user"}),
@@ -109,9 +111,9 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the roles of messages that can contain a block, and `result` if a tool result can contain the block.
+    """Returns the roles of messages that can contain a block, plus "result" if tool results can contain the block.
 
-    User messages, assistant messages and tool results can contain a block of an unknown type.
+    For a block of an unknown type, returns "assistant", "user" and "result".
     """
     if part_pair(data) is not None:
         return frozenset({"assistant"})
@@ -119,9 +121,9 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
 
 
 class ServerPart:
-    """Collector for the pieces of a streamed block that the provider's server creates.
+    """Collector for the pieces of a streamed block that Anthropic's server creates.
 
-    Such a block is, for example, a server tool call or a compaction.
+    Examples of such blocks are server tool calls and compactions.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -131,7 +133,7 @@ class ServerPart:
     def read(self, delta: Mapping[str, Any]) -> None:
         """Adds a piece of a tool call's arguments, or sets the content of a compaction.
 
-        Source: SDK, BetaCompactionContentBlockDelta.
+        Source: Anthropic SDK, InputJSONDelta and BetaCompactionContentBlockDelta.
         """
         if delta.get("type") == "compaction_delta":
             fields = {key: delta.get(key) for key in ("content", "encrypted_content")}
@@ -151,8 +153,5 @@ class ServerPart:
         return {**self.data, "input": arguments} if isinstance(arguments, dict) else None
 
     def build_incomplete(self) -> dict[str, Any]:
-        """Returns the incomplete block of an interrupted reply.
-
-        The key `partial_input` contains the text of the arguments that has arrived.
-        """
+        """Returns the block of an interrupted reply, with the incomplete arguments as text in `partial_input`."""
         return {**self.data, "partial_input": "".join(self.pieces)}

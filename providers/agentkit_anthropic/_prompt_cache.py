@@ -1,4 +1,4 @@
-"""Placement of markers for Anthropic's prompt cache (build-with-claude/prompt-caching)."""
+"""Placement of cache markers in requests, for Anthropic's prompt cache (Anthropic docs: prompt-caching)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from agentkit.provider_kit import LegalConversation, Request, place_cache_breakp
 __all__ = ["mark"]
 
 _MAX_MARKERS = 4  # "A maximum of 4 blocks with cache_control may be provided."
-_REACH = 20  # a cache read checks at most 20 blocks, counted back from the marked block
-_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # these block types have no cache_control in the SDK
+_REACH = 20  # from a marked block, the API searches at most 20 blocks backward for a cache entry
+_UNMARKED = frozenset({"thinking", "redacted_thinking"})  # in the SDK, these types have no key cache_control
 
 
 def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> None:
     """Adds cache markers to a request: one for the tools and the system prompt, and the others in the messages.
 
-    The API caches tools, system prompt and messages in this order. A marker on the last block of the system prompt
-    therefore covers the tools too, and stays valid when a budget drops messages. Without a system prompt, the
-    last tool gets the marker. `place_cache_breakpoints` selects the positions in the messages.
+    The API caches the tools first, then the system prompt, then the messages. A marker on the last block of the
+    system prompt therefore covers the tools too, and stays valid when a budget drops messages. Without a system
+    prompt, the last tool gets the marker. `place_cache_breakpoints` selects the marked blocks in the messages.
     """
     head = _find_head(request)
     if head is not None:
@@ -28,7 +28,8 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
     blocks = [block for message in messages for block in message["content"]]
     flags = [flag for _, block_flags in stable_blocks(legal.turns) for flag in block_flags]
     if messages and messages[-1]["role"] == "assistant":
-        flags[-1] = False  # trailing blanks of a final assistant turn are omitted, but later requests contain them
+        # The request omits trailing blanks of a final assistant turn, but later requests contain these blanks.
+        flags[-1] = False
     pairs = enumerate(zip(blocks, flags, strict=True))
     candidates = [index for index, (block, flag) in pairs if flag and block["type"] not in _UNMARKED]
     starts = accumulate((len(message["content"]) for message in messages), initial=0)
@@ -40,9 +41,9 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of the system prompt, or else the last tool, or None if the request has neither.
+    """Returns the last block of the system prompt. Without a system prompt, returns the last tool or None.
 
-    Converts a system prompt that is a string to a list of blocks.
+    If the system prompt is a string, the function replaces the string with a list of one block.
     """
     if isinstance(request.get("system"), str):
         request["system"] = [{"type": "text", "text": request["system"]}]

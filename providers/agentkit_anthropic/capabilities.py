@@ -28,9 +28,9 @@ __all__ = ["FACTS", "LAYOUT", "MESSAGES"]
 _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})
 
-# Source: build-with-claude/vision. A request can have 100 images if the context window has 200k tokens, otherwise
-# 600. A side of an image can have 8000 pixels, or 2000 if the request has more than 20 images ("… for many-image
-# requests: 2000 pixels"). An image can have 10 MB of base64 text.
+# Source: Anthropic docs, vision. A request can have at most 100 images if the context window has 200k tokens,
+# otherwise 600. Each side of an image can have at most 8000 pixels, or 2000 if the request has more than 20
+# images. An image can have at most 10 MB of base64 text.
 _LIMITS = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_LIMITS)
 """Types and limits of images that all current models accept."""
@@ -39,7 +39,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts, so that a text and a list with that text have equal digests."""
+    """Returns a system prompt as a list of parts, so that a string and a list of one text have equal digests."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -64,7 +64,7 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"cache_control"}),
     digest_prompt=prompt_as_parts,
 )
-"""Keys of Anthropic's requests (SDK: MessageParam). The source of a document can be text or content blocks."""
+"""Keys of Anthropic's requests (Anthropic SDK: MessageParam)."""
 
 MESSAGES = Capabilities(
     name="Anthropic Messages",
@@ -73,7 +73,7 @@ MESSAGES = Capabilities(
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(
-        resumable=True,  # to continue after stop reason pause_turn, a request ends with the assistant's content
+        resumable=True,  # after the stop reason pause_turn, the next request ends with the assistant's turn
         late_system="line",  # the API accepts a late system message only between a user and an assistant turn
         merge=True,
         first_user=True,
@@ -82,10 +82,13 @@ MESSAGES = Capabilities(
     ),
     tools=ToolCapabilities(
         results="together",  # all results must be in the next user message, before other blocks
-        call_ids=NameRule(limit=128, prefix="toolu_"),  # pattern '^[a-zA-Z0-9_-]+$'; the length is not documented
+        # The API requires '^[a-zA-Z0-9_-]+$'. The maximum length of an id is not documented.
+        call_ids=NameRule(limit=128, prefix="toolu_"),
         names=NameRule(limit=64),
         strict=STRICT,
-        choices=frozenset({"auto", "none"}),  # newest models: 'type "tool" and "any" are not supported'
+        choices=frozenset(
+            {"auto", "none"}
+        ),  # error of the newest models: 'type "tool" and "any" are not supported'
         needs_declarations=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
     ),
     media=MediaCapabilities(
@@ -96,12 +99,12 @@ MESSAGES = Capabilities(
             url_types=_PDF,
         ),
         result_kinds=frozenset({"image", "document"}),
-        total=30_000_000,  # a request can have 32 MB; the remaining 2 MB are for texts and tools
+        total=30_000_000,  # a request can have at most 32 MB; 2 MB are reserved for texts and tools
         error_results=False,  # "all content must be type `text` if `is_error` is true"
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # 5.1 and later models check the content before thinking for "every account"
+        binds_prefix=True,  # models from 5.1 on accept a thinking block only if all content before it is unchanged
         required_proof=frozenset({"signature", "redacted_data"}),
     ),
     opaque=OpaqueCapabilities(
@@ -116,10 +119,10 @@ MESSAGES = Capabilities(
         },
     ),
 )
-"""Rules that hold for all current Claude models. Quotations in the comments are error texts from the API."""
+"""Rules that are valid for all current Claude models. Quotations in the comments are error texts from the API."""
 
 _FAMILY = r"(opus|sonnet|haiku|fable|mythos)"
-# The pattern also matches claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
+# The pattern also matches the older forms of names: claude-3-opus, claude-4-opus and Bedrock's claude-v2:1.
 _UP_TO_4 = rf"claude-(instant|v?[1-3](?!\d)|4(?!\d)|{_FAMILY}-4(?!\d))"
 _FIVE = r"5(?![.-]?\d)"  # version 5 without a minor version
 
@@ -127,28 +130,28 @@ FACTS = (
     ModelFact(
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}",
         {"thinking.binds_prefix": False},
-        "only 5.1 and later models check the prefix (preserved-thinking/prefix-checks)",
+        "only models from 5.1 on check the content before thinking (Anthropic docs: prefix-checks)",
         _DATE,
     ),
     ModelFact(
-        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the choices "tool" and "any" (error docs).
-        # So does Sonnet 5.5 (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no change. Fable 5
-        # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide) accept "tool" and "any".
+        # Mythos Preview, Opus 5.5, Fable 5.1 and Mythos 5.1 refuse the types "tool" and "any" (Anthropic docs:
+        # api/errors). Sonnet 5.5 refuses both too (models/sonnet-5-5/whats-new). The page on Fable 5.2 mentions no
+        # change. Fable 5 (anthropics/claude-cookbooks#854) and Haiku 5.5 (migration guide) accept both types.
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
         {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
-        'tool_choice: type "tool" and "any" are not supported for this model',
+        'only the newest models refuse the tool_choice types "tool" and "any" (Anthropic docs: api/errors)',
         _DATE,
     ),
     ModelFact(
         rf"claude-(instant|v?[1-3](?!\d)|4(?![.-]?[6-9])|{_FAMILY}-4(?![.-]?[6-9]|\d|[.-]\d\d))",
         {"turns.last_user": False},
-        "prefill was removed with 4.6 (api/errors#prefill-not-supported)",
+        "models before 4.6 can continue an assistant turn (Anthropic docs: api/errors#prefill-not-supported)",
         _DATE,
     ),
     ModelFact(
         rf"claude-{_FAMILY}-(4[.-]([6-9]|\d\d)|[5-9]|\d\d)",
         {"media.image": replace(_IMAGES, limits=replace(_LIMITS, count=600))},
-        "a context window of 1M tokens: 4.6 and later, Haiku from 5.5 (models overview)",
+        "models from 4.6 on, and Haiku from 5.5 on, have a context window of 1M tokens (Anthropic docs: models)",
         _DATE,
     ),
 )

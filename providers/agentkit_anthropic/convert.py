@@ -43,7 +43,7 @@ from agentkit_anthropic.capabilities import FACTS, MESSAGES
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
-# Values of cache_control (SDK: CacheControlEphemeralParam). Without a ttl, the cache lasts five minutes.
+# Values of `cache_control` (Anthropic SDK: CacheControlEphemeralParam). Without `ttl`, the cache lasts 5 minutes.
 _MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}
 
 
@@ -51,9 +51,9 @@ class AnthropicChatFormatter(FormatterBase):
     """Formatter for `AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
 
     Args:
-        model: Name of the model. None: the request contains only what all current models accept.
+        model: Name of the model. With None, requests use only features that all current models accept.
         cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache, so that the next request can
-            read the cache. The blocks are the end of the system prompt, the last block that later requests repeat
+            read the cache: the last block of the system prompt, the last block that later requests repeat
             unchanged, the last block before the assistant's last turn, and one earlier block. `"auto-1h"` extends
             the cache time from five minutes to one hour. The default is `"off"`, because a cache write costs 1.25
             times the input price, or twice the input price with `"auto-1h"`.
@@ -76,7 +76,7 @@ class AnthropicChatFormatter(FormatterBase):
         self.cache_breakpoints = cache_breakpoints
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns a request with `messages` and, if needed, `system`, `tools`, `tool_choice`, `output_config`."""
+        """Returns a request with `messages`, and if needed `system`, `tools`, `tool_choice`, `output_config`."""
         assistant = Feature.ASSISTANT
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
@@ -97,11 +97,11 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
 
 
 def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
-    """Makes the keys `toolset_name` and `caller` of tool calls and results consistent.
+    """Corrects the keys `toolset_name` of tool results and `caller` of tool calls.
 
-    A result gets the `toolset_name` of its call ("the toolset family of the paired tool_use", SDK:
-    ToolResultBlockParam). A call loses its `caller` if the request does not contain the server tool call that
-    `caller` names (SDK: ServerToolCallerParam.tool_id).
+    A result gets the `toolset_name` of its call (Anthropic SDK: ToolResultBlockParam). `caller` contains the id of
+    a server tool call. If the request does not contain this server tool call, the function removes `caller`
+    (Anthropic SDK: ServerToolCallerParam.tool_id).
     """
     names: dict[str, str | None] = {}
     servers: set[str] = set()
@@ -120,7 +120,7 @@ def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
     """Removes trailing blanks from the last turn if it is an assistant turn.
 
-    Source: the API's error "final assistant content cannot end with trailing whitespace".
+    API error: "final assistant content cannot end with trailing whitespace".
     """
     last = messages[-1] if messages else {}
     if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
@@ -136,7 +136,10 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Role of the turn that contains the blocks, or "plain" if their text blocks must have only `type` and `text`."""
+"""Role of the turn that contains the blocks, or "plain" for text blocks with only `type` and `text`.
+
+"plain" is for system prompts and failed tool results.
+"""
 
 
 def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
@@ -144,7 +147,7 @@ def _message(content: str | Iterable[Block], role: Literal["assistant", "user"])
 
 
 def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:
-    """Writes blocks as Anthropic's content blocks (SDK: ContentBlockParam)."""
+    """Converts blocks to Anthropic's format (Anthropic SDK: ContentBlockParam)."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     blocks: list[dict[str, Any]] = []
@@ -178,9 +181,9 @@ def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
 
 
 def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
-    """Writes a text block. Citations of the model are included.
+    """Converts a text block to Anthropic's format. In assistant turns, the citations are included.
 
-    A user's text that was loaded from a search result becomes that search result again.
+    A user's text that `load_native` created from a search result becomes a search result again.
     """
     part = {"type": "text", "text": block.text}
     if place == "assistant":
@@ -190,7 +193,11 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Writes a thinking block without changes, even if its text is empty (preserved-thinking)."""
+    """Converts a thinking block to Anthropic's format.
+
+    Blocks with an empty text are included too, because requests must repeat all thinking blocks unchanged
+    (Anthropic docs: preserved-thinking).
+    """
     state = block.state
     assert state is not None
     if state.redacted_data:
@@ -199,7 +206,10 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    """Writes a tool result. An empty output is omitted, or replaced by a sentence if the tool failed."""
+    """Converts a tool result to Anthropic's format.
+
+    An empty output is omitted. If the tool failed, a sentence replaces the empty output.
+    """
     output = block.output
     if isinstance(output, str):
         content: Any = "" if output.isspace() else output
@@ -227,9 +237,10 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 
 
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
-    """Writes the source of a document.
+    """Converts the source of a document to Anthropic's format.
 
-    A text document becomes one plain text, or the text parts from which it was loaded.
+    A text document becomes one plain text. If `load_native` joined the document from text parts (`parts`), and the
+    document is unchanged, the function returns these parts.
     """
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
         return {**copy_json(parts)}

@@ -26,25 +26,27 @@ _PARAMETERS = (
     "cache_control",
     "speed",
 )
-"""Parameters of `messages.count_tokens` that a request can have (SDK: MessageCountTokensParams)."""
-_REFUSED_SOURCES = frozenset({"url", "file"})  # source types that the API refuses (token-counting)
+"""Keys of a request that `messages.count_tokens` accepts (Anthropic SDK: MessageCountTokensParams)."""
+# The token-counting API refuses images and documents with these source types (Anthropic docs: token-counting).
+_REFUSED_SOURCES = frozenset({"url", "file"})
 _PLACEHOLDER = {"type": "text", "text": "."}
 
 
 class AnthropicTokenCounter(RemoteTokenCounter):
-    """Token counter that calls Anthropic: `AnthropicTokenCounter(client.messages.count_tokens, model=…)`.
+    """Token counter that calls Anthropic's token-counting API.
 
-    `client` is an `AsyncAnthropic()`. The SDK raises an error if the API refuses the request. The tokens of server
-    tools, and of images and documents by URL or file id, are estimated, because the API does not count them.
+    Create the counter with `AnthropicTokenCounter(client.messages.count_tokens, model=…)`, where `client` is an
+    `AsyncAnthropic()`. The API does not count server tools, nor images and documents with a URL or file id. The
+    counter estimates their tokens. If the API refuses a request, the SDK raises an error.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
-    media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (token-counting)
+    media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (Anthropic docs)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """Returns the number of prompt tokens in `messages.create(**request)`.
 
-        `estimated` of the result lists the kinds of content whose tokens were estimated.
+        The field `estimated` of the result contains a reason for each kind of content whose tokens are estimated.
         """
         media: list[Any] = []
         sent = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
@@ -65,21 +67,24 @@ class AnthropicTokenCounter(RemoteTokenCounter):
         return TokenCount(self.read_count(answer, "input_tokens") + estimate, reasons)
 
 
-_MEDIA_REASON = "images and documents by URL are estimated: the API refuses to count them"
-_TOOLS_REASON = "server tools are estimated: the API refuses to count them"
+_MEDIA_REASON = "estimated tokens of images and documents with a URL or file id: the API does not count them"
+_TOOLS_REASON = "estimated tokens of server tools: the API does not count them"
 
 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
-    """Returns True if the counting API refuses a tool.
+    """Returns True if the token-counting API refuses a tool.
 
-    The API refuses server tools, which have a type and no schema, except for the advisor tool.
+    The API refuses all server tools except the advisor tool. A server tool has a type and no schema.
     """
     tool_type = str(tool.get("type") or "custom")
     return tool_type != "custom" and "input_schema" not in tool and not tool_type.startswith("advisor")
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Returns a message with placeholders for media that the API refuses, and adds the media to `media`."""
+    """Replaces images and documents that the token-counting API refuses with placeholders.
+
+    Returns the changed copy of the message, and appends the replaced blocks to `media`.
+    """
     content = message.get("content")
     if not isinstance(content, list):
         return message

@@ -25,12 +25,12 @@ ERROR_PATTERNS = ErrorPatterns(
     context_length_code=r"context_(length|window|size)",
     context_length_text=(
         r"(input|prompt) is too long|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
-        r"|maximum context length is"  # error text of vLLM and DeepSeek, which also offer this API
+        r"|maximum context length is"  # error text of vLLM and DeepSeek, which also offer Anthropic's API
     ),
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
         r"exceed context limit: (?P<count>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
-        # Error texts of vLLM and llama.cpp, which also offer this API.
+        # Error texts of vLLM and llama.cpp, whose servers also offer Anthropic's API.
         r"maximum context length is (?P<limit>\d+) tokens"
         r"(?:.*?(?:resulted in|requested|request has) (?P<count>\d+))?",
         r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
@@ -48,7 +48,10 @@ ERROR_PATTERNS = ErrorPatterns(
     bad_request_code=r"invalid_request_error|INVALID_ARGUMENT|ValidationException|ResourceNotFound",
     quota_code=r"spend_limit|billing",
 )
-"""Patterns for errors of Anthropic (docs: errors), AWS (ResponseStream; common errors) and Google."""
+"""Regular expressions for the codes and texts of errors from Anthropic, AWS and Google.
+
+Sources: Anthropic docs, errors; AWS docs, ResponseStream and common errors.
+"""
 
 _REQUEST_ID_HEADERS = (
     "request-id",  # Anthropic
@@ -58,15 +61,15 @@ _REQUEST_ID_HEADERS = (
     "x-ms-request-id",  # Azure
     "x-goog-request-id",  # Vertex
 )
-"""Names of response headers that can contain the id of a model call, from the documentation of each platform."""
+"""Names of response headers that can contain the id of a model call (sources: documentation of each platform)."""
 
 DEFAULT_MAX_TOKENS = 16_000
-"""Default of `max_tokens`, which the API requires. All current models accept this default (models overview)."""
+"""Default of `max_tokens`, which the API requires. All current models accept this value (Anthropic docs)."""
 
 _MAX_UNSTREAMED_TOKENS = 21_333
-"""Largest `max_tokens` without a stream.
+"""Largest `max_tokens` for which the SDK does not require a stream.
 
-For a larger number, the SDK estimates a time of more than ten minutes, and requires a stream.
+For a larger number, the SDK expects that the reply takes longer than ten minutes.
 """
 
 _AWS_PACKAGES = frozenset({"boto3", "botocore"})
@@ -76,9 +79,11 @@ class AnthropicEndpoint(SDKEndpoint):
     """Endpoint for `AsyncAnthropic` and the SDK's async clients for Bedrock, Vertex, Foundry and AWS.
 
     The endpoint passes the finished body to the client's `post` method, so that each client adds its own URL and
-    signature. Bedrock and AWS need the extra `bedrock`. The default of `max_tokens` is 16,000. With `max_tokens`
-    above 21,333, the SDK expects a reply to take longer than ten minutes, and `generate` then reads a stream.
-    `betas`, `extra_headers`, `extra_query`, `extra_body` and `timeout` mean the same as in the SDK's methods.
+    signature. Bedrock and AWS need the extra `bedrock`.
+
+    The default of `max_tokens` is 16,000. If `max_tokens` is above 21,333, `generate` reads a stream, because the
+    SDK expects that the reply takes longer than ten minutes. `betas`, `extra_headers`, `extra_query`, `extra_body`
+    and `timeout` have the same meaning as in the SDK's methods.
     """
 
     provider: ClassVar[str] = "anthropic"
@@ -87,7 +92,8 @@ class AnthropicEndpoint(SDKEndpoint):
     client_class: ClassVar[str] = "AsyncAnthropic"
     error_class: ClassVar[str] = "AnthropicError"
     no_key: ClassVar[re.Pattern[str]] = re.compile(
-        r"authentication method|Could not resolve (AWS credentials|API token)"  # the SDK's `_validate_headers`
+        # Error texts of `_validate_headers` in the SDK.
+        r"authentication method|Could not resolve (AWS credentials|API token)"
     )
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
     request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
@@ -108,7 +114,7 @@ class AnthropicEndpoint(SDKEndpoint):
         return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the SDK expects the reply to take longer than ten minutes (SDK: long requests)."""
+        """Returns True if the SDK expects that the reply takes longer than ten minutes (SDK: long requests)."""
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:
@@ -117,7 +123,7 @@ class AnthropicEndpoint(SDKEndpoint):
         return isinstance(limit, int) and limit > _MAX_UNSTREAMED_TOKENS
 
     def read_chunks(self, response: Any) -> AsyncIterator[Any]:
-        """Returns an iterator over the bytes of a reply, or over the events in Bedrock's binary stream."""
+        """Returns an iterator over the bytes of a reply, or over the events of Bedrock's binary stream."""
         chunks = super().read_chunks(response)
         return bedrock_events(chunks) if MEDIA_TYPE in response.headers.get("content-type", "") else chunks
 
@@ -125,7 +131,7 @@ class AnthropicEndpoint(SDKEndpoint):
         """Sends the request through the SDK, and returns the HTTP response unparsed.
 
         Raises:
-            MissingExtraError: The client signs requests for AWS, and the packages for this are not installed.
+            MissingExtraError: The client signs requests for AWS, but boto3 or botocore is not installed.
         """
         try:
             return await super().post(outgoing)
@@ -135,22 +141,22 @@ class AnthropicEndpoint(SDKEndpoint):
             raise MissingExtraError(str(error.name), "bedrock", "Signing a request for AWS") from None
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure for an error from the SDK or a package that the SDK calls, otherwise None."""
+        """Returns a `Failure` for an error of the SDK, AWS or Google packages, or None for any other error."""
         return super().failure_from_exception(error) or _parse_foreign_error(error)
 
     def failure_from_status_error(self, error: Any) -> Failure:
-        """Returns the failure for a response with an error status.
+        """Returns a `Failure` for the SDK's error about an HTTP error status.
 
-        For Bedrock, the code of the failure comes from a header.
+        For Bedrock, the error code comes from the response header `x-amzn-errortype`.
         """
         failure = super().failure_from_status_error(error)
-        # A colon and a URL can follow the type.
+        # In this header, a colon and a URL can follow the error type.
         aws_type = error.response.headers.get("x-amzn-errortype", "").partition(":")[0]
         return replace(failure, code=error.error_code or error.type or failure.code or aws_type or None)
 
 
 def _parse_foreign_error(error: BaseException) -> Failure | None:
-    """Returns the failure for an error from the AWS and Google packages, otherwise None."""
+    """Returns a `Failure` for an error of the AWS or Google packages, or None for any other error."""
     module = type(error).__module__
     if module == "botocore.eventstream":
         return as_network_failure(error)
@@ -159,6 +165,6 @@ def _parse_foreign_error(error: BaseException) -> Failure | None:
         return (
             Failure(str(error), network=True) if is_network else Failure(str(error), code="authentication_error")
         )
-    if module == "botocore.exceptions":  # such as the error for an unknown profile or an expired session
+    if module == "botocore.exceptions":  # for example, an unknown profile or an expired session
         return Failure(str(error), code="authentication_error")
     return None

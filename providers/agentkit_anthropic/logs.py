@@ -1,4 +1,4 @@
-"""Loader for messages or complete requests in Anthropic's format (SDK: MessageCreateParams)."""
+"""Loader for messages and complete requests in Anthropic's format (Anthropic SDK: MessageCreateParams)."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = ["load_native"]
 def load_native(log: object) -> list[Msg]:
     """Converts a log in Anthropic's format to messages.
 
-    The system prompt becomes the first message. Tool results become separate messages, and get the tool
-    name from their calls. An unreadable block becomes an InvalidBlock. Cache markers are omitted.
+    The system prompt becomes the first message. Tool results become separate messages with the tool names of their
+    calls. An unreadable block becomes an InvalidBlock. Cache markers are omitted.
 
     Args:
-        log: List of native messages, the arguments of `messages.create`, or the JSON body of a request. SDK
-            objects are allowed.
+        log: List of messages in Anthropic's format, the arguments of `messages.create`, or the JSON body of a
+            request. SDK objects are allowed.
 
     Raises:
         MessageError: The value is not a log in Anthropic's format.
@@ -69,19 +69,19 @@ _BLOCKS = "Pass a string, or a list of content blocks."
 
 
 class _Loader:
-    """Converter for one log, which remembers the tool names of calls and the current role."""
+    """Converter for one log, which stores the tool names of calls and the role of the current message."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # tool names by call id
         self.role = "system"  # role of the current message
 
     def system(self, content: object, place: str) -> list[Msg]:
-        """Converts the content of a system prompt or system message. Returns no message for empty content."""
+        """Converts a system prompt or the content of a system message. Empty content gives an empty list."""
         value = content if isinstance(content, str) else self._blocks(content, place)
         return [Msg("system", value, "system")] if value else []
 
     def message(self, native: object, place: str) -> Iterator[Msg]:
-        """Converts one native message. Yields tool results as separate messages."""
+        """Converts one message of the log. Yields tool results as separate messages."""
         message = as_object(native)
         role, content = message.get("role"), message.get("content")
         self.role = as_text(role)
@@ -102,7 +102,7 @@ class _Loader:
     def _blocks(self, content: object, place: str) -> list[Block]:
         items = as_list(content)
         if content is not None and content is not items:
-            raise MessageError(place, f"expected text or a list, got {type(content).__name__}", _BLOCKS)
+            raise MessageError(place, f"expected a string or a list, got {type(content).__name__}", _BLOCKS)
         return [self._block(as_object(item), f"{place}[{index}]", item) for index, item in enumerate(items)]
 
     def _block(self, block: dict[str, Any], place: str, native: Any) -> Block:
@@ -127,7 +127,7 @@ class _Loader:
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
         id, content = as_text(block.get("tool_use_id")), block.get("content")
         if content is not None and not isinstance(content, str | list):
-            raise MessageError("content", f"expected text or a list, got {type(content).__name__}", _BLOCKS)
+            raise MessageError("content", f"expected a string or a list, got {type(content).__name__}", _BLOCKS)
         output: Any = content if isinstance(content, str) else ""
         if isinstance(content, list):
             output = tuple(
@@ -137,7 +137,7 @@ class _Loader:
         return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
 
     def _item(self, item: dict[str, Any], place: str, native: Any) -> Block:
-        """Converts a block of a tool result: text, media, or an opaque block such as `tool_reference`."""
+        """Converts a block in a tool result: text, media, or an opaque block such as `tool_reference`."""
         block = self._block(item, place, native)
         if isinstance(block, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return block
@@ -145,7 +145,7 @@ class _Loader:
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:
-    """Returns True if the source of a block is a file id, or a list of parts that are not all text."""
+    """Returns True if the source of a block is a file id, or a list that includes other parts than text."""
     source = as_object(block.get("source"))
     source_type = source.get("type")
     return source_type == "file" or (source_type == "content" and content_text(source) is None)
@@ -159,19 +159,20 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 def _text(block: Mapping[str, Any]) -> TextBlock:
     """Converts a text block. Citations become metadata, because the API accepts them only in assistant turns."""
     if not isinstance(block.get("text"), str):
-        raise MessageError("text", "expected text", "Pass a string.")
+        raise MessageError("text", "expected a string", "Pass the text as a string.")
     citations = as_list(block.get("citations"))
     return TextBlock(block["text"], metadata={"citations": citations} if citations else None)
 
 
 def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text block of the model. Later requests repeat the citations."""
+    """Converts a text block of an assistant turn. Later requests also contain the block's citations."""
     return replace(_text(block), state=_state("text", block))
 
 
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
     if not isinstance(block.get("thinking"), str | None):
-        raise MessageError("thinking", f"expected text, got {type(block['thinking']).__name__}", "Pass a string.")
+        reason = f"expected a string, got {type(block['thinking']).__name__}"
+        raise MessageError("thinking", reason, "Pass a string.")
     signature = as_text(block.get("signature")) or None
     return ThinkingBlock(as_text(block.get("thinking")), OpaqueState("anthropic", signature=signature))
 
@@ -197,11 +198,11 @@ def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
         return Base64Source(as_text(source.get("media_type")), as_text(source.get("data")))
     if source_type == "url":
         return URLSource(as_text(source.get("url")), media_type)
-    raise MessageError("source", "expected base64 data or a URL", "Pass one of them.")
+    raise MessageError("source", "expected base64 data or a URL", "Pass a source of type 'base64' or 'url'.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
-    """Converts a document. If its source has several text parts, the texts are joined."""
+    """Converts a document block. If the source of the block has several text parts, the texts are joined."""
     source = as_object(block.get("source"))
     state = _state("document", block)
     if source.get("type") == "text":
@@ -210,7 +211,9 @@ def _document(block: Mapping[str, Any]) -> DocumentBlock:
         content = _plain_text(content_text(source) or "")
         state = _state("document", block, source=remove_markers(source))
     else:
-        content = _source(source, "application/pdf")  # a URL must lead to a PDF file (SDK: URLPDFSourceParam)
+        content = _source(
+            source, "application/pdf"
+        )  # URLs of documents always refer to PDF files (SDK: URLPDFSource)
     return DocumentBlock(content, title=as_text(block.get("title")) or None, state=state)
 
 
@@ -219,7 +222,7 @@ def _plain_text(text: str) -> Base64Source:
 
 
 def _search_result(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a user's search result to text, because other providers accept only text."""
+    """Converts a search result in a user message to text, because other providers have no such block."""
     return TextBlock(
         search_text(block), state=OpaqueState("anthropic", fields={"search_result": remove_markers(block)})
     )

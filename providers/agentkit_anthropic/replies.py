@@ -1,4 +1,4 @@
-"""Parser for complete and streamed replies in Anthropic's format (SDK: Message, RawMessageStreamEvent)."""
+"""Parser for complete and streamed replies of Anthropic (Anthropic SDK: Message, RawMessageStreamEvent)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentkit_anthropic.capabilities import LAYOUT
 __all__ = ["AnthropicStreamParser"]
 
 _REASONS = {
-    # Source: SDK, StopReason and BetaStopReason.
+    # Source: Anthropic SDK, StopReason and BetaStopReason.
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
     "max_tokens": FinishReason.LENGTH,
@@ -38,7 +38,7 @@ _REASONS = {
 }
 
 _CUTTING_REASONS = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
-"""Finish reasons of replies that may end in the middle of a tool call."""
+"""Finish reasons of replies whose last tool call may be incomplete."""
 
 _NOTE_KEYS = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
 """Keys of a reply whose values are copied to the metadata of the message."""
@@ -48,7 +48,7 @@ class AnthropicStreamParser(StreamParserBase):
     """Parser for complete and streamed replies from `messages.create` and `beta.messages.create`.
 
     The SDK's `stream` helper adds the events `text`, `thinking`, `signature`, `citation` and `input_json` to the
-    API's events. The added events are ignored, because they repeat content.
+    API's events. The parser ignores the added events, because they repeat content.
     """
 
     provider: ClassVar[str] = "anthropic"
@@ -60,17 +60,18 @@ class AnthropicStreamParser(StreamParserBase):
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
         self._start_counts: dict[int, int] = {}  # number of started blocks, by block index
-        # Each of the next three dicts maps the index of an open block to the block's key in the reply.
+        # The dicts map the index of an open block in the stream to the key of the block in `self.reply`.
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}
         self._server: dict[int, ServerPart] = {}
-        self._inputs: dict[int, Any] = {}  # input in the start event of a tool call
-        self._empty_call: tuple[int, int] | None = None  # tool call without arguments, until the next block starts
+        self._inputs: dict[int, Any] = {}  # `input` in the start event of each open tool call, by block index
+        # Key of a tool call that has ended without arguments. The call is closed when the next block starts.
+        self._empty_call: tuple[int, int] | None = None
         self._citations: dict[int, list[Any]] = {}
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply in Anthropic's format into the message.
+        """Adds the content of a complete reply to `self.reply`.
 
         Raises:
             MessageError: The value is an error from the provider, or is not a reply in Anthropic's format.
@@ -80,7 +81,8 @@ class AnthropicStreamParser(StreamParserBase):
             text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
             raise reported_error(text)
         if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-            raise MessageError("reply", "expected an Anthropic message", "Pass the result of messages.create.")
+            reason = "expected a `Message` object of Anthropic's API, with the key `content`"
+            raise MessageError("reply", reason, "Pass the result of messages.create.")
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
             self._start(index, as_object(block))
@@ -88,7 +90,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._end(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one event of a stream in Anthropic's format into the message."""
+        """Adds the content of one stream event to `self.reply`."""
         event_type, index = event.get("type"), event.get("index")
         if event_type == "content_block_delta" and type(index) is int:
             self._delta(index, as_object(event.get("delta")))
@@ -108,7 +110,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
     def close(self) -> None:
-        """Ends an interrupted reply. Incomplete server tool calls become metadata of the message."""
+        """Completes the message of an interrupted reply. Incomplete server tool calls become metadata."""
         for index in [*self._citations]:
             self._close_citations(index)
         for _, part in sorted(self._server.items()):
@@ -136,7 +138,10 @@ class AnthropicStreamParser(StreamParserBase):
             self._citations.setdefault(index, []).append(delta["citation"])
 
     def _start_missing(self, index: int, block_type: str) -> tuple[int, int] | None:
-        """Starts a block whose start event is missing. Returns None if the index already has another block."""
+        """Starts a block whose start event is missing, and returns the key of the block.
+
+        Returns None if another block has already started at the index.
+        """
         if index in self._start_counts:
             return None
         self._start(index, {"type": block_type})
@@ -146,7 +151,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._stop(index)
         self._close_empty_call()
         count = self._start_counts.get(index, 0)
-        key = (index, count)  # the count makes keys unique, because some servers start every block at index 0
+        key = (index, count)  # the count makes the key unique, because some servers use index 0 for every block
         block_type = as_text(block.get("type"))
         if block_type:
             self._start_counts[index] = count + 1
@@ -189,10 +194,11 @@ class AnthropicStreamParser(StreamParserBase):
                 self.reply.add_block((index, self._start_counts[index] - 1), OpaqueBlock("anthropic", data))
 
     def _close_empty_call(self, *, cut: bool = False) -> None:
-        """Closes a tool call without arguments when another block starts or the reply ends.
+        """Closes the last tool call if it has no arguments. Called when another block starts or the reply ends.
 
-        If the reply ended early, the call is marked as incomplete, because its arguments may be missing
-        (handling-stop-reasons: an incomplete tool_use).
+        Args:
+            cut: True if the reply was cut off. The call is then marked as incomplete, because its arguments may be
+                missing (Anthropic docs: handling-stop-reasons).
         """
         if self._empty_call is not None:
             if cut:
@@ -201,7 +207,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._empty_call = None
 
     def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Adds the citations of a text to its metadata, and to the state that later requests repeat."""
+        """Adds the citations of a text block to its metadata, and to its state, which later requests send back."""
         citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
         if citations and key:
@@ -239,7 +245,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.notes["container"] = {**container, "expires_at": expiry}
 
     def _use(self, usage: object) -> None:
-        """Updates the token counts with the totals in an event. Counts that the event lacks stay unchanged."""
+        """Updates the token counts with the totals in an event. Counts that the event omits stay unchanged."""
         counts = {key: item for key, item in as_object(usage).items() if item is not None}
         if not counts:
             return
@@ -250,9 +256,9 @@ class AnthropicStreamParser(StreamParserBase):
 
 
 def _parse_usage(fields: Mapping[str, Any]) -> Usage:
-    """Returns the usage of a reply, with the tokens of the prompt cache included in `input_tokens`.
+    """Returns the usage of a reply. Its `input_tokens` include the tokens of the prompt cache.
 
-    The `input_tokens` of the API exclude tokens that are read from or written to the cache (SDK: Usage).
+    The API's `input_tokens` exclude tokens that are read from or written to the cache (Anthropic SDK: Usage).
     """
     read = as_token_count(fields.get("cache_read_input_tokens"))
     written = as_token_count(fields.get("cache_creation_input_tokens"))
@@ -266,9 +272,9 @@ def _parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def _normalize_time(value: object) -> str | None:
-    """Returns a time in ISO format. Returns any other text unchanged, and None for an empty text or no text.
+    """Returns a time in Python's ISO format, because SDK objects and the API can write the same time differently.
 
-    The function is necessary because the time format of SDK objects can differ from the API's.
+    Returns a text that is not a time unchanged, and None if there is no text.
     """
     try:
         return datetime.fromisoformat(as_text(value)).isoformat()

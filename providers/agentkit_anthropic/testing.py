@@ -97,8 +97,8 @@ class FakeMessages(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error text if the request is invalid, otherwise None.
 
-        A request must have `messages`. It must also have `max_tokens`, unless it has `anthropic_version`. Tool
-        results must be in the message after their calls.
+        A valid request has `messages`, and `max_tokens` or `anthropic_version`. The message after tool calls
+        contains the results of exactly these calls.
         """
         if "max_tokens" not in call.body and "anthropic_version" not in call.body:
             return "max_tokens: Field required"
@@ -135,7 +135,7 @@ def _end(reply: NormalizedReply) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Returns usage in Anthropic's format, whose input tokens exclude tokens read from or written to a cache."""
+    """Returns usage in Anthropic's format. Its input tokens exclude tokens read from or written to a cache."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens - cached,
@@ -172,7 +172,7 @@ _EMPTY: Final[dict[str, dict[str, Any]]] = {
     "tool_use": {"input": {}},
     "server_tool_use": {"input": {}},
 }
-"""Fields that are empty in the start event of a part, by part type, because later events fill them."""
+"""Empty fields in the start event of a part, by part type. Later events contain the values of these fields."""
 
 
 def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[str, Any]]:
@@ -215,7 +215,7 @@ class FakeBedrock(FakeMessages):
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
     error_codes: ClassVar[Mapping[int, str]] = {
-        # Source: AWS, errors of InvokeModel.
+        # Source: AWS docs, errors of InvokeModel.
         400: "ValidationException",
         403: "AccessDeniedException",
         404: "ResourceNotFoundException",
@@ -245,7 +245,7 @@ class FakeBedrock(FakeMessages):
         return {"message": error.message}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
-        name = self.get_error_code(error)  # in a stream, the names of Bedrock's errors start in lower case
+        name = self.get_error_code(error)  # in a stream, Bedrock's error names begin with a lower-case letter
         return {"type": "error", "error": {"type": name[:1].lower() + name[1:], "message": error.message}}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
@@ -266,14 +266,14 @@ class FakeBedrock(FakeMessages):
         return {"x-amzn-errortype": self.get_error_code(error)}
 
 
-_STRING_TYPE: Final = 7  # type of a message header whose value is a string
+_STRING_TYPE: Final = 7  # type number of headers with string values, in AWS's event stream encoding
 
 
 def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Returns a binary message in the format `application/vnd.amazon.eventstream` (AWS: event stream encoding).
+    """Returns a binary message in the format `application/vnd.amazon.eventstream`.
 
     The message starts with its length, the length of its headers, and a checksum of both lengths. The headers, the
-    payload, and a checksum of all preceding bytes follow.
+    payload, and a checksum of all preceding bytes follow. Source: AWS docs, event stream encoding.
     """
     headers = {**headers, ":content-type": "application/json"}
     head = b"".join(_encode_header(name.encode(), text.encode()) for name, text in headers.items())

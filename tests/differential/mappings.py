@@ -211,7 +211,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1expected text or a block with a `type`",
     ),
     (r"(invalid block: |)a result cannot hold a (\w+) block", r"\1a result cannot contain a \2 block"),
-    (r"(invalid block: |)text: it is no text", r"\1text: expected text"),
+    (r"(invalid block: |)text: it is no text", r"\1text: expected a string"),
     (
         r"(invalid block: |)(input_audio\.data: it is no text|image_url: there is no URL|source: it is missing)",
         r"\1source: expected data or a URL",
