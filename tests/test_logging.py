@@ -123,10 +123,10 @@ async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCap
             logging.DEBUG,
             "msgs[1].content[0]: moved: was between tool calls and their results; moved after the results",
         ),
-        (logging.DEBUG, "added: interrupted: tool call … of … has no result, so an error result was added"),
+        (logging.DEBUG, "added: interrupted: call … of tool … has no result, so an error result was added"),
     ]
     assert [made.reason for made in plan.ledger.syntheses] == [
-        "tool call 'swordfish' of 'search' has no result, so an error result was added"
+        "call 'swordfish' of tool 'search' has no result, so an error result was added"
     ]
     caplog.clear()
     caplog.set_level(logging.INFO, "agentkit")

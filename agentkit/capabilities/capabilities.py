@@ -1,4 +1,4 @@
-"""`Capabilities`, the rules of a target (provider, API and model) that the pipeline obeys."""
+"""`Capabilities`: the rules that a request to a provider, API and model must follow."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Capabilities:
-    """Rules for the content and the turns that a target accepts. Two objects are equal only if they are identical.
+    """Rules of a target (provider, API and model) for the content of requests. Objects are compared by identity.
 
     The defaults describe an API that accepts texts and tools and has no further rule.
+
+    The data of an opaque block have a format that only one wire format defines. Opaque state is data that a
+    provider adds to a block, such as a signature.
 
     Attributes:
         name: Name of the target in errors and descriptions.
         issuer: Name of the system that issues opaque state and accepts it in later requests. None: the target
             accepts no opaque state.
         wire: Wire format whose opaque blocks the target accepts. None: the target accepts no opaque blocks.
-        output: Response formats that the API enforces: "schema" for a JSON schema, "object" for any JSON object,
-            or "prompt" if the API enforces no format and an instruction in the prompt asks for it.
-        can_combine_output: False if the API refuses a response format in a request with tools. Such a request then
-            behaves as if `output` were "prompt".
-        cache_breakpoints: True if content parts may carry a marker for the prompt cache.
+        output: Response format that the API enforces: "schema" for a JSON schema, or "object" for any JSON object.
+            With "prompt", the API enforces no format, and an instruction in the prompt asks for the format.
+        can_combine_output: False if the API refuses a response format in a request with tools. For a request with
+            tools, `output` is then treated as "prompt".
+        cache_breakpoints: True if content parts can have a marker for the prompt cache.
         layout: Names and meaning of the keys in the requests.
         turns: Rules for turns, their texts, and the system prompt.
         tools: Rules for tool declarations, calls and results.
@@ -74,7 +77,7 @@ class Capabilities:
             check_option(f"capabilities.{group}", getattr(self, group), expected, f"Pass {expected.__name__}(…).")
 
     def override(self, changes: Mapping[str, Any]) -> Capabilities:
-        """Returns a copy of the capabilities with other values in some fields.
+        """Returns a copy in which the fields named in `changes` have new values.
 
         Args:
             changes: New values by field, or by group and field: `{"name": "vLLM", "media.image": None}`.
@@ -91,9 +94,10 @@ class Capabilities:
         return replace(self, **values)
 
     def find_pair(self, block: Block) -> tuple[str, str]:
-        """Returns ("request", id) or ("response", id) for an opaque block with a counterpart, else ("", "").
+        """Returns ("request", id) or ("response", id) for an opaque block of a pair, else ("", "").
 
-        `OpaqueCapabilities.pair_key` reads the values from the data of the block.
+        A pair is a request, such as a call of a tool that the provider runs, and its response. Both blocks have
+        the same id. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
         """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
@@ -102,14 +106,16 @@ class Capabilities:
 
 
 def check_changes(owner: str, changes: Mapping[str, Any]) -> None:
-    """Checks that each key in `changes` names a field, such as `media.image`. Raises OptionError otherwise."""
-    check_option(owner, changes, Mapping, "Pass new values by field, such as {'media.image': None}.")
+    """Raises OptionError unless each key in `changes` is a field, such as `name` or `media.image`."""
+    check_option(owner, changes, Mapping, "Pass a dict of new values by field, such as {'media.image': None}.")
     for name in changes:
         if name not in _FIELDS:
             inner = next((field for field in sorted(_FIELDS) if field.endswith(f".{name}")), None)
             closest = inner or find_closest(name, _FIELDS)
             advice = (
-                f"Did you mean {closest!r}?" if closest else "Use the fields of Capabilities and of its groups."
+                f"Did you mean {closest!r}?"
+                if closest
+                else "Use the name of a field, such as 'output' or 'media.image'."
             )
             raise OptionError(f"{owner}.{name}", "Capabilities has no field with this name", advice)
 

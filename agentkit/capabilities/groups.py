@@ -1,4 +1,4 @@
-"""Parts of `Capabilities`: rules for turns, tools, media, thinking and opaque blocks."""
+"""Groups of fields in `Capabilities`: rules for turns, tools, media, thinking and opaque blocks."""
 
 from __future__ import annotations
 
@@ -26,28 +26,30 @@ class TurnCapabilities:
     """Rules for the turns of a request, their texts, and the system prompt.
 
     Attributes:
-        text_joining: How the API passes several texts of a turn to the model. "apart": as separate parts. "glued":
-            joined with line breaks. "string": joined without a separator.
-        text_notes: Function that takes the text and the role of a message, and returns notes for the ledger about
+        text_joining: How several texts of a turn reach the model. "apart": as separate parts. "glued": as parts
+            that the API joins with line breaks. "string": as one string, in which the formatter joins the texts
+            with line breaks.
+        text_notes: Function that takes a text and the role of its message, and returns notes for the ledger about
             how the request changes the text. None if requests never change texts.
-        merge: True if consecutive turns of one role are joined.
-        alternate: True if user and assistant turns must alternate. Tool results do not count as turns, but an
-            assistant turn is added between a tool result and a user turn. True implies `merge`, `first_user`,
+        merge: True if consecutive turns of one role are joined to one turn.
+        alternate: True if user and assistant turns must alternate. The rule ignores tool results. If a user turn
+            follows a tool result, an assistant turn is added between them. True implies `merge`, `first_user`,
             `one_system` and `late_system="line"`.
         first_user: True if the first turn must be a user turn.
         last_user: True if the last turn must be a user turn.
         needs_user: True if the request must have at least one user turn.
-        resumable: True if the API continues an assistant turn that ends with an unanswered call of a server tool
-            (`OpaqueCapabilities.pair_key`). No user turn is then added after such a turn.
+        resumable: True if the API can continue an assistant turn that ends with a call of a server tool and has no
+            result for the call (see `OpaqueCapabilities.pair_key`). No user turn is then added after the assistant
+            turn.
         system_role: True if the API has a system role. If False, the first user turn starts with the system
             prompt.
         late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
-            a line of a user turn that starts with the speaker name.
+            a line `NAME: TEXT` of a user turn.
         one_system: True if the system prompt must be a single message.
-        speaker_names: True if messages have a field for the name of the speaker. Always False if turns are joined,
-            because one field cannot name several speakers.
-        speaker_refused: Characters that the API refuses in a speaker name, written like the content of `[…]` in a
-            regular expression.
+        speaker_names: True if messages have a field for the name of the speaker. If `merge` is True,
+            `speaker_names` is set to False, because one field cannot name several speakers.
+        speaker_refused: Characters that the API refuses in a speaker name. The value is the content of a character
+            class `[…]` in a regular expression, such as `<>|`.
     """
 
     text_joining: Literal["apart", "glued", "string"] = "apart"
@@ -78,11 +80,14 @@ class TurnCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrictRules:
-    """Rules of a target for a schema with `strict: true`. All targets require `additionalProperties: false`.
+    """Rules of a target for JSON schemas with `strict: true`.
+
+    All targets require `additionalProperties: false` in these schemas. A schema that breaks a rule is sent without
+    strict mode.
 
     Attributes:
-        keywords: JSON Schema keywords that the target accepts. Any other keyword is omitted if it is only an
-            annotation.
+        keywords: JSON Schema keywords that the target accepts. Other keywords are omitted if they are only
+            annotations, such as `default`.
         formats: Values of `format` that the target accepts.
         can_omit_properties: True if a schema may have optional properties, which `required` does not list.
         can_recurse: True if a definition may refer to itself.
@@ -109,19 +114,19 @@ class ToolCapabilities:
 
     Attributes:
         role: True if the API has roles for tool calls and results. If False, calls and results are sent as texts.
-        choices: Modes of `ToolChoice` that the API accepts. If "tool" is missing, a request that must call one
-            tool declares only this tool and uses "required". If "required" is missing too, an instruction at the
-            end of the request asks for the call.
-        allowed: Modes ("auto" or "required") in which the API can limit the choice to some of the tools. In any
-            other mode, the request declares only the allowed tools.
+        choices: Modes of `ToolChoice` that the API accepts. If "tool" is missing, the request declares only the
+            tool that the model must call, and uses the mode "required". If "required" is missing too, an
+            instruction at the end of the request asks for the call.
+        allowed: Modes ("auto" or "required") in which the API can limit the model to some of the declared tools.
+            In any other mode, the request declares only the allowed tools.
         strict: Rules for schemas under `strict: true`. None if the API has no such flag.
-        needs_declarations: True if calls in the history require tool declarations in the request.
-        names: Tool names that the API accepts. None means any non-empty name.
-        call_ids: Call ids that the API accepts. None means any non-empty id.
+        needs_declarations: True if the API refuses a request that has tool calls and declares no tools.
+        names: Rule for tool names. None if the API accepts any non-empty name.
+        call_ids: Rule for call ids. None if the API accepts any non-empty id.
         parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
             by its result.
-        results: "each" if every result needs a separate message, "together" if the results of a turn share one
-            message.
+        results: "each" if every result needs a separate message, or "together" if one message contains all results
+            of a turn.
         results_in_order: True if results must have the same order as their calls.
     """
 
@@ -141,7 +146,10 @@ class ToolCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaCapabilities:
-    """Rules for images, audio, video and documents. Media that a turn must not contain move to a user turn.
+    """Rules for images, audio, video and documents.
+
+    Media that the API refuses in a turn or a tool result move to a separate user turn, if the API accepts the
+    media there.
 
     Attributes:
         image: Rule for images in user turns. None if the API accepts no images.
@@ -150,16 +158,16 @@ class MediaCapabilities:
         document: Rule for documents in user turns. None if the API accepts no documents.
         roles: Roles whose turns may have media.
         result_kinds: Kinds of media that a tool result may have.
-        result_types: Media types that a tool result may have. If empty, the rule for the kind of
-            media lists the types.
-        result_urls: Function that returns True for a URL that a tool result may have. None means any URL that the
-            rule for the media kind accepts.
-        error_results: True if a result that is marked as an error may have media.
+        result_types: Media types that a tool result may have. If empty, a tool result may have all types that the
+            rule for the kind of media accepts.
+        result_urls: Function that takes a URL and returns True if a tool result may have the URL. None: a tool
+            result may have any URL that the rule for the kind of media accepts.
+        error_results: True if a tool result that reports an error may have media.
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
-        audio_by_id: True if a request contains only the id of audio that a model of the provider generated
-            (`OpaqueState.fields`).
-        generated_by_id: True if a request contains only the item id of other media that a model of the provider
-            generated (`OpaqueState.item_id`).
+        audio_by_id: True if audio of an earlier reply is sent as its id, without the data. The id is in
+            `OpaqueState.fields`.
+        generated_by_id: True if other media of an earlier reply are sent as the reply item that contains them. The
+            id of the item is in `OpaqueState.item_id`.
     """
 
     image: MediaRule | None = None
@@ -179,7 +187,7 @@ class MediaCapabilities:
 
     @property
     def rules(self) -> Mapping[str, MediaRule | None]:
-        """The rule for each kind of media."""
+        """Rule for each kind of media. The rule is None if the API does not accept the kind."""
         return {"image": self.image, "audio": self.audio, "video": self.video, "document": self.document}
 
     @property
@@ -193,10 +201,10 @@ class ThinkingCapabilities:
     """Rules for the thinking of earlier replies.
 
     Attributes:
-        mode: When earlier thinking is sent. "never" omits thinking. "signed" sends thinking with a signature
-            or other proof to the provider that issued it. "text" sends plain text if the target issued the
-            thinking or the issuer is unknown.
-        required_proof: Fields of `OpaqueState` that prove the origin of thinking. With the mode "signed", thinking
+        mode: Thinking that is sent. "never": no thinking. "signed": thinking that the target issued, with a
+            signature or other proof. "text": thinking as plain text, if the target issued it or its issuer is
+            unknown.
+        required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
             the request that produced the thinking.
@@ -211,28 +219,32 @@ class ThinkingCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaqueCapabilities:
-    """Rules for opaque blocks of the target's wire format and for opaque state of other blocks.
+    """Rules for opaque blocks, and for the opaque state of other blocks.
+
+    The data of an opaque block have a format that only one wire format defines. Opaque state is data that a
+    provider adds to a block, such as a signature.
 
     Attributes:
-        is_reply_data: Function that returns True if the data of an opaque block can only come from a reply. Only
-            assistant turns can contain such a block. An omission in any other place is not a loss. None if all
-            opaque data may also come from other messages.
-        places: Function that returns where the data of an opaque block may be sent: in "assistant", "user" or
-            "system" turns, or in a tool "result". In any other place, the block is lost. None: the data may be
-            sent in every place.
-        pair_key: Function that returns ("request", id) for data that a later block must answer, and ("response",
-            id) for the answer. A block without its counterpart is not sent. None if no block needs a counterpart.
-        needs_thinking: Function that returns True if the API refuses the data of an opaque block without the
-            preceding thinking in the same reply. The block is then left out together with the thinking. None if
-            no data need thinking.
-        passthrough_keys: Additional keys that the wire format accepts, by block type. A key may be `title` of a
-            document, `title of a URL` for documents that are sent by URL, or a key of `OpaqueState.fields`. `*`
-            matches any key, `message.*` matches any key with that prefix, and `-key` excludes a key. The most
-            specific of these entries decides. Requests contain no other keys, and the ledger lists the keys that
-            are left out.
+        is_reply_data: Function that takes the data of an opaque block, and returns True if only a reply can
+            contain the data. The block is then sent only in assistant turns. In any other place, omitting the
+            block is not a loss. None if messages of any role can contain the data of all opaque blocks.
+        places: Function that takes the data of an opaque block, and returns the places that accept the block. A
+            place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
+            omitted, which is a loss. None if all places accept the block.
+        pair_key: Function that takes the data of an opaque block of a pair. Returns ("request", id) for a request,
+            such as a call of a tool that the provider runs, and ("response", id) for the response. A request or
+            response without its counterpart is not sent. None if no block needs a counterpart.
+        needs_thinking: Function that takes the data of an opaque block, and returns True if the API requires the
+            thinking that preceded the block in the reply. The block is omitted if this thinking is not sent. None
+            if no block needs thinking.
+        passthrough_keys: Additional keys that requests contain, by block type. Keys that are not listed are
+            omitted, and the ledger names them. An entry is a key of `OpaqueState.fields`, `*` for all keys, or
+            `message.*` for all keys with this prefix. An entry such as `-detail` excludes a key. The most specific
+            entry decides. Documents also have the entries `title`, and `title of a URL` for documents that are
+            sent by URL.
         signed_parts: True if each text and each tool call of a reply can have a separate signature.
-        placeholder_signature: Signature (base64) for tool calls that have no signature of their own. None if the
-            API requires no signature.
+        placeholder_signature: Signature (base64) for tool calls without a signature. None if the API requires no
+            signature.
     """
 
     is_reply_data: Callable[[Mapping[str, Any]], bool] | None = None
@@ -246,7 +258,7 @@ class OpaqueCapabilities:
     __repr__ = bounded_repr
 
     def accepts_key(self, block_type: str, key: str) -> bool:
-        """Returns True if `passthrough_keys` includes a key by its name, by `group.*` or by `*`."""
+        """Returns True if `passthrough_keys` allows the key in blocks of the type."""
         keys = self.passthrough_keys.get(block_type, frozenset())
         group, dot, _ = key.partition(".")
         names = (key, f"{group}.*", "*") if dot else (key, "*")

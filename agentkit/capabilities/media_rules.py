@@ -14,7 +14,9 @@ Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
-    """Returns the media types of one family, such as "image", from its subtypes, separated by spaces.
+    """Returns the media types with one family, such as "image", and the given subtypes.
+
+    `subtypes` is one string, in which spaces separate the subtypes.
 
     Example:
         >>> sorted(media_types("image", "png jpeg"))
@@ -39,7 +41,8 @@ class Box(NamedTuple):
     def holds(self, size: tuple[int, int] | None, data: int) -> bool:
         """Returns True if an image is within these limits.
 
-        If the width and height are unknown, only `data`, the length of the base64 text, is checked.
+        `size` is the width and height in pixels, and `data` is the length of the base64 text in characters. If
+        `size` is None, only `data` is checked.
         """
         if self.data and data > self.data:
             return False
@@ -56,8 +59,8 @@ class MediaLimits:
     Attributes:
         count: Maximum number of media items.
         side: Maximum length of the longer side of an image, in pixels.
-        crowd: Pair (count, side). In a request with more than `count` images, `side` is the maximum length of the
-            longer side of each image, in pixels.
+        crowd: Pair (count, side) for requests with many images. If a request has more than `count` images, `side`
+            is the maximum length of the longer side of each image, in pixels.
         pixels: Maximum number of pixels of an image (width times height).
         data: Maximum length of the base64 text of one item, in characters.
         total: Maximum length of the base64 text of all items, in characters.
@@ -84,12 +87,13 @@ class MediaRule:
     """Rule of a target for one kind of media in user turns.
 
     Attributes:
-        types: Media types that the target accepts. Empty: all types of the kind.
-        schemes: URL schemes that the target fetches itself.
-        url_types: Media types that the target accepts by URL. Empty: the same as `types`.
+        types: Media types that the target accepts. If empty, the target accepts all types of this kind.
+        schemes: URL schemes, such as `https`. The provider downloads media from a URL with one of these schemes.
+        url_types: Media types that the target accepts by URL. If empty, the types are the same as in `types`.
         embed: True if the target accepts base64 data.
-        magic: Accepted first characters of base64 text, for an API without a field for the media type. Empty: any.
-        limits: Limits for one request. None: no limit is known.
+        magic: Accepted first characters of the base64 text, for an API without a field for the media type. If
+            empty, any text is accepted.
+        limits: Limits for one request. None if no limit is known.
     """
 
     types: frozenset[str] = frozenset()
@@ -102,11 +106,11 @@ class MediaRule:
     __repr__ = bounded_repr
 
     def takes(self, kind: str, media_type: str) -> bool:
-        """Returns True if the target accepts base64 data of a media type as the given kind of media."""
+        """Returns True if the target accepts base64 data of the given kind and media type."""
         return self.embed and _matches(self.types, kind, media_type)
 
     def fetches(self, kind: str, media_type: str | None) -> bool:
-        """Returns True if the target accepts a URL of media with this type. An unknown type (None) is accepted."""
+        """Returns True if the target accepts the media type by URL, or if the media type is unknown (None)."""
         return media_type is None or _matches(self.url_types or self.types, kind, media_type)
 
 
@@ -117,11 +121,17 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
 
 
 LIMIT_STEPS = 5
-"""Number of steps in a limit. Media are omitted a step at a time, so that most requests omit the same media."""
+"""Number of steps into which a limit is divided. Only whole steps of media are omitted.
+
+As a conversation grows, consecutive requests then mostly omit the same media.
+"""
 
 
 def excess(count: int, limit: int) -> int:
-    """Returns how many of `count` media to omit to meet `limit`, rounded up to steps of a fifth of `limit`."""
+    """Returns the number of media to omit if a request has `count` media and `limit` media are allowed.
+
+    The number is rounded up to a multiple of one fifth of `limit`. A `limit` of 0 means that there is no limit.
+    """
     return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
 
 

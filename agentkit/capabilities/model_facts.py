@@ -1,6 +1,6 @@
-"""Facts about models. Each fact is a row that changes a provider's `Capabilities` for some of its models.
+"""Facts about models. Each `ModelFact` changes a provider's `Capabilities` for some of its models.
 
-A model that matches no row gets the provider's own capabilities, which suit all current models of the provider.
+A model to which no fact applies gets the unchanged capabilities of the provider, which suit all current models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ModelFact", "apply_facts", "normalize_model_name"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """Row with a pattern of model names, the new values of capabilities, and the source of the fact.
+    """Fact about some models: a pattern of their names, changes of capabilities, and the source.
 
     Example:
         >>> fact = ModelFact("gpt-4o-audio", {"media.audio": None}, "guides/audio", "2026-11-20")
@@ -26,9 +26,9 @@ class ModelFact:
     Attributes:
         pattern: Regular expression that matches the start of the normalized model name (`normalize_model_name`),
             which has no vendor prefix, no cloud prefix and no date.
-        changes: New values by field of `Capabilities`, such as `{"media.image": None}` for a field of a group.
+        changes: New values by field of `Capabilities`, or by group and field, such as `{"media.image": None}`.
         source: Document, type or issue that states the fact.
-        date: Date of the source or of its last check, as YYYY-MM-DD.
+        date: Date of the source, or of the last check of the source, as YYYY-MM-DD.
 
     Raises:
         OptionError: `changes` names a field that does not exist.
@@ -46,9 +46,10 @@ class ModelFact:
 
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:
-    """Returns `base` with the changes of every row that matches the model name, in the order of the rows.
+    """Returns `base` with the changes of all facts whose pattern matches the model name.
 
-    Returns `base` itself if `model` is None or matches no row.
+    A later fact in `facts` takes precedence over an earlier fact. Returns `base` itself if no fact matches, or if
+    `model` is None.
     """
     if model is None:
         return base
@@ -60,26 +61,26 @@ def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact
     return base.override(changes) if changes else base
 
 
-# Vendor prefixes. Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and `-` must follow, so that
-# file names do not match.
+# Vendor prefixes, such as `us.anthropic.` and `qwen.` (Bedrock) or `system.ai.` (Databricks). The pattern requires
+# a word and `-` after the prefix, because it must not match file names.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
-# Suffixes of a model name. Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
+# Suffixes of model names, such as `@20251101` (Vertex), `-v1:0` (Bedrock) and `[1m]` (Claude Code).
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
-# Dates in model names: 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), Gemini's
-# preview-05-06.
+# Dates in model names, such as 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), and
+# the end of Gemini's `preview-05-06`.
 _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )
 
 _MAX_LENGTH = 200
-"""Maximum length of a model name that is normalized, in characters. Searching a longer name would take long."""
+"""Maximum length of a name that is normalized, in characters. The patterns search longer names slowly."""
 
 
 def normalize_model_name(model: str) -> str:
     """Returns the model name in lower case, without its path, vendor prefix, date and cloud suffix.
 
-    The numbers of a version have one or two digits. Longer numbers belong to a date.
+    Numbers with one or two digits are parts of a version. Numbers with four, six or eight digits are dates.
 
     >>> normalize_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
     'claude-opus-4-5'

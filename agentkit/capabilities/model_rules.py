@@ -1,4 +1,4 @@
-"""Rules of the chat template of a local model, declared by the user who serves the model."""
+"""`ModelRules`, in which users declare the rules of a local model's chat template."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9
 class ModelRules:
     """Rules of a model's chat template. Pass them as the option `model_rules`, because no server reports them.
 
-        gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
-        model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
+            gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
+            model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
 
     The ledger records every change that a rule causes. `apply` adds the rules to the target's capabilities.
 
@@ -36,9 +36,9 @@ class ModelRules:
         images: False if the model accepts no images. Images are then described or dropped, depending on `on_loss`.
             True keeps the provider's capabilities. `audio`, `video` and `documents` work in the same way.
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
-            joined, and later system messages become lines of a user turn. The assistant turn `RESULT_TURN` is
-            added between a tool result and a user turn. False: the turns need not alternate, and `RESULT_TURN` is
-            not added. None keeps the provider's rule.
+            joined, and later system messages become lines of a user turn. If a user turn follows a tool result,
+            the assistant turn `RESULT_TURN` is added between them. False if turns need not alternate. None keeps
+            the provider's rule.
         call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
     """
@@ -62,11 +62,14 @@ class ModelRules:
         check_option("model_rules.alternating_turns", self.alternating_turns, bool | None)
         check_option("model_rules.call_ids", self.call_ids, NameRule | str | None)
         if isinstance(self.call_ids, str) and self.call_ids not in _CALL_IDS:
-            reason = f"expected 'any', 'mistral' or a NameRule, got {self.call_ids!r}"
-            raise OptionError("model_rules.call_ids", reason, "Pass a NameRule for any other rule.")
+            raise OptionError(
+                "model_rules.call_ids",
+                f"expected 'any', 'mistral' or a NameRule, got {self.call_ids!r}",
+                "For ids that follow another rule, pass a NameRule.",
+            )
 
     def apply(self, capabilities: Capabilities) -> Capabilities:
-        """Returns the capabilities restricted by these rules. Equal arguments always give the same object."""
+        """Returns the capabilities with the changes of these rules. Equal arguments return the same object."""
         return _apply(self, capabilities)
 
 

@@ -21,7 +21,7 @@ def short_hash(text: str, length: int) -> str:
 
 
 def derive_call_id(seed: str) -> str:
-    """Returns a new id for a tool call without an id. The same seed always gives the same id."""
+    """Returns an id for a tool call that has no id. The same `seed` always gives the same id."""
     return f"call_{short_hash(seed, 24)}"
 
 
@@ -29,9 +29,12 @@ def derive_call_id(seed: str) -> str:
 def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    A changed name ends with a short hash. The function returns a name that it returned before unchanged, so that
-    names from a log stay the same. Two speakers may get the same name, which `legal_speaker_names` prevents.
-    `refused` has the characters that the API refuses, written like the content of `[…]` in a regular expression.
+    A changed name ends with a short hash. A name that this function returned is returned unchanged, so that names
+    from a log do not change again. The result can be the same for two speakers. `legal_speaker_names` prevents
+    this.
+
+    `refused` contains the characters that the API refuses, as the content of a character class `[…]` in a regular
+    expression.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
@@ -39,11 +42,14 @@ def legal_speaker_name(name: str, refused: str) -> str:
 
 
 def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
-    """Returns the legal name of each speaker whose name must change, by the original name.
+    """Returns a dict from each speaker name that must change to its legal name.
 
     Different speakers always have different legal names. A new speaker never changes the legal names of earlier
-    speakers. `names` are the speaker names in the order of the messages. `refused` is passed to
-    `legal_speaker_name`.
+    speakers.
+
+    Args:
+        names: Speaker names in the order of the messages.
+        refused: Refused characters, as in `legal_speaker_name`.
     """
     speakers: dict[str, str] = {}
     for name in dict.fromkeys(names):
@@ -64,9 +70,9 @@ class NameRule:
         ('search', 'web_search_79531a0ed29bcc7c8ac75b0c')
 
     Attributes:
-        pattern: Regular expression for the complete identifier.
+        pattern: Regular expression that matches complete identifiers.
         limit: Maximum number of characters.
-        prefix: Text that `fit` puts at the start of each changed identifier.
+        prefix: Text at the start of each identifier that `fit` changes.
         reserved: Identifiers that the API refuses although they match the pattern.
     """
 
@@ -79,14 +85,17 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """True if the rule allows every name that has no feature `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`."""
+        """True if the rule allows all names without the features `ODD_ID`, `ODD_NAME` and `RESERVED_NAME`.
+
+        Messages without these features then need no check.
+        """
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
     @lru_cache(4096)  # noqa: B019 - rules live as long as the program
     def fit(self, name: str) -> str:
         """Returns `name` if the rule allows the name. Otherwise returns a legal name with a hash of `name`.
 
-        The result is the same in every process and every request.
+        The same rule and name always give the same result.
         """
         legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
         if legal and name not in self.reserved:

@@ -1,4 +1,4 @@
-"""`OptionLayout`, the keys of tools, tool choice and output schema in the requests of an API."""
+"""`OptionLayout`: the keys of tools, tool choice and output schema in the requests of an API."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ __all__ = ["OptionLayout"]
 class OptionLayout:
     """Keys of tools, tool choice and output schema in a request.
 
-    By default, the tool choice has the path `tool_choice`, and the output schema has the path `response_format`. A
-    path is one key, or several nested keys separated by dots.
+    A path is one key, or several nested keys separated by dots. The default path of the tool choice is
+    `tool_choice`, and the default path of the output schema is `response_format`.
 
     Attributes:
         function_types: Types of tools that the application runs. The provider runs tools of any other type. A tool
-            without a type is a function if it has a name.
-        functions: Keys of further lists of function declarations, in addition to the list of tools.
-        choices: Paths of the tool choice. The first path that is present is used.
-        read_choice: Function that converts the value at a path in `choices` to a value for `tool_choice=`. None if
-            no conversion is needed.
-        outputs: Paths of the output schema. The first path that leads to a schema of an object is used. The value
-            may be the JSON text of the schema.
-        read_schemas: Map from keys of schemas in another format, such as OpenAPI's, to functions that convert the
-            schema to a JSON schema. For the schema at a path in `outputs`, the key is the last key of the path.
+            that has a name and no type runs in the application.
+        functions: Keys of other lists of function declarations, in addition to the list of tools.
+        choices: Paths of the tool choice. Requests are written with the first path, and read with the first path
+            that has a value.
+        read_choice: Function that converts a tool choice from a request to a value for the option `tool_choice`.
+            None if no conversion is needed.
+        outputs: Paths of the output schema. The first path with a valid schema of an object is used. The value may
+            be the JSON text of the schema.
+        read_schemas: Functions that convert schemas in another format, such as OpenAPI's, to JSON schemas. The
+            keys of the map are the request keys of these schemas. For a path in `outputs`, this is the last key of
+            the path.
     """
 
     function_types: frozenset[str] = frozenset({"function"})

@@ -1,4 +1,4 @@
-"""Digests of the prefix of a reply, which is the system prompt, the tools and all turns before the reply.
+"""Digests of prefixes. The prefix of a reply is the system prompt, the tools and all turns before the reply.
 
 Some models accept thinking in a later request only after the same prefix. The digest of the prefix is therefore
 stored in each thinking block, and compared with the digest of the prefix in the later request. Cache markers, the
@@ -23,11 +23,11 @@ _LONG = 4_096  # a text with at least this many characters is replaced by its di
 
 
 def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
-    """Returns the digest of a request, which is the prefix of its reply, as 32 hexadecimal digits.
+    """Returns the digest of a request as 32 hexadecimal digits. The request is the prefix of the reply.
 
     Store the digest in the state of a thinking block: `OpaqueState("anthropic", signature=…, prefix=digest)`. A
-    formatter then sends the thinking back only after the same prefix. A parser that gets the request stores the
-    digest automatically.
+    formatter then sends the thinking back only after the same prefix. A parser to which you pass the request
+    stores the digest automatically.
 
     Args:
         request: Request for the provider, such as `plan.request`.
@@ -36,7 +36,7 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
     Raises:
         OptionError: `request` is not a mapping, or `provider` has no layout.
     """
-    check_option("request", request, Mapping, "Pass the request of a plan: plan.request.")
+    check_option("request", request, Mapping, "Pass a request as a dict, such as plan.request.")
     layout = as_layout(provider)
     digest = PrefixDigest(request, layout)
     for turn in layout.read_turns(request):
@@ -45,7 +45,7 @@ def prefix_digest(request: Mapping[str, Any], provider: LayoutSource) -> str:
 
 
 class PrefixDigest:
-    """Digest of a prefix, to which turns can be added. The prefix begins with the system prompt and the tools."""
+    """Digest of a prefix: the system prompt, the tools, and the turns that `add_turn` adds."""
 
     def __init__(self, request: Mapping[str, Any], layout: WireLayout) -> None:
         self._layout = layout
@@ -60,7 +60,7 @@ class PrefixDigest:
 
     @property
     def value(self) -> str:
-        """Digest of the system prompt, the tools and all turns added so far, as 32 hexadecimal digits."""
+        """Digest of the system prompt, the tools and all added turns, as 32 hexadecimal digits."""
         return self._sum.hexdigest()[:32]
 
     def add_turn(self, turn: Any) -> None:
@@ -77,7 +77,7 @@ class PrefixDigest:
 
 
 def _shorten(value: Any, markers: frozenset[str]) -> Any:
-    """Returns a copy of a JSON value without cache markers. Digests replace long texts."""
+    """Returns a copy of a JSON value without cache markers, in which digests replace long texts."""
     if isinstance(value, str):
         return value if len(value) < _LONG else _digest(value)
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """`WireLayout`, in which a provider declares the meaning of the keys in its requests.
 
-Token counters, prefix digests, error location and the loaders of request options read requests in any wire format.
-All of them take the names of the keys from the provider's layout.
+The layout lets other modules read requests in any wire format. Examples are token counters, prefix digests, the
+loaders of request options, and the search for the block that caused an API error.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ def _no_keys() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WireLayout:
-    """Keys of the requests in one wire format. The value of any other key is text, or objects with text.
+    """Keys of the requests in one wire format.
 
-    The defaults describe a list of `messages` with `role` and `content`.
+    The defaults describe a list of `messages` with `role` and `content`. If the layout does not name a key, the
+    value of the key is treated as text, or as objects that contain text.
 
     Example:
         >>> layout = WireLayout(turns="dialogue", media={"picture": "image"}, silent=frozenset({"id"}))
@@ -36,44 +37,46 @@ class WireLayout:
         turns: Key of the list of turns.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
-        tool_lists: Keys of a tool object whose values are lists of more tool declarations.
+        tool_lists: Keys of a tool object whose values are lists of tool declarations, such as Gemini's
+            `function_declarations`.
         tool_wrapper: Key of a tool object that contains the declaration. Empty if the object is the declaration.
-        tool_schemas: Keys of the parameters' JSON schema in a declaration. The first key with an object is used.
+        tool_schemas: Keys under which a declaration can contain the JSON schema of the parameters. The first key
+            whose value is an object is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
-        parts: Keys of a turn whose values are lists of parts.
-        type: Key of the type of a part, of a media object, or of a turn without a role. Parts that differ only in
+        parts: Keys of a turn that can contain the list of its parts.
+        type: Key of the type, in a part, in a media object, or in a turn without a role. Parts that differ only in
             their keys, such as `{"text": …}` and `{"image": …}`, have no type.
         role: Key of the role of a turn.
         name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
         labels: Keys whose values are fixed words of the API, such as roles, types and media types.
         silent: Keys whose texts add no tokens to the prompt, such as ids and signatures.
-        texts: Keys whose strings are always text. Naming the most frequent keys makes counting faster.
+        texts: Keys whose strings are always text. Listing the most frequent keys makes counting faster.
         json: Keys whose values are JSON from the application or the model, such as tool arguments.
         media: Map from keys of media to the kind of media: "image", "audio", "video" or "document".
         media_data: Paths of the data or URL in a media object. A path is one key, or several nested keys separated
             by dots, such as "source.bytes". The first path with a value is used.
         media_types: Keys of the media type in a media object.
         media_details: Paths of the level of detail, in a media object or in the object that contains it.
-        media_texts: Map for media objects that have a text instead of media, from the type of the object to the
-            key of the text.
-        sealed: Keys of encrypted text in base64.
+        media_texts: Map for media objects that contain a text instead of media. The map leads from the type of the
+            object to the key of the text.
+        sealed: Keys whose values are encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
         proofs: Map from the type of a part or turn to the key of its proof of thinking, such as a signature. Only
             a parser with `binds_thinking` needs the map. Parts without a type cannot be in the map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.
-        result_keys: Keys whose presence marks a turn or part as a tool result.
-        result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
-        error_paths: Names for the list of turns in the API's error texts, in addition to `turns`. Paths such as
-            `messages[2].content[1]` and `messages.2.content.1` lead to a block if they count from 0. Paths outside
-            the turns lead to no block.
+        result_keys: Keys that only tool results have.
+        result_labels: Pairs of a key and a value that mark a tool result, such as `("role", "tool")`.
+        error_paths: Names that the API's error texts use for the list of turns, in addition to `turns`. A path
+            such as `messages[2].content[1]` or `messages.2.content.1` in an error text identifies the block that
+            caused the error. The indexes must count from 0.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
-        digest_turn: Function that yields the parts of a turn that the prefix digest covers, without ids of stored
-            items. None: the digest covers the turn unchanged.
-        digest_prompt: Function that returns the system prompt in the form that the prefix digest covers. None: the
-            digest covers the prompt unchanged.
+        digest_turn: Function that yields the parts of a turn that the prefix digest includes, without ids of
+            stored items. None if the digest includes the unchanged turn.
+        digest_prompt: Function that returns the system prompt in the form that the prefix digest includes. None if
+            the digest includes the unchanged prompt.
     """
 
     turns: str = "messages"
@@ -128,7 +131,10 @@ class WireLayout:
         return cast("list[Any]", turns) if isinstance(turns, list) else []
 
     def read_items(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yields the keys and values of a request, and those of its containers (see `containers`)."""
+        """Yields each key of a request with its value.
+
+        For a key in `containers`, yields the keys and values of the object under that key instead.
+        """
         for key, value in request.items():
             if key in self.containers and isinstance(value, dict):
                 yield from cast("dict[str, Any]", value).items()
@@ -175,5 +181,8 @@ def as_layout(source: LayoutSource) -> WireLayout:
     layout = source if isinstance(source, WireLayout) else getattr(source, "layout", None)
     if isinstance(layout, WireLayout):
         return layout
-    reason = f"expected a provider or a WireLayout, got {shorten_repr(source, 60)}"
-    raise OptionError("layout", reason, "Pass load_provider(NAME), a formatter, or a WireLayout.")
+    raise OptionError(
+        "layout",
+        f"expected a provider or a WireLayout, got {shorten_repr(source, 60)}",
+        "Pass load_provider(NAME), a formatter, or a WireLayout.",
+    )

@@ -1,8 +1,7 @@
 """Repair of a conversation in which tool calls and tool results do not match.
 
-Input: any conversation. Output: a conversation in which each tool call has exactly one result, directly after the
-assistant turn with the call. The package calls this the normal form (see `normal_form`). The caller's messages
-never change.
+The repaired conversation has exactly one result for each tool call, directly after the assistant turn with the
+call. `normal_form` defines this normal form. The input messages are never changed.
 
 Read `pairing` first.
 """

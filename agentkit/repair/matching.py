@@ -17,7 +17,7 @@ from agentkit.messages.message import Msg
 __all__ = ["BlockIndex", "Matches", "match_results"]
 
 BlockIndex: TypeAlias = tuple[int, int]
-"""Position of a block in a conversation: the index of its message, and its index in the message."""
+"""Index of a message in a conversation, and index of a block in this message."""
 
 
 @dataclass(slots=True)
@@ -25,10 +25,9 @@ class Matches:
     """Result of matching the tool results of a conversation with the tool calls.
 
     Attributes:
-        results: The position of each call's result, by the position of the call. Calls without a result are
-            absent.
-        unmatched: The tool name of each result that matches no call, by the position of the result.
-        duplicates: The positions of unmatched results that repeat the last result with the same call id.
+        results: Map from the position of each call that has a result to the position of the result.
+        unmatched: Map from the position of each result that matches no call to the tool name of the result.
+        duplicates: Positions of unmatched results that repeat the last result with the same call id.
     """
 
     results: dict[BlockIndex, BlockIndex] = field(default_factory=dict[BlockIndex, BlockIndex])
@@ -40,8 +39,8 @@ def match_results(msgs: Sequence[Msg]) -> Matches:
     """Matches each tool result with the oldest tool call that has the same id and no result.
 
     Several servers use the same call ids again in later turns. Messages without tool blocks therefore divide the
-    conversation into phases. If a call in a later phase has the same id, earlier calls with this id get no more
-    results.
+    conversation into phases. If a later phase has a call with the same id, results after this call are never
+    matched with calls of earlier phases.
     """
     matching = _Matching()
     for index, msg in enumerate(msgs):
@@ -71,7 +70,7 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Matching:
-    """State of `match_results`. `phase` is the number of messages without tool blocks so far."""
+    """State of `match_results`. `phase` is the number of messages without tool blocks that were read."""
 
     matches: Matches = field(default_factory=Matches)
     calls: dict[str, _Calls] = field(default_factory=dict[str, _Calls])
@@ -116,7 +115,7 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Assigns a result that comes before its call to the first later call with the same id and no result yet.
+        """Assigns a result to the first call after the result with the same id and no assigned result.
 
         Returns the index of the call, or None if there is no such call.
         """

@@ -1,4 +1,4 @@
-"""Check that a conversation is in normal form, which means that its tool calls and results need no repair.
+"""Check that a conversation is in normal form. Its tool calls and results then need no repair.
 
 In normal form, a message contains either only tool results or no tool results. After each message with tool calls,
 the next messages have exactly one result for each call.
@@ -19,9 +19,12 @@ def find_normal_form(
 ) -> NormalForm | None:
     """Returns properties of a conversation in normal form, or None if the conversation needs repair.
 
-    In normal form, each tool call has exactly one result directly after the assistant turn with the call. `start`
-    is the index of the first message to check. None stands for the first message after the system prompt. `prefix`
-    has the properties of the messages before `start`, which must be in normal form.
+    In normal form, each tool call has exactly one result directly after the assistant turn with the call.
+
+    Args:
+        conversation: Conversation to check.
+        start: Index of the first message to check. None: the first message after the system prompt.
+        prefix: Properties of the messages before `start`, which must be in normal form.
     """
     msgs = conversation.msgs
     tool, assistant = Feature.TOOL, Feature.ASSISTANT
@@ -52,14 +55,14 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # `counts` and `missing` are set only if the results are in several messages, or not in the order of the
+        # `counts` and `missing` are set only if the results are in several messages, or in another order than the
         # calls.
         self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
-        self.missing = 0  # number of results that are still missing
+        self.missing = 0  # number of calls that need a result
         self.in_order = True
 
     def accept(self, features: int, ids: tuple[str, ...]) -> bool:
-        """Returns True if the conversation stays in normal form after a message with tool calls or results."""
+        """Reads a message with tool calls or results. Returns False if the conversation needs repair."""
         if features & Feature.CALL:
             if self.ids or features & Feature.RESULT:
                 return False
@@ -74,7 +77,7 @@ class _OpenCalls:
         return self._accept_some(ids)
 
     def _accept_some(self, ids: tuple[str, ...]) -> bool:
-        """Returns True if each result of the message has a call that still needs a result."""
+        """Reads results by call id. Returns False if a result has no call that needs a result."""
         if not self.missing:
             self.counts, self.missing = Counter(self.ids), len(self.ids)
         for call_id in ids:

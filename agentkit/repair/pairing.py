@@ -18,12 +18,12 @@ Example with the calls `c1` and `c2`, and the results `r1` and `r9`:
                                  user: "… the text of r9 …"
 
 Invariants. A conversation that needs no repair is returned as the same object. A repaired conversation needs no
-second repair, and the same input always gives the same output. Every message of the output is an input message,
-contains only blocks from one input message, or contains only added error results. The blocks of a message keep
-their order, except that results move to their calls.
+second repair, and the same input always gives the same output. The output has three kinds of messages: input
+messages, parts of one input message, and messages with added error results. The blocks of a message keep their
+order, except that results move to their calls.
 
-Cost. The check and the repair take time linear in the number of messages and blocks. For a conversation that
-grows, `IncrementalRepair` checks only the new messages.
+Cost. The time for the check and the repair grows linearly with the number of messages and blocks. For a
+conversation that grows, `IncrementalRepair` checks only the new messages.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
 """Treatment of a tool result that matches no tool call.
 
 `describe` writes the result as text of a user message, and `drop` drops the result. The ledger records both as
-losses. `omit` also drops the result, but records no loss, because the history policy omitted the call on purpose.
+losses. `omit` drops the result without a loss, for histories from which a policy removed the call on purpose.
 """
 
 
@@ -71,9 +71,9 @@ def repair_pairing(
 
 
 class IncrementalRepair:
-    """Repair of a growing conversation, which checks only the messages that were added since the last call.
+    """Repair of a growing conversation that checks only the messages added since the last repair.
 
-    If a conversation does not start with the message objects of the last conversation, all messages are checked.
+    All messages are checked if the conversation does not start with the message objects of the last conversation.
     The results are the same as those of `repair_pairing`.
     """
 
@@ -110,7 +110,7 @@ class _Repair:
         self.matches = match_results(conversation.msgs)
         self.out = TracedConversation([], [])
         self.origins: dict[int, tuple[Provenance, ...]] = {}
-        self.open_until = -1  # index of the last input message whose results were copied so far
+        self.open_until = -1  # index of the last input message from which a result was copied
 
     def run(self) -> TracedConversation:
         for index, msg in enumerate(self.conversation.msgs):
@@ -121,9 +121,9 @@ class _Repair:
         return self.out
 
     def _copy_parts(self, index: int, msg: Msg) -> None:
-        """Copies a message with tool blocks in parts.
+        """Copies a message with tool blocks in parts: unmatched results, and other blocks.
 
-        Matched results are skipped, because they are copied with their calls.
+        Skips matched results, because `_copy_results` copies them after their calls.
         """
         unmatched = {
             position for position in range(len(msg.blocks)) if (index, position) in self.matches.unmatched
@@ -161,7 +161,10 @@ class _Repair:
         return self.origins[index]
 
     def _copy(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
-        """Copies blocks of a message that are not results, and the results of the tool calls among them."""
+        """Copies blocks of a message that are not results.
+
+        If the blocks include tool calls, the results of the calls are copied too.
+        """
         if index < self.open_until:
             moved = Note(Disposition.MOVED, "was between tool calls and their results; moved after the results")
             self.ledger.note_origins([self._block_origins(index)[position] for position in block_indexes], moved)
@@ -175,7 +178,7 @@ class _Repair:
             self._copy_results(index, msg, calls)
 
     def _copy_results(self, index: int, msg: Msg, calls: Sequence[int]) -> None:
-        """Copies the results of an assistant turn's calls. Adds an error result for each call without a result."""
+        """Copies the results of tool calls. Adds an error result for each call without a result."""
         results = self.matches.results
         matched = sorted(results[index, call] for call in calls if (index, call) in results)
         for source, indexes in groupby(matched, key=itemgetter(0)):
@@ -204,7 +207,7 @@ class _Repair:
             for call in calls
         )
         for call in calls:
-            reason = f"tool call {call.id!r} of {call.name!r} has no result, so an error result was added"
+            reason = f"call {call.id!r} of tool {call.name!r} has no result, so an error result was added"
             self.ledger.add_synthesis("interrupted", reason)
         self.out.add(build_trusted("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
 

@@ -13,18 +13,18 @@ from agentkit.tools.tool_texts import result_text
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 
 UNMATCHED_MARK = "agentkit_unmatched_result"
-"""Metadata key that marks a user message whose text is a tool result.
+"""Metadata key of a user message whose text is a tool result.
 
-The mark excludes the message from the search for the first user message, because no user wrote the text.
+The search for the first user message skips messages with this key, because no user wrote their text.
 """
 
 
 def describe_unmatched(
     block: ToolResultBlock, tool_name: str, origin: Provenance, ledger: Ledger
 ) -> Iterator[tuple[Block, Provenance]]:
-    """Yields a tool result as one text block, followed by its media and opaque blocks, each with its origin.
+    """Yields the text of a tool result as one text block, and then the media and opaque blocks of the result.
 
-    The result and all its items are recorded in the ledger.
+    Each block is paired with its origin. The ledger records the result and all its items.
     """
     reason = _format_reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
@@ -38,7 +38,10 @@ def describe_unmatched(
 
 
 def drop_unmatched(block: ToolResultBlock, origin: Provenance, ledger: Ledger, *, lost: bool) -> None:
-    """Records in the ledger that a tool result and its items are dropped, as a loss if `lost` is True."""
+    """Records in the ledger that a tool result and its items are dropped.
+
+    If `lost` is True, the ledger records a loss.
+    """
     note = Note(Disposition.DROPPED, _format_reason(block), lost)
     ledger.note_origins([origin, *(item_origin for item_origin, _ in _list_items(block, origin))], note)
 

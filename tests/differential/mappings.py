@@ -113,8 +113,8 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"the API requires an assistant turn between a tool result and a user turn",
     ),
     (
-        r"(call .*) has no result",
-        r"tool \1 has no result, so an error result was added",
+        r"call (.*?) of (.*) has no result",
+        r"call \1 of tool \2 has no result, so an error result was added",
     ),
     (r"no open tool call has id (.*)", r"no earlier tool call with id \1 waits for a result"),
     (

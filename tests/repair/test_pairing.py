@@ -300,7 +300,7 @@ def test_an_added_result_states_that_the_call_has_no_result() -> None:
     assert block["is_error"] is True
     assert block["name"] == "search"
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["interrupted"]
-    assert "'c1' of 'search'" in plan.ledger.syntheses[0].reason
+    assert "call 'c1' of tool 'search'" in plan.ledger.syntheses[0].reason
 
 
 def test_the_ledger_lists_each_change_of_repair() -> None:
