@@ -1,8 +1,8 @@
-"""Legalization: rewrites a conversation to obey the rules of a target.
+"""Legalization: rewrites a conversation so that it obeys the rules of a target.
 
-The input is a repaired conversation, in which each tool call has one result, and the `Capabilities` of the target.
-The output is a `LegalConversation`. The ledger records every change. The module `agentkit.formatting.pipeline`
-lists the stages of these modules in order.
+A target is the provider, API and model of a request. Its rules are a `Capabilities` object. In the input, each
+tool call has one result. The output is a `LegalConversation`. The ledger records every change. The module
+`agentkit.formatting.pipeline` lists all stages in order.
 
 Read `conversation` first, then `messages`, `blocks`, `media` and `turns`.
 """

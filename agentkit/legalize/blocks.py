@@ -2,8 +2,8 @@
 
 Content that the target refuses is replaced by a short text, dropped, or moved to a separate user turn.
 
-`RULES` has one entry for each type of block. An entry names the rule and the message features (bits of `Feature`)
-that the rule applies to. Messages without any of these features are sent unchanged, and their blocks are not read.
+`RULES` maps each block type to its rule. A rule lists features of messages (bits of `Feature`). A rule never
+changes a message that has none of the listed features. To save time, the blocks of such a message are not read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role)
     if target.thinking.mode == "signed":
         has_proof = state is not None and any(getattr(state, name) for name in target.thinking.required_proof)
         if state is None or (target.thinking.required_proof and not has_proof):
-            return "thinking without the signature or encrypted data that the API requires"
+            return "this thinking has no signature or encrypted data, but the API requires one of them"
         if state.thought_signature is not None and not is_base64(state.thought_signature):
             return "the signature of this thinking is not base64 text"
         if not target.thinking.required_proof and not block.thinking and not state.thought_signature:
@@ -60,14 +60,14 @@ def find_omission_reason(block: ThinkingBlock, target: Capabilities, role: Role)
 
 
 class BlockLegalizer(MediaLegalizer):
-    """Rewriter of one message that applies the target's rules to each block."""
+    """Rewriter that applies the target's rules to each block of one message."""
 
     def run(self, msg: Msg) -> LegalMessage:
-        """Returns the message rewritten to the target's rules, with notes for the ledger."""
+        """Applies the rules to each block. Returns the rewritten message, with notes for the ledger."""
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
-                pairs.append((block, index))  # no rule applies to most blocks
+                pairs.append((block, index))  # no rule changes such a text block
             else:
                 legalize = RULES[block.type].legalize
                 pairs.extend((legal, index) for legal in legalize(self, block, (index,), msg))
@@ -85,10 +85,10 @@ class BlockLegalizer(MediaLegalizer):
         return self.out
 
     def _without_final_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
-        """Returns the blocks without the thinking at the end of the message, because some APIs refuse it there.
+        """Removes thinking blocks at the end of a message, because some APIs refuse thinking there.
 
-        Anthropic: "the final block in an assistant message cannot be thinking". OpenAI Responses: a reasoning
-        item "without its required following item".
+        Anthropic reports "the final block in an assistant message cannot be thinking". OpenAI Responses reports
+        that a reasoning item "was provided without its required following item".
         """
         is_signed = self.capabilities.thinking.mode == "signed"
         while pairs and isinstance(pairs[-1][0], ThinkingBlock):
@@ -101,12 +101,12 @@ class BlockLegalizer(MediaLegalizer):
     # -- rules -------------------------------------------------------------------------------------------------
 
     def text(self, block: TextBlock, path: BlockPath, _: Msg) -> Iterator[TextBlock]:
-        """Yields a text block. Drops an empty text, unless the text has a signature that the target requires."""
+        """Yields a text block. Drops an empty text, except if the text has a signature that the target accepts."""
         legal = self._without_foreign_state(block, path)
         is_blank = not block.text or block.text.isspace()
         is_signed = self.capabilities.opaque.signed_parts and legal.state and legal.state.thought_signature
         if is_blank and not is_signed:
-            self._note(path, Disposition.DROPPED, "the text is empty or only white space")
+            self._note(path, Disposition.DROPPED, "the text is empty or has only white space")
         else:
             yield legal
 
@@ -162,7 +162,7 @@ class BlockLegalizer(MediaLegalizer):
             if item.text and not item.text.isspace():
                 yield self._without_foreign_state(item, path)
             else:
-                self._note(path, Disposition.DROPPED, "the text is empty or only white space")
+                self._note(path, Disposition.DROPPED, "the text is empty or has only white space")
         elif isinstance(item, OpaqueBlock):
             yield from self.opaque(item, path, result)
         elif isinstance(item, InvalidBlock):
@@ -175,10 +175,10 @@ class BlockLegalizer(MediaLegalizer):
     def opaque(
         self, block: OpaqueBlock, path: BlockPath, holder: Msg | ToolResultBlock
     ) -> Iterator[OpaqueBlock | TextBlock]:
-        """Yields the opaque block if the target accepts the block in this message or tool result.
+        """Yields an opaque block if the target accepts the block in this message or tool result.
 
-        Otherwise, the block is omitted. The omission is a loss, unless the data can only come from a reply, or an
-        assistant turn has a block of another wire format.
+        Otherwise, the request omits the block. The ledger marks the omission as a loss, with two exceptions: data
+        that only a model reply can have, and a block of another wire format in an assistant turn.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
@@ -189,7 +189,7 @@ class BlockLegalizer(MediaLegalizer):
         if is_allowed and (turn == "assistant" or not (is_reply_data or is_plain_error)):
             yield block
         elif is_reply_data or (turn == "assistant" and not is_own):
-            reason = f"block of a reply in a format that only {sanitize(block.wire)} accepts"
+            reason = f"reply data in the format of {sanitize(block.wire)}, which the API does not accept here"
             self._note(path, Disposition.DROPPED, reason)
         elif is_plain_error:
             reason = "the API accepts only text in a tool result that reports an error"
@@ -205,15 +205,16 @@ class BlockLegalizer(MediaLegalizer):
             yield from self._lose(path, "part", f"only {wire} knows it", ledger_reason=reason)
 
     def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg | ToolResultBlock) -> Iterator[TextBlock]:
-        """Yields a short text in place of an invalid block, which could not be loaded from stored JSON or a log.
+        """Yields a short text that replaces a block that could not be loaded from stored JSON or a log.
 
-        Only the ledger states why the block is invalid, because that reason may quote the content of the block.
+        The text does not say why the block is invalid, because the reason may quote the content of the block. The
+        ledger has the reason.
         """
         reason = "it could not be read when the history was loaded"
         yield from self._lose(path, "block", reason, ledger_reason=f"invalid block: {shorten(block.reason, 300)}")
 
     def media_item(self, block: MediaBlock, path: BlockPath, msg: Msg) -> Iterator[Block]:
-        """Yields a media item, or the text that replaces an item that the target does not accept here."""
+        """Yields a media item, or a text if the target does not accept the media item in this message."""
         yield from self._legalize_media(block, path, f"from the message of '{sanitize(msg.name)}'")
 
 
@@ -225,10 +226,10 @@ class BlockRule:
     """Rule of a target for blocks of one type.
 
     Attributes:
-        legalize: Function that takes the legalizer, a block, its path and its message. The function yields the
-            blocks that the target accepts.
-        features: Function that takes the target and returns bits of `Feature`. The rule can change only messages
-            with one of these features.
+        legalize: Function that takes the `BlockLegalizer`, a block, the path of the block, and the message. The
+            function yields the blocks that the target accepts.
+        features: Function that takes a target and returns bits of `Feature`. For this target, the rule changes
+            only messages with one of these features.
     """
 
     legalize: Callable[[Any, Any, BlockPath, Msg], Iterable[Block]]
@@ -236,7 +237,7 @@ class BlockRule:
 
 
 def _odd_names(target: Capabilities) -> int:
-    """Returns the features of messages with call ids or tool names that the target may refuse."""
+    """Returns the bits of `Feature` that mark messages with call ids or tool names that the target may refuse."""
     rules = (target.tools.call_ids, target.tools.names)
     is_strict = not all(rule is None or rule.takes_plain for rule in rules)
     has_reserved = target.tools.names is not None and bool(target.tools.names.reserved)
@@ -264,13 +265,13 @@ RULES: Final[Mapping[str, BlockRule]] = {
     "video": _MEDIA_RULE,
     "document": _MEDIA_RULE,
 }
-"""Rule of a target for each type of block."""
+"""Maps each block type to its rule."""
 
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the features of messages that `legalize_message` may change for a target."""
-    features = Feature.EMPTY  # messages without blocks are dropped
+    """Returns the bits of `Feature` that mark messages which `legalize_message` may change for a target."""
+    features = Feature.EMPTY  # for every target, messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)
     return features

@@ -1,4 +1,4 @@
-"""Call ids: replaces ids that a target refuses, and ids that several calls of one turn share."""
+"""Replaces ids of tool calls that a target refuses, or that several calls of one turn share."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _ANY_ID = NameRule(prefix="call_")
 
 
 def legal_call_id(capabilities: Capabilities, call_id: str) -> str:
-    """Returns the call id, or an id derived from it if the API does not accept the call id."""
+    """Returns the call id if the API accepts it. Otherwise, returns an accepted id derived from the call id."""
     rule = capabilities.tools.call_ids
     return rule.fit(call_id) if rule else call_id or "call_unnamed"
 
 
 def make_call_ids_distinct(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Replaces repeated ids of the tool calls in one turn. This is a pipeline stage.
+    """Gives each tool call of a turn a different id. This is a pipeline stage.
 
-    The stage `arrange_results` changes the ids of the results later. The attribute `call_ids` of the conversation
-    maps each new id to the original id.
+    If several calls of a turn have the same id, the first call keeps the id. A later stage, `arrange_results`,
+    changes the ids of the tool results to match. `LegalConversation.call_ids` maps each new id to the original id.
     """
     turns = conversation.turns
     msgs = [

@@ -1,7 +1,7 @@
 """`LegalConversation`, the conversation in the pipeline, and `StageContext`, the context that all stages share.
 
 A stage is a function `stage(conversation, context) -> conversation`. If nothing changes, the stage returns the
-same object. The other modules of this package have the stages that apply the rules of the target.
+same object. The other modules of this package contain stages.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ __all__ = ["LegalConversation", "StageContext", "split_results"]
 
 @dataclass(slots=True)
 class LegalConversation:
-    """Conversation that obeys the rules of a target.
+    """Conversation in the pipeline. After the last stage, the conversation obeys the rules of the target.
 
-    The first stages of the pipeline get a conversation that does not obey the rules yet. Before the stage
-    `split_system_prompt`, `turns` has all messages and `system` is empty.
+    Before the stage `split_system_prompt`, `turns` has all messages and `system` is empty.
 
-    In a turn with tool results, the results come before all other blocks. A turn with tool calls counts as an
+    In a turn with tool results, the results come before all other blocks. A turn with tool calls is treated as an
     assistant turn, even if its message has another role.
 
     Attributes:
         system: The system prompt.
         turns: The messages after the system prompt.
-        call_ids: The original id of each tool call whose id changed.
-        tool_names: The original name of each tool whose name changed.
-        speakers: For each speaker whose name the API refuses, the name in the request.
+        call_ids: Maps each replaced call id to the original id. The key is the new id.
+        tool_names: Maps each replaced tool name to the original name. The key is the new name.
+        speakers: Maps each speaker name that the API refuses to the name in the request.
     """
 
     system: TracedConversation
@@ -51,7 +50,7 @@ class LegalConversation:
     __repr__ = bounded_repr
 
     def with_turns(self, turns: TracedConversation) -> LegalConversation:
-        """Returns a copy with other turns. Returns this object if `turns` is already its list of turns."""
+        """Returns a copy with the turns in `turns`. Returns `self` if the conversation already has these turns."""
         if turns is self.turns:
             return self
         return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers)
@@ -70,11 +69,11 @@ def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
 
 @dataclass(slots=True)
 class StageContext:
-    """Values that all stages get in addition to the conversation, and the ledger to which they write.
+    """Options and records of one request, which every pipeline stage receives together with the conversation.
 
     Attributes:
-        spec: The target, tools, tool choice and output schema. Stages may replace the spec, but not its target.
-        ledger: The ledger of the request.
+        spec: The target, tools, tool choice and output schema. A stage may replace them, except the target.
+        ledger: The ledger of the request. Stages write their notes to this ledger.
     """
 
     spec: RequestSpec

@@ -1,4 +1,4 @@
-"""`LegalMessage`: one message rewritten to the rules of a target, with the notes for the ledger."""
+"""`LegalMessage`: one message rewritten to obey the rules of a target, with notes for the ledger."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agentkit.messages.sources import Base64Source, URLSource
 __all__ = ["Changes", "LegalMessage", "PromotedMedia"]
 
 Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
-"""Changes to the media of a message, by path.
+"""Changes to the media of a message. The keys are the paths of media items (see `LegalMessage`).
 
-A change is a smaller copy of an image, or a text with the reason why the media item is left out.
+A value is a smaller copy of the image, or the reason why the request omits the media item.
 """
 
 
@@ -27,8 +27,8 @@ class PromotedMedia:
     """Media item to move to a separate user turn.
 
     Attributes:
-        label: Text that tells the model where the media item comes from.
-        call_id: Id of the tool call whose result had the media item. Empty if the item was not in a tool result.
+        label: Text that tells the model which message or tool result the media item comes from.
+        call_id: Id of the tool call, if the media item comes from a tool result. Otherwise empty.
     """
 
     block: MediaBlock
@@ -39,21 +39,23 @@ class PromotedMedia:
 
 @dataclass(slots=True)
 class LegalMessage:
-    """Message rewritten to the rules of a target.
+    """Message rewritten to obey the rules of a target.
 
     A path is a tuple with the index of a block. For an item of a tool result, the tuple also has the index of the
     item.
 
     Attributes:
         msg: The message. None if no block remains.
-        origins: For each block of `msg`, the index of the block in the original message that it comes from.
+        origins: One index for each block of `msg`: the index of its source block in the original message.
         notes: The paths of changed or omitted blocks, each with a note for the ledger.
-        media: The media that the request contains as media, in this message or in a separate user turn.
+        media: The media items that the request contains, in this message or in a separate user turn. Media items
+            that a text replaces are not listed.
         sizes: For each media kind, the number of items in `media`, and the length of their base64 data in
             characters.
-        box_checks: Cached results of checks that images are within size limits, by media kind and limits (`Box`).
-        call_ids: The original id of each tool call whose id changed.
-        tool_names: The original name of each tool whose name changed.
+        box_checks: Cached checks of media sizes. A key is a media kind and its limits (`Box`). A value is True if
+            all media of this kind are within the limits.
+        call_ids: Maps each replaced call id to the original id. The key is the new id.
+        tool_names: Maps each replaced tool name to the original name. The key is the new name.
     """
 
     msg: Msg | None
@@ -67,7 +69,7 @@ class LegalMessage:
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_media(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
-        """Adds a media item that the request contains as media, and not as a text."""
+        """Adds a media item to `media` and `sizes`."""
         self.media.append((path, kind, source))
         count, characters = self.sizes.get(kind, (0, 0))
         added = len(source.data) if isinstance(source, Base64Source) else 0

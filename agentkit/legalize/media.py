@@ -41,25 +41,25 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 """
 
 OMITTED_SUFFIX = "was omitted"
-"""Last words of the ledger reason for a block that is sent without a signature or other data of a provider."""
+"""End of each ledger reason for a block that is sent without its opaque state, such as a signature."""
 
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the key that records, in the cache of a source, that the target accepts the source unchanged.
+    """Returns the cache key under which a media source records that the target accepts the source unchanged.
 
-    Equal arguments give the same object, so that cache lookups compare identities.
+    Equal arguments return the same object, which makes cache lookups fast.
     """
     return object()
 
 
 class MediaLegalizer:
-    """Rewriter for the media of one message that applies the target's rules.
+    """Rewriter that applies the target's rules to the media of one message.
 
     Attributes:
-        changes: The changes to media of this message that keep the whole request within its media limits.
-        has_audio_id: True if the message already contains the id of an audio clip.
-        frame_tag: The name of the tag if the message is a history frame. Otherwise empty.
+        changes: The changes to this message that keep the whole request within its media limits.
+        has_audio_id: True if the rewritten message already contains the id of an audio clip.
+        frame_tag: The tag name of the history frame. Empty if the message is not a history frame.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class MediaLegalizer:
     # -- opaque state ------------------------------------------------------------------------------------------
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """Returns the block without opaque state that the target does not accept here.
+        """Returns the block without opaque state that the target does not accept in this position.
 
-        Only the provider that issued opaque state gets the state. State with a signature is omitted in user turns,
-        system turns and tool results. Of the fields, only passthrough keys remain, and the ledger lists the other
-        fields (see `OmittedDetails`).
+        Opaque state is sent only to its issuer, the system that produced it. A signature is sent only in assistant
+        turns, and not in tool results. Of the other fields, only passthrough keys are sent. The ledger lists the
+        omitted fields (see `OmittedDetails`).
         """
         state = block.state
         if state is None:
@@ -115,7 +115,7 @@ class MediaLegalizer:
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Returns the media item without state of another issuer, and without a signature if the data changed."""
+        """Removes opaque state of other issuers. If `is_changed` is True, removes a signature too."""
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
@@ -129,11 +129,11 @@ class MediaLegalizer:
     def _legalize_media(
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
-        """Yields a media item as the target accepts it, or a text in its place.
+        """Yields a media item that the target accepts, or a text that replaces the media item.
 
         The text is the content of a text document, a note that the media item moved, or a short description.
-        `label` tells the model where the media item comes from, if it moves to another turn. `result` is the tool
-        result that has the media item.
+        `label` tells the model where a moved media item comes from. `result` is the tool result with the media
+        item, or None if the media item is not in a tool result.
         """
         if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
             yield from self._legalize_reply_audio(block, block.state, path, label, result)
@@ -171,7 +171,7 @@ class MediaLegalizer:
         label: str,
         result: ToolResultBlock | None,
     ) -> Block:
-        """Returns the media item, or a text in its place if the media item must move to a separate user turn."""
+        """Returns the media item. Returns a text instead if the media item must move to a separate user turn."""
         self.out.add_media(path, block.type, source)
         sent = block if source is block.source else replace(block, source=source)
         if self._is_accepted_here(block.type, source, result):
@@ -199,7 +199,7 @@ class MediaLegalizer:
             yield build_trusted_text(self._format_line("[document, as text]", text))
 
     def _is_generated(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Returns True if the target's own model generated the media item and accepts the id in its place."""
+        """Returns True if the target's provider generated this media item and accepts its id instead of data."""
         state, target = block.state, self.capabilities
         if not target.media.generated_by_id or state is None or result is not None or path in self.changes:
             return False
@@ -211,7 +211,7 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """Yields audio that a model generated.
 
-        A target of the provider that generated the audio gets the id of the audio. Any other target gets the audio
+        The provider that generated the audio receives only the id of the audio. Any other provider receives the
         data, or the transcript if the target does not accept audio.
         """
         audio = as_object((state.fields or {}).get("audio"))
@@ -246,15 +246,15 @@ class MediaLegalizer:
             return
         if canonical_media_type(media_type) != source.media_type:
             is_fetched = isinstance(declared, URLSource) and declared.scheme in {"http", "https"}
-            evidence = "content or the server" if is_fetched else "content"
-            types = f"{sanitize(source.media_type)} instead of {sanitize(media_type)}"
-            reason = f"media type sent as {types}, according to the {evidence}"
+            evidence = "content or server" if is_fetched else "content"
+            new, old = sanitize(source.media_type), sanitize(media_type)
+            reason = f"media type sent as {new} instead of {old}, according to the {evidence}"
             self._note(path, Disposition.CARRIED, reason)
 
     def _is_accepted_here(
         self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None
     ) -> bool:
-        """Returns True if a message of this role, or the tool result, may contain media of this kind and type."""
+        """Returns True if the target accepts media of this kind and type in this message or tool result."""
         rules = self.capabilities.media
         if result is None:
             is_remote = self.role == "assistant" and isinstance(source, URLSource)
@@ -276,9 +276,9 @@ class MediaLegalizer:
         source: Base64Source | URLSource | None = None,
         ledger_reason: str = "",
     ) -> Iterator[TextBlock]:
-        """Yields a description of content that is not sent, or nothing if `on_loss` is not `describe`.
+        """Yields a text that describes omitted content. Yields nothing if `on_loss` is not `describe`.
 
-        The description includes `reason` and the URL of `source`. The ledger gets `ledger_reason`, or `reason` if
+        The text includes `reason` and the URL of `source`. The ledger entry has `ledger_reason`, or `reason` if
         `ledger_reason` is empty.
         """
         if self.on_loss == "describe":
@@ -290,7 +290,7 @@ class MediaLegalizer:
             self._note(path, Disposition.DROPPED, ledger_reason or reason, lost=True)
 
     def _format_line(self, label: str, text: str | None = None) -> str:
-        """Returns a label with an optional text after it. Inside a history frame, the label begins a new line."""
+        """Joins a label and an optional text. Inside a history frame, the label begins a new line."""
         if not self.frame_tag:
             return label if text is None else f"{label}\n{text}"
         lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""
@@ -300,7 +300,7 @@ class MediaLegalizer:
 
 
 def _find_text(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """Returns the text of a text document, or None for other media. The text of an unread file is empty."""
+    """Returns the text of a text document, or "" if the file is not read yet. Returns None for other media."""
     if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
         return None
     return source.text if source.data else ""

@@ -1,10 +1,12 @@
 """Limits of a target for the media of a whole request.
 
-If a request has too many media of a kind, the oldest of them are omitted. Each image that is too large is replaced
-by its resized copy, or omitted if it has no such copy. If the data of the remaining media are too long, the oldest
-are omitted again. The number or length to omit is rounded up to a multiple of a fifth of the limit, so that most
-requests of a growing conversation omit the same media. The start of these requests then stays the same, and the
-provider's prompt cache stays valid.
+If a request has too many media of one kind, the oldest of them are omitted. Then each image that is too large is
+replaced by a resized copy, or omitted if there is no copy. If the remaining data are still too long, the oldest
+remaining media are omitted.
+
+The amount to omit is rounded up to a multiple of a fifth of the limit. Therefore most requests of a growing
+conversation omit the same media. These requests begin with the same content, so that the provider's prompt cache
+stays valid.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ class AcceptedMedia:
 def limit_media(
     messages: Mapping[int, LegalMessage], target: Capabilities, media: ResolvedMedia
 ) -> dict[int, Changes]:
-    """Returns the changes that keep all media of a request within the target's limits, by message index.
+    """Returns the changes that keep the media of a request within the target's limits. Keys are message indexes.
 
-    `messages` maps the index of each message with media to the message, in the order of the request.
+    `messages` maps message indexes to the messages with media, in the order of the request.
     """
     if _are_within(messages.values(), target):
         return {}
@@ -101,7 +103,7 @@ def _fits_box(legal: LegalMessage, kind: str, box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Limiting:
-    """State while limits are applied: the remaining media of a request, and the changes to its media."""
+    """Working state of `limit_media`: the media that the request still contains, and the changes to its media."""
 
     target: Capabilities
     media: ResolvedMedia
@@ -128,7 +130,7 @@ class _Limiting:
         self.limit_total(self._list_kind(kind), limits.total, f"the kind {kind}")
 
     def limit_total(self, items: Sequence[AcceptedMedia], total: int, noun: str) -> None:
-        """Omits the oldest media until the others have at most `total` characters."""
+        """Omits the oldest media until the others have at most `total` characters of data. 0 means no limit."""
         surplus = sum(item.data_length for item in items) - total if total else 0
         if surplus <= 0:
             return
@@ -142,16 +144,15 @@ class _Limiting:
         return [item for item in self.remaining if item.kind == kind]
 
     def _resize(self, item: AcceptedMedia, box: Box) -> Iterator[AcceptedMedia]:
-        """Yields the media item unchanged or resized. Yields nothing if it is too large and has no copy."""
+        """Yields the media item unchanged or resized. Yields nothing for a large image without a resized copy."""
         source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
             yield item
             return
         smaller = self.media.fits.get((id(source), box))
         if smaller is None and self.media.resizes and is_resizable(source):
-            yield replace(
-                item, source=Base64Source(source.media_type, "")
-            )  # the image is resized later, so the size of its copy is unknown
+            # The image is resized later. An empty copy is used here, because the size of the real copy is unknown.
+            yield replace(item, source=Base64Source(source.media_type, ""))
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:

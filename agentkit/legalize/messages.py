@@ -1,6 +1,7 @@
-"""Rewriting of messages to the rules of a target: all messages of a request, and single messages.
+"""Rewrites messages so that they obey the rules of a target.
 
-The result for a single message is cached on the message.
+`legalize_content` rewrites all messages of a request. `legalize_message` rewrites one message, and caches the
+result on the message.
 """
 
 from __future__ import annotations
@@ -32,23 +33,24 @@ __all__ = ["legalize_content", "legalize_message"]
 
 
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Rewrites each message to the target's rules. This is a pipeline stage.
+    """Rewrites each message to obey the target's rules. This is a pipeline stage.
 
-    The stage first applies the limits for all media of the request, then the rules for the blocks. Media that the
-    target refuses in a message, but accepts from the user, move to a separate user turn.
+    The stage first applies the media limits of the whole request, then the rules for single blocks. Media that the
+    target accepts only from the user move to a separate user turn.
     """
     return _Legalizing(context).run(conversation)
 
 
 class _Legalizing:
-    """State while the messages of one conversation are rewritten.
+    """Working state of `legalize_content`.
 
     Attributes:
         features: The bits of `Feature` that mark messages which the rules may change.
-        promoted: The media that wait for the next separate user turn.
+        promoted: The media that the next separate user turn will contain.
         call_ids: The call ids of the last assistant turn with tool calls.
-        legal_messages: The messages with media, by index, before the limits for the whole request are applied.
-        changes: The changes that these limits require, by index of the message.
+        legal_messages: Maps message indexes to rewritten messages with media. The media limits of the whole
+            request are not applied to these messages.
+        changes: Maps message indexes to the changes that the media limits of the whole request require.
     """
 
     def __init__(self, context: StageContext) -> None:
@@ -73,7 +75,7 @@ class _Legalizing:
             self._legalize_turns(turns, len(system.msgs))
         else:
             self.legal.turns = turns
-        if self.has_promoted:  # a new turn with media may separate a request block from its response block
+        if self.has_promoted:  # the added user turn may separate a request of a provider tool from its response
             return omit_half_pairs(self.legal, self.context)
         return self.legal
 
@@ -111,7 +113,7 @@ class _Legalizing:
                 self.call_ids = legal.msg.tool_ids
             out.add(*legal)
         self._promote()
-        # Calls and results are rewritten, but stay in their places.
+        # The rewritten calls and results are in the same order, so the order is not checked again.
         out.normal_form = turns.normal_form.for_messages(out.msgs) if turns.normal_form else None
 
     def _count_unchanged(self, turns: TracedConversation, start: int) -> int:
@@ -135,7 +137,7 @@ class _Legalizing:
     def _legalize(self, traced: TracedMessage, index: int) -> TracedMessage | None:
         """Returns the rewritten message, or None if no block remains.
 
-        The ledger gets the notes about the message. Media to move are added to `promoted`.
+        The ledger receives the notes about the message. Media that must move are added to `promoted`.
         """
         if not traced.msg.features & self.features:
             return traced
@@ -181,10 +183,11 @@ def legalize_message(
     changes: Changes | None = None,
     frame_tag: str = "",
 ) -> LegalMessage:
-    """Returns a message rewritten to the rules of a target that concern single messages.
+    """Returns a message rewritten to obey the target's rules for single messages.
 
-    The result is cached on the message if it depends only on the message and its files. `changes` keep the whole
-    request within its media limits. `frame_tag` is the name of the tag if the message is a history frame.
+    The result is cached on the message if it depends only on the message and its files. `changes` are the changes
+    that the media limits of the whole request require. `frame_tag` is the tag name of a history frame, or empty
+    for any other message.
     """
     key = _cache_key(capabilities, on_loss)
     cached = None if changes else cast("_CachedMessage | None", get_cached(msg, key))
@@ -204,9 +207,9 @@ def legalize_message(
 
 @lru_cache(512)
 def _cache_key(capabilities: Capabilities, on_loss: OnLoss) -> object:
-    """Returns the cache key for rewritten messages.
+    """Returns the key under which a message caches its rewritten form.
 
-    Equal arguments give the same object, so that cache lookups compare identities.
+    Equal arguments return the same object, which makes cache lookups fast.
     """
     return object()
 
@@ -216,8 +219,8 @@ class _CachedMessage:
     """Rewritten message in the cache of the original message.
 
     Attributes:
-        files: The content of the files that the message refers to. The cache entry is not used if a file has
-            changed.
+        files: The content of the files that the message refers to. After a change of a file, the cached message is
+            not used.
         is_self_contained: True if the message contains the data of all its media.
     """
 
@@ -243,7 +246,10 @@ def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
 
 
 def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
-    """Returns the unchanged message if it has only texts, and media that the target accepted before, else None."""
+    """Returns the message unchanged if each block is a text, or a media item that the target accepted before.
+
+    Returns None if the message has any other block.
+    """
     key, legal = accepted_key(capabilities, role), LegalMessage(msg)
     for index, block in enumerate(msg.blocks):
         if type(block) is TextBlock:

@@ -11,21 +11,21 @@ from agentkit.tools.json_schema import find_definition, has_type
 
 __all__ = ["as_object_schema"]
 
-# OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level";
-# Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
+# Root keywords that APIs refuse. OpenAI: "schema must have type 'object' and not have
+# 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level"; Anthropic: "input_schema does not support oneOf, allOf,
+# or anyOf at the top level".
 _REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
 _CHOICES = ("anyOf", "oneOf")
-_MAX_MERGED = 50  # maximum number of merged schemas; without this limit, a recursive definition has no end
+_MAX_MERGED = 50  # maximum number of merged schemas, because a recursive definition could be merged forever
 
 
 def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Returns the schema with an object at its root, and the root keywords whose meaning was lost.
+    """Returns a schema with `"type": "object"` at its root, and the root keywords whose meaning was lost.
 
     A missing type or a list of types becomes `object`, because tool arguments are always an object. A reference at
-    the root is replaced by its definition. `allOf`, and an `anyOf` or `oneOf` with one object, are merged into the
-    root. Several alternatives become one object with the properties of all. Only properties that every alternative
-    requires stay required, so the schema no longer states which properties belong together. An object schema
-    without these keywords is returned unchanged.
+    the root is replaced by its definition, and `allOf` is merged into the root. The alternatives in `anyOf` or
+    `oneOf` become one object with the properties of all alternatives. A property stays required only if every
+    alternative requires the property. An object schema without these keywords is returned unchanged.
     """
     if schema.get("type") == "object" and isinstance(schema.get("properties"), dict) and not _is_combined(schema):
         return schema, ()
@@ -41,7 +41,13 @@ def _is_combined(schema: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class _Merge:
-    """Merges references, `allOf`, `anyOf` and `oneOf` into the root. `lost` has keywords whose meaning is lost."""
+    """Merger of references, `allOf`, `anyOf` and `oneOf` into the root of a schema.
+
+    Attributes:
+        root: Schema that contains the definitions.
+        lost: Keywords whose meaning was lost, in order. The values are None.
+        count: Number of merged schemas.
+    """
 
     root: Mapping[str, Any]
     lost: dict[str, None] = field(default_factory=dict[str, None])
@@ -120,6 +126,6 @@ def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """Returns the alternatives of a schema whose only keyword is `anyOf`, else a list with the schema alone."""
+    """Returns the schemas in `anyOf` if a schema has no other keyword. Otherwise, returns `[schema]`."""
     keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
     return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

@@ -1,8 +1,8 @@
 """Removal of opaque blocks whose counterpart is missing.
 
-A tool that the provider runs, such as a web search, leaves a request and a response in the replies. The provider
-refuses a request without its response, and a response without its request. A cut, a broken stream or another wire
-format can remove either of them. The response may be in a later reply than the request.
+If the provider runs a tool, such as a web search, a reply has a request block and a response block for the tool.
+The response may be in a later reply than the request. The provider refuses a request without its response, and a
+response without its request. A cut, a broken stream or another wire format can remove one of the two blocks.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _HALF = Note(Disposition.DROPPED, "the matching request or response of the provi
 
 
 def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits requests and responses of the provider's tools without a counterpart. This is a pipeline stage.
+    """Omits requests of provider tools without a response, and responses without a request.
 
-    If the target can continue an unfinished reply (`TurnCapabilities.resumable`), a request without a response
-    remains at the end of the conversation, or in a turn that only tool results follow.
+    This is a pipeline stage. If the target can continue an unfinished reply (`TurnCapabilities.resumable`),
+    requests in the last assistant turn need no response. This turn must end with a request, or only tool results
+    may follow.
     """
     turns, target = conversation.turns, context.target
     halves = _find_halves(turns, target) if target.opaque.pair_key is not None else set[BlockPath]()
@@ -68,9 +69,9 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index of the first message in the last assistant turn, if only tool results follow that turn.
+    """Returns the index of the first message in which a request needs no response (see `omit_half_pairs`).
 
-    Otherwise, returns the number of messages.
+    Returns the number of messages if each request needs a response.
     """
     other = Feature.OTHER | Feature.CALL
     index = len(msgs)
@@ -79,7 +80,7 @@ def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
     if not index or not msgs[index - 1].features & Feature.ASSISTANT:
         return len(msgs)
     if index == len(msgs) and not ends_with_request(msgs[-1], target):
-        return index  # a user turn is added after this assistant turn
+        return index  # a later stage adds a user turn after this reply, so the reply cannot be continued
     while index and msgs[index - 1].features & Feature.ASSISTANT:
         index -= 1
     return index

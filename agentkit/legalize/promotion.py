@@ -1,4 +1,4 @@
-"""Promotion: moves media to a separate user turn, with labels, if an API refuses them in their original turn."""
+"""Promotion: moves media that an API refuses in their original turn to a separate user turn, with labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVED = Note(
 
 
 def build_media_turn(promoted: Sequence[TracedMedia], ledger: Ledger) -> TracedMessage:
-    """Returns a user turn with the moved media. Labels name the messages or tool results they come from."""
+    """Returns a user turn with the moved media. A label names the message or tool result of the media."""
     blocks: list[Block] = []
     origins: list[Provenance] = []
     for label, group in groupby(promoted, key=lambda pair: pair[0].label):

@@ -18,21 +18,20 @@ from agentkit.tools.tool import Tool, rename_tool
 __all__ = ["Request", "RequestSpec", "fit_tool_names"]
 
 Request: TypeAlias = dict[str, Any]
-"""Keyword arguments of an SDK's call, as JSON values."""
+"""Keyword arguments of the SDK method that calls the model, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """Options of one request besides the conversation, converted to what the target accepts.
+    """Options of one request, converted to what the target accepts. The conversation is not included.
 
     Attributes:
         capabilities: The rules of the target.
-        model: The name of the model. None means that the caller passes the name to the SDK.
+        model: The name of the model. None if the application itself passes the name to the SDK.
         tools: The tools to declare.
         tool_choice: The tool choice. None means the provider's default.
         output: The JSON schema of the reply. None means a reply in free text.
-        syntheses: Notes about differences from the tools, the tool choice and the output schema that the caller
-            passed.
+        syntheses: Ledger notes about changes to the tools, the tool choice and the output schema.
     """
 
     capabilities: Capabilities
@@ -47,9 +46,10 @@ class RequestSpec:
     def write_tools(
         self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
     ) -> Request:
-        """Returns the part of the request with the tools and the tool choice. Omits a key without a value.
+        """Returns the part of the request with the tools and the tool choice.
 
-        The keys come from the target's layout. The first path of `OptionLayout.choices` must be a single key.
+        The part is empty if there are no tools, and has no tool choice if `tool_choice` is None. The keys come
+        from the target's layout. The first path of `OptionLayout.choices` must be a single key.
         """
         if not self.tools:
             return {}
@@ -61,7 +61,7 @@ class RequestSpec:
 def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:
     """Returns the spec with tool names that the API accepts, and the original name of each renamed tool.
 
-    If the target does not accept `tool_choice="none"`, the returned spec has no tools instead.
+    If the tool choice is "none" and the target does not accept this choice, the returned spec has no tools.
 
     Raises:
         MessageError: Two tools would have the same name.
@@ -89,5 +89,5 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
 def _check_distinct(tools: tuple[Tool, ...], names: list[str]) -> None:
     if len({*names}) < len(names):
         index = next(index for index, name in enumerate(names) if name in names[:index])
-        reason = f"{tools[index].name!r} and another tool's name both become {names[index]!r} for this API"
+        reason = f"{tools[index].name!r} becomes {names[index]!r} for this API, and so does another tool name"
         raise MessageError(f"tools[{index}].name", reason, "Rename one of the tools.")

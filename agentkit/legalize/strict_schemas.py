@@ -17,24 +17,27 @@ class _NotStrictError(Exception):
 
 
 def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
-    """Returns a copy of the schema that strict mode accepts, and "". Returns None and a reason if there is none.
+    """Changes a copy of a schema so that strict mode accepts the copy.
 
     An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
     properties. A schema is refused if it has optional properties, additional properties or keywords that the
     target does not accept, because their removal would change which values are valid.
+
+    Returns:
+        The copy and an empty string. If the schema is refused, None and the reason.
     """
     walk = _Walk(rules, schema)
     try:
         closed = walk.schema(schema, "", 1)
         if not rules.can_recurse and _is_recursive(closed):
-            raise _NotStrictError("a definition refers to itself")
+            raise _NotStrictError("a definition in the schema refers to itself")
     except _NotStrictError as error:
         return None, str(error)
     return closed, ""
 
 
-# Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12,
-# validation, 9, and core, 8).
+# Keywords that can be removed, because they do not affect which values are valid (JSON Schema 2020-12:
+# Validation, section 9; Core, section 8).
 _ANNOTATIONS = frozenset(
     [
         *("default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
@@ -54,11 +57,11 @@ class _Walk:
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
         if not isinstance(part, Mapping):
-            raise _NotStrictError(f"{place or 'the root'} is not an object")
+            raise _NotStrictError(f"{_schema_at(place)} is not an object")
         items = cast("Mapping[str, Any]", part).items()
         keywords = {key: item for key, item in items if self._is_allowed(key, place)}
         if place and not any(key in keywords for key in _TYPED):
-            raise _NotStrictError(f"{place} has no type")
+            raise _NotStrictError(f"{_schema_at(place)} has no type")
         self._check(keywords, place, depth)
         if "$ref" in keywords:
             return self._reference(keywords, place)
@@ -71,29 +74,31 @@ class _Walk:
             return True
         if key in _ANNOTATIONS:
             return False
-        raise _NotStrictError(f"{place or 'the root'} has the unsupported keyword {key!r}")
+        raise _NotStrictError(f"{_schema_at(place)} has the unsupported keyword {key!r}")
 
     def _check(self, part: Mapping[str, Any], place: str, depth: int) -> None:
         if part.get("format", "") not in {"", *self.rules.formats}:
-            raise _NotStrictError(f"{place} has the unsupported format {part['format']!r}")
+            raise _NotStrictError(f"{_schema_at(place)} has the unsupported format {part['format']!r}")
         if has_type(part, "array") and "items" not in part:
-            raise _NotStrictError(f"{place or 'the root'} is an array without items")
+            raise _NotStrictError(f"{_schema_at(place)} is an array without items")
         nests = has_type(part, "object") or has_type(part, "array")
         if nests and self.rules.max_depth and depth > self.rules.max_depth:
-            raise _NotStrictError(f"{place} is nested deeper than {self.rules.max_depth} levels")
+            raise _NotStrictError(f"{_schema_at(place)} is nested deeper than {self.rules.max_depth} levels")
 
     def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """Returns a reference, inside an `anyOf` if it has annotations, because "$ref cannot have keywords"."""
+        """Returns a reference. A reference with annotations, such as a title, is put into an `anyOf`.
+
+        APIs refuse annotations next to a reference ("$ref cannot have keywords"), but not next to an `anyOf`.
+        """
         target = part["$ref"]
         if find_definition(target, self.root) is None:
-            raise _NotStrictError(f"{place} refers to {target!r}, which is not in the schema")
+            raise _NotStrictError(f"{_schema_at(place)} refers to {target!r}, which is not in the schema")
         others = {key: item for key, item in part.items() if key != "$ref"}
         if not place:
-            raise _NotStrictError("the root is a reference")
+            raise _NotStrictError("the root of the schema is a reference")
         if others.keys() - _ANNOTATIONS:
-            raise _NotStrictError(
-                f"{place} has the keyword {min(others.keys() - _ANNOTATIONS)!r} beside a reference"
-            )
+            keyword = min(others.keys() - _ANNOTATIONS)
+            raise _NotStrictError(f"{_schema_at(place)} has the keyword {keyword!r} next to a reference")
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
@@ -104,9 +109,9 @@ class _Walk:
         if part.get("additionalProperties", False) is not False or (
             "additionalProperties" not in part and not names and place
         ):
-            raise _NotStrictError(f"{place or 'the root'} allows additional properties")
+            raise _NotStrictError(f"{_schema_at(place)} allows additional properties")
         if any(name not in names for name in required):
-            raise _NotStrictError(f"{place or 'the root'} requires a property that it does not define")
+            raise _NotStrictError(f"{_schema_at(place)} requires a property that it does not define")
         optional = [name for name in names if name not in required]
         if optional and not self.rules.can_omit_properties:
             raise _NotStrictError(f"the property {place + '.' if place else ''}{optional[0]} is optional")
@@ -124,8 +129,16 @@ class _Walk:
         return self.schema(item, f"{prefix}items", depth + 1) if key == "items" else item
 
 
+def _schema_at(place: str) -> str:
+    return f"the schema at {place}" if place else "the root of the schema"
+
+
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Returns True if a definition refers to itself, also through other definitions, or to the root."""
+    """Returns True if a schema is recursive.
+
+    A schema is recursive if a definition refers to itself, directly or through other definitions, or if a
+    reference points to the root.
+    """
     holders = [
         (f"#/{holder}/{name}", item) for holder in _NAMED[1:] for name, item in schema.get(holder, {}).items()
     ]

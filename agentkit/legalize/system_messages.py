@@ -1,4 +1,7 @@
-"""Rewriting of system messages for APIs that accept only one, none at all, or none after the first turn."""
+"""Rewrites system messages for APIs that restrict them.
+
+Some APIs accept only one system message, or none. Other APIs accept system messages only at the start.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from agentkit.repair.normal_form import find_normal_form
 __all__ = ["begin_with_system_prompt", "join_system_prompt", "write_late_system_lines"]
 
 _MERGED = Note(Disposition.MERGED, "merged into the previous system message")
-_MOVED = Note(Disposition.MOVED, "moved into the first user turn: the target has no system role")
+_MOVED = Note(Disposition.MOVED, "moved into the first user turn, because the API has no system role")
 
 
 def join_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
@@ -30,7 +33,10 @@ def join_system_prompt(conversation: LegalConversation, context: StageContext) -
 
 
 def begin_with_system_prompt(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Moves the system prompt to the start of the first user turn, or a new one. This is a pipeline stage."""
+    """Moves the system prompt to the start of the first turn. This is a pipeline stage.
+
+    If the conversation does not begin with a user turn, a user turn with the system prompt is added.
+    """
     prompt, turns = conversation.system, conversation.turns
     if not prompt.msgs:
         return conversation
@@ -55,7 +61,7 @@ def _list_blocks(prompt: TracedConversation) -> tuple[list[Block], list[Provenan
 def write_late_system_lines(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Replaces each system message after the system prompt by a user message. This is a pipeline stage.
 
-    Each text of the user message begins with the name of the system message's speaker.
+    Each text of the user message begins with the speaker name of the system message.
     """
     turns = conversation.turns
     if not any(msg.features & Feature.SYSTEM for msg in turns.msgs):

@@ -1,6 +1,7 @@
 """Removal of reply blocks that an API accepts only together with the thinking before them.
 
-OpenAI Responses: "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item".
+For example, OpenAI Responses reports "Item 'ws_…' of type 'web_search_call' was provided without its required
+'reasoning' item".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from agentkit.messages.message import build_part
 
 __all__ = ["find_orphaned_parts", "omit_orphaned_parts", "without_blocks"]
 
-_REASON = "the API refuses this block without the thinking before it, which is not sent"
+_REASON = "the API requires the thinking before this block, but the request omits that thinking"
 
 
 def omit_orphaned_parts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
@@ -40,9 +41,9 @@ def find_orphaned_parts(
     target: Capabilities,
     is_omitted: Callable[[ThinkingBlock, Provenance], bool],
 ) -> set[BlockPath]:
-    """Returns the input paths of reply blocks that need omitted thinking, and notes these blocks in the ledger.
+    """Returns the paths of reply blocks that need omitted thinking. Adds a note about each block to the ledger.
 
-    Such a block needs the nearest thinking of the target's issuer before the block in the same message.
+    A block needs the last thinking block before it in the same message that comes from the target's issuer.
     """
     orphans: set[BlockPath] = set()
     if target.opaque.needs_thinking is None:

@@ -22,7 +22,10 @@ _UNREAD = frozenset({"$ref", "enum", "const"})
 
 
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
-    """Returns the tools with schemas that the target accepts. Adds each change of meaning to `notes`."""
+    """Returns the tools with schemas that the target accepts.
+
+    `notes` receives a note for each tool that loses keywords of its schema or strict mode.
+    """
     fitted = tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
     rules = capabilities.tools.strict
     if rules is None or not rules.is_request_wide or len({tool.strict is True for tool in fitted}) < 2:
@@ -40,19 +43,23 @@ def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Syn
 def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) -> Tool:
     schema, lost = as_object_schema(tool.parameters)
     if lost:
-        keywords = f"{', '.join(lost)} at the root of the parameter schema"
-        reason = f"tool {tool.name!r}: {keywords} merged into one object, because APIs require an object"
+        keywords = ", ".join(lost)
+        reason = (
+            f"tool {tool.name!r}: {keywords} at the root of the parameter schema merged into one object, "
+            "because APIs require an object"
+        )
         notes.append(Synthesis("tool schema", reason))
     strict = tool.strict
     if strict and capabilities.tools.strict is None:
         strict = None
-        reason = f"tool {tool.name!r} sent without strict mode, because {capabilities.name} has none for tools"
+        name = capabilities.name
+        reason = f"tool {tool.name!r} sent without strict mode, because {name} has no strict mode for tools"
         notes.append(Synthesis("strict mode", reason))
     elif strict and capabilities.tools.strict is not None:
         closed, reason = close_for_strict(schema, capabilities.tools.strict)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
-        if unread:  # a closed schema would forbid arguments that a keyword in `_UNREAD` describes
-            closed, reason = None, f"{', '.join(unread)} could not be merged"
+        if unread:  # strict mode would forbid the arguments that these keywords define
+            closed, reason = None, f"{', '.join(unread)} could not be merged into an object"
         if closed is None:
             strict = None
             notes.append(

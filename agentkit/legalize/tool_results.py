@@ -22,7 +22,10 @@ _Result: TypeAlias = tuple[ToolResultBlock, Provenance]
 
 
 def arrange_results(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Gives tool results the order, the turns and the ids that the target requires. This is a pipeline stage."""
+    """Puts tool results into the order and turns that the target requires. This is a pipeline stage.
+
+    If an earlier stage replaced the ids of calls, the results get the new ids.
+    """
     turns, target, call_ids = conversation.turns, context.target, conversation.call_ids
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
     together = target.tools.results == "together"
@@ -51,7 +54,7 @@ def _add_results(
     target: Capabilities,
     call_ids: Mapping[str, str],
 ) -> None:
-    """Adds the results of the calls in one turn to `out`, all in one message or each in a separate message."""
+    """Adds the tool results of one assistant turn to `out`, all in one message or each in a separate message."""
     together = target.tools.results == "together"
     result_ids = tuple(call_id for msg in results.msgs for call_id in msg.tool_ids)
     is_ordered = result_ids == call.tool_ids

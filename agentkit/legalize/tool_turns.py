@@ -1,4 +1,4 @@
-"""Rewriting of tool calls and results for targets that accept one call per turn, or have no role for tools."""
+"""Rewrites tool calls and results for APIs that accept only one call per turn, or have no roles for tools."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from agentkit.tools.tool_texts import call_text, result_text
 
 __all__ = ["rewrite_exchanges"]
 
-_AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role for tools")
-_APART = Note(Disposition.MOVED, "moved into a separate turn: the target accepts one tool call at a time")
+_AS_TEXT = Note(Disposition.CARRIED, "written as text, because the API has no roles for tool calls and results")
+_APART = Note(Disposition.MOVED, "moved into a separate turn, because the API accepts only one tool call per turn")
 
 _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 """A tool result, the path of its input block, and the speaker of its message."""
@@ -37,8 +37,9 @@ _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 def rewrite_exchanges(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Writes tool calls and their results as text, or with one call in each turn. This is a pipeline stage.
 
-    Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
-    parallel calls, each call gets a separate turn, followed by its result.
+    If the API has no roles for tools, calls become texts of the assistant and results become texts of the user. If
+    the API has such roles, but accepts only one call per turn, each call gets a separate turn, followed by its
+    result.
     """
     turns, has_role = conversation.turns, context.target.tools.role
     out = TracedConversation([], [])
@@ -60,9 +61,9 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
-    """Adds a turn for each call and the blocks before it, then a turn for its result.
+    """Adds, for each call, a turn with the call and the blocks before it, and a turn with its result.
 
-    The turn of the last call also has the blocks after this call.
+    The turn of the last call also has the blocks after the call.
     """
     msg = exchange.msgs[0]
     origins = block_origins(msg, exchange.origins[0])
@@ -129,7 +130,7 @@ class _TextExchange:
             yield block, origin
 
     def _omit(self, origin: Provenance) -> Iterator[tuple[Block, Provenance]]:
-        """Yields a short text in place of an opaque item of a tool result, or nothing, depending on `on_loss`."""
+        """Yields a short text that replaces an opaque item. Yields nothing if `on_loss` is not `describe`."""
         reason = "block in a format that the API accepts only in tool results, which are sent as text here"
         if self.on_loss == "describe":
             self.ledger.note_origins([origin], Note(Disposition.DESCRIBED, reason, lost=True))

@@ -1,4 +1,4 @@
-"""Rewriting of turns: merges turns of one role, and adds turns that a target requires."""
+"""Merges consecutive turns of one role, and adds turns that a target requires."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _TurnRules:
             self._separate_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
-            self._fill(0, BEGIN_TURN, "a request needs a turn besides the system prompt, so a user turn was added")
+            self._fill(0, BEGIN_TURN, "the API requires a turn after the system prompt, so a user turn was added")
         elif msgs and capabilities.turns.first_user and not _is_user_turn(msgs[0]):
             self._fill(0, BEGIN_TURN, "the API requires a user turn at the start, so one was added")
         ends_open = capabilities.turns.last_user and msgs and not _is_user_turn(msgs[-1], results=True)

@@ -55,7 +55,7 @@ def test_without_a_system_role_the_system_prompt_starts_the_first_user_turn() ->
     plan = _plan([system("Be brief."), system("Be kind."), user("Hi.")], rules=TEXT_ONLY)
     assert _said(plan.request["messages"]) == [("user", "Be brief.\nBe kind.\nHi.")]
     assert [entry.disposition for entry in plan.ledger.entries[:2]] == [Disposition.MOVED] * 2
-    assert plan.ledger.entries[0].reason == "moved into the first user turn: the target has no system role"
+    assert plan.ledger.entries[0].reason == "moved into the first user turn, because the API has no system role"
     assert not plan.ledger.losses
 
 
@@ -95,7 +95,7 @@ def test_without_a_tool_role_calls_and_results_are_texts() -> None:
         ("user", told),
     ]
     reasons = {entry.kind: entry.reason for entry in plan.ledger.entries if entry.kind.startswith("tool_")}
-    assert set(reasons.values()) == {"written as text: the target has no role for tools"}
+    assert set(reasons.values()) == {"written as text, because the API has no roles for tool calls and results"}
     assert not plan.ledger.losses
 
 

@@ -35,23 +35,27 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"moved into the first user turn: no system role",
-        r"moved into the first user turn: the target has no system role",
+        r"moved into the first user turn, because the API has no system role",
     ),
     (
         r"thinking without the proof that its issuer wants back",
-        r"thinking without the signature or encrypted data that the API requires",
+        r"this thinking has no signature or encrypted data, but the API requires one of them",
     ),
     (
         r"the target takes a system message at the start only",
         r"speaker name added to a system message that is sent as user text",
     ),
     (
+        r"written as text: the target has no role for tools",
+        r"written as text, because the API has no roles for tool calls and results",
+    ),
+    (
         r"moved into a turn of its own: the target takes one tool call at a time",
-        r"moved into a separate turn: the target accepts one tool call at a time",
+        r"moved into a separate turn, because the API accepts only one tool call per turn",
     ),
     (
         r"the thinking before it in its reply is not sent, and the API refuses one without the other",
-        r"the API refuses this block without the thinking before it, which is not sent",
+        r"the API requires the thinking before this block, but the request omits that thinking",
     ),
     (
         r"a sound, sent as its transcript; state issued by (.*) was left off",
@@ -75,7 +79,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"message.\1 omitted: the API has no field for it",
     ),
     (r"the wire has no place for its (.*)", r"\1 omitted: the API has no field for it"),
-    (r"a blank text", r"the text is empty or only white space"),
+    (r"a blank text", r"the text is empty or has only white space"),
     (r"thinking, which this target does not take back", r"the API does not accept thinking in this message"),
     (r"thinking whose signature is no base64 text", r"the signature of this thinking is not base64 text"),
     (r"thinking that neither says nor proves anything", r"thinking has neither text nor a signature"),
@@ -102,7 +106,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"the label of media that was moved", r"text that tells the model where the moved media come from"),
     (r"joined with the turn before it", r"merged into the previous turn of the same role"),
-    (r"there is no turn", r"a request needs a turn besides the system prompt, so a user turn was added"),
+    (r"there is no turn", r"the API requires a turn after the system prompt, so a user turn was added"),
     (
         r"the conversation begins without a user turn",
         r"the API requires a user turn at the start, so one was added",
@@ -118,12 +122,34 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"no open tool call has id (.*)", r"no earlier tool call with id \1 waits for a result"),
     (
-        r"(tool .*|response_format): sent without strict: (.*) has ('.*') beside a reference",
-        r"\1 sent without strict mode, because \2 has the keyword \3 beside a reference",
+        r"(tool .*|response_format): sent without strict: a definition refers to itself",
+        r"\1 sent without strict mode, because a definition in the schema refers to itself",
     ),
     (
-        r"(tool .*|response_format): sent without strict: (.*) requires a property that it does not have",
-        r"\1 sent without strict mode, because \2 requires a property that it does not define",
+        r"(tool .*|response_format): sent without strict: (.*) could not be merged",
+        r"\1 sent without strict mode, because \2 could not be merged into an object",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: (\S+) has ('.*') beside a reference",
+        r"\1 sent without strict mode, because the schema at \2 has the keyword \3 next to a reference",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: the root requires a property that it does not have",
+        r"\1 sent without strict mode, because the root of the schema requires a property that it does not define",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: (\S+) requires a property that it does not have",
+        r"\1 sent without strict mode, because the schema at \2 requires a property that it does not define",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: the root (is|has|allows) (.*)",
+        r"\1 sent without strict mode, because the root of the schema \2 \3",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: (\S+) "
+        r"(is not an object|is an array without items|is nested .*|has no type|has the unsupported .*|refers to .*"
+        r"|allows additional properties)",
+        r"\1 sent without strict mode, because the schema at \2 \3",
     ),
     (
         r"(tool .*|response_format): sent without strict: (.*)",
@@ -131,7 +157,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(tool .*): (.*) has no strict mode for tools",
-        r"\1 sent without strict mode, because \2 has none for tools",
+        r"\1 sent without strict mode, because \2 has no strict mode for tools",
     ),
     (
         r"(.*) cannot limit the choice to some of the tools: only (.*) offered",
@@ -173,13 +199,16 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"sent as (.*), which its bytes or its server say it is, not (.*)",
-        r"media type sent as \1 instead of \2, according to the content or the server",
+        r"media type sent as \1 instead of \2, according to the content or server",
     ),
     (
         r"sent as (.*), which its bytes are, not (.*)",
         r"media type sent as \1 instead of \2, according to the content",
     ),
-    (r"a part of a reply that only (.*) knows", r"block of a reply in a format that only \1 accepts"),
+    (
+        r"a part of a reply that only (.*) knows",
+        r"reply data in the format of \1, which the API does not accept here",
+    ),
     (
         r"the target enforces no JSON schema",
         r"the API cannot enforce a JSON schema, so a text asks the model to follow the schema",

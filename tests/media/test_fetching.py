@@ -805,10 +805,7 @@ async def test_a_type_that_the_data_contradicts_is_in_the_ledger(site: Website) 
     msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")
     (entry,) = (await Blind(fetch=LOCAL).plan([msg])).ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
-    assert (
-        entry.reason
-        == "media type sent as audio/wav instead of audio/mpeg, according to the content or the server"
-    )
+    assert entry.reason == "media type sent as audio/wav instead of audio/mpeg, according to the content or server"
 
 
 # -- https -------------------------------------------------------------------------------------------------

@@ -190,18 +190,27 @@ def _with(**inner: Any) -> dict[str, Any]:
 OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
     "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
-    "further properties": ({**OPEN, "additionalProperties": True}, "the root allows additional properties"),
-    "a map": (_with(type="object", additionalProperties=TEXT), "q allows additional properties"),
-    "any object": (_with(type="object"), "q allows additional properties"),
-    "anything": (_with(), "q has no type"),
-    "a list of anything": (_with(type="array"), "q is an array without items"),
-    "a length": (_with(type="string", maxLength=3), "q has the unsupported keyword 'maxLength'"),
-    "one of": (_with(oneOf=[TEXT]), "q has the unsupported keyword 'oneOf'"),
-    "a format": (_with(type="string", format="regex"), "q has the unsupported format 'regex'"),
-    "another document": (_with(**{"$ref": "https://a.example/b"}), "q refers to 'https://a.example/b', which"),
-    "a definition that is not there": (_with(**{"$ref": "#/$defs/a"}), "q refers to '#/$defs/a', which"),
-    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the root requires a property"),
-    "what is no schema": (_with(type="array", items=True), "q.items is not an object"),
+    "further properties": (
+        {**OPEN, "additionalProperties": True},
+        "the root of the schema allows additional properties",
+    ),
+    "a map": (_with(type="object", additionalProperties=TEXT), "the schema at q allows additional properties"),
+    "any object": (_with(type="object"), "the schema at q allows additional properties"),
+    "anything": (_with(), "the schema at q has no type"),
+    "a list of anything": (_with(type="array"), "the schema at q is an array without items"),
+    "a length": (_with(type="string", maxLength=3), "the schema at q has the unsupported keyword 'maxLength'"),
+    "one of": (_with(oneOf=[TEXT]), "the schema at q has the unsupported keyword 'oneOf'"),
+    "a format": (_with(type="string", format="regex"), "the schema at q has the unsupported format 'regex'"),
+    "another document": (
+        _with(**{"$ref": "https://a.example/b"}),
+        "the schema at q refers to 'https://a.example/b', which",
+    ),
+    "a definition that is not there": (
+        _with(**{"$ref": "#/$defs/a"}),
+        "the schema at q refers to '#/$defs/a', which",
+    ),
+    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the root of the schema requires a property"),
+    "what is no schema": (_with(type="array", items=True), "the schema at q.items is not an object"),
 }
 
 
@@ -225,7 +234,10 @@ def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: 
     sent, reasons = _sent(provider, Tool("f", parameters=keyword, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == NO_ARGUMENTS
-    assert reasons[-1] == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged"
+    assert (
+        reasons[-1]
+        == f"tool 'f' sent without strict mode, because {min(keyword)} could not be merged into an object"
+    )
 
 
 def test_anthropic_accepts_optional_properties_but_no_recursion() -> None:
@@ -234,7 +246,7 @@ def test_anthropic_accepts_optional_properties_but_no_recursion() -> None:
     tree: dict[str, Any] = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
     sent, reasons = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert sent["strict"] is None
-    assert reasons == ["tool 'f' sent without strict mode, because a definition refers to itself"]
+    assert reasons == ["tool 'f' sent without strict mode, because a definition in the schema refers to itself"]
     tree["required"] = ["left"]
     sent, reasons = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert (sent["strict"], reasons) == (True, [])
@@ -251,7 +263,7 @@ def test_a_schema_may_be_ten_levels_deep() -> None:
 def test_the_ledger_names_a_provider_without_strict_mode(provider: str) -> None:
     sent, (reason,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
     assert sent == {"schema": OPEN, "strict": None}
-    assert "has none for tools" in reason
+    assert "has no strict mode for tools" in reason
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -269,7 +269,7 @@ def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
     assert not [item for item in plan.request["input"] if "id" in item]
     assert (PNG in str(plan.request)) == (PNG in str(output))
     reasons = {entry.reason for entry in plan.ledger.entries if entry.kind == "opaque"}
-    assert all("the API refuses this block without" in reason for reason in reasons)
+    assert all("the API requires the thinking before this block" in reason for reason in reasons)
 
 
 def test_an_item_without_reasoning_before_it_keeps_its_id() -> None:
