@@ -1,8 +1,8 @@
 """Multi-agent conversations for the APIs of LLM providers.
 
 agentkit converts one list of messages (several speakers, tools, media, thinking) to the exact request of each
-provider. agentkit keeps the prompt within a token budget, and reports the outcome of every block in a ledger. It
-also parses the reply, whole or streamed, into a message.
+provider. agentkit keeps the prompt within a token budget, and reports the outcome of every block in a ledger.
+agentkit also parses complete and streamed replies into messages.
 
 Example:
     >>> from agentkit import Msg, load_provider
@@ -18,7 +18,7 @@ Main classes and functions by task:
 - Write a conversation: `Msg`; `TextBlock`, `ThinkingBlock`, `ToolUseBlock`, `ToolResultBlock`; `ImageBlock`,
   `AudioBlock`, `VideoBlock`, `DocumentBlock`; `URLSource`, `Base64Source`.
 - Build a request: the formatters of a provider package, such as `agentkit_openai.OpenAIChatFormatter`.
-  `load_provider` finds them by the name of the provider. They return a `Plan` with a `Ledger`.
+  `load_provider` finds formatters by the name of the provider. Formatters return a `Plan` with a `Ledger`.
 - Call a model: `ChatModel`, `ModelStream`, `compare`; errors derive from `AgentkitError`.
 - Use tools: `Tool`, `ToolChoice`, `run_tool_calls`.
 - Format the messages of several agents: `MultiAgentHistory`, `ChatHistory`, `HistoryPolicy`, `read_history`.
@@ -204,7 +204,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-# At run time, `__all__` is computed. Type checkers read the imports above instead.
+# `__all__` is computed at run time, so type checkers read the imports above instead.
 __all__ = sorted(_HOME)  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
 
 

@@ -10,7 +10,7 @@ from agentkit.errors import OptionError
 
 __all__ = ["check_names", "check_option", "check_parameters", "check_text", "find_closest"]
 
-_RESULT_MEDIA = "Remove this option. Media of a tool result move to a user turn if the API requires this."
+_RESULT_MEDIA = "Remove this option. agentkit moves media of tool results to a user turn if necessary."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
 _CLIENT = "Pass client_options={NAME: …} to ChatModel."
 
@@ -35,11 +35,11 @@ _AGENTSCOPE = {
     "structured_model": "Pass response_format=….",
     "token_counter": _BUDGET,
 }
-"""Advice for options of AgentScope 1.x that agentkit does not have, by the name of the option."""
+"""Advice for each option of AgentScope 1.x that agentkit does not have. The keys are option names."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# Minimum similarity at which a parameter counts as a misspelled option. Real provider parameters must stay below
-# this value: vLLM's `min_tokens` reaches 0.8.
+# A parameter whose name is at least this similar to an option is treated as a misspelled option. Real provider
+# parameters are less similar: the highest value is 0.8, for vLLM's `min_tokens`.
 _MISSPELLED = 0.85
 
 
@@ -48,9 +48,9 @@ def check_names(
 ) -> None:
     """Raises `OptionError` for the first name in `names` that is not in `options`.
 
-    For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, it suggests
-    the most similar option. Otherwise the error ends with `advice`. `NAME` in `advice` stands for the unknown
-    name.
+    For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, the error
+    suggests the most similar option. Otherwise the error ends with `advice`, in which the unknown name replaces
+    `NAME`.
     """
     for name in names:
         if name not in options:
@@ -76,13 +76,13 @@ def _find_misspelled(name: str) -> str | None:
 
 def find_closest(name: str, candidates: Iterable[str], similarity: float = 0.7) -> str | None:
     """Returns the candidate that is most similar to `name`. Returns None if no candidate is similar enough."""
-    from difflib import get_close_matches  # imported here because only errors need it
+    from difflib import get_close_matches  # imported here because only error messages need `difflib`
 
     return next(iter(get_close_matches(name, candidates, 1, similarity)), None)
 
 
 def check_option(name: str, value: object, expected_type: Any, advice: str = "") -> None:
-    """Raises `OptionError` if the value of an option has an unexpected type."""
+    """Raises `OptionError` if the value of an option does not have the expected type."""
     if not isinstance(value, expected_type):
         expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
         reason = f"expected {expected}, got {type(value).__name__}"
@@ -90,7 +90,7 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
 
 
 def check_text(name: str, text: str | None) -> None:
-    """Raises `OptionError` unless the value of an option is None or text that UTF-8 can encode."""
+    """Raises `OptionError` if the value of an option is neither None nor a string that UTF-8 can encode."""
     check_option(name, text, str | None)
     try:
         (text or "").encode()

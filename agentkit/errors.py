@@ -19,8 +19,8 @@
     │   └── NetworkError                no complete response arrived
     └── MissingExtraError (ImportError) an optional package is not installed
 
-Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in a
-text are also attributes of the error. A text is shortened to 1,500 characters. The attributes are not shortened.
+Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in the
+text are also attributes of the error. A text of more than 1,500 characters is shortened; attributes never are.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class AgentkitError(Exception):
         super().__init__(shorten(text, _MAX_TEXT))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles the text and the attributes, because most constructors do not take the text."""
+        """Returns the text and the attributes for pickle, because most constructors do not accept the text."""
         return (_restore, (type(self), str(self), self.__dict__))
 
 
@@ -72,7 +72,7 @@ def _restore(cls: type[AgentkitError], text: str, attributes: dict[str, object])
 
 
 class InputError(AgentkitError, ValueError):
-    """Invalid argument. The error is raised before any request is sent.
+    """Invalid argument. agentkit raises this error before it sends a request.
 
     Attributes:
         place: Place of the argument, such as `msgs[3].content[1]`.
@@ -163,8 +163,8 @@ class LossError(AgentkitError):
 class BudgetError(AgentkitError):
     """The smallest legal request exceeds the budget.
 
-    The smallest legal request contains the system prompt, the pinned messages, and the last message. If the last
-    message has tool results, the matching tool calls and all their results are included too.
+    The smallest legal request contains the system prompt, the pinned messages and the last message. If the last
+    message has tool results, the request also contains the matching tool calls and all their results.
 
     Attributes:
         limit: Maximum size of the prompt in tokens, which is the budget's `max_tokens` minus `reserve`.
@@ -225,11 +225,11 @@ class ModelError(AgentkitError):
         provider: Name of the provider.
         provider_message: Error text from the provider.
         status: HTTP status. None if no response arrived.
-        code: Error code from the provider. None if there is none.
+        code: Error code from the provider. None if the provider sent no code.
         request_id: Provider's id for the request. None if unknown.
-        retry_after: Seconds to wait before the next attempt. None if the provider gives no time.
+        retry_after: Seconds to wait before the next attempt. None if the provider states no time.
         place: Probable place of the block that the provider refuses. Empty if unknown.
-        retryable: True if the same call may succeed later. The SDK has already used its own retries.
+        retryable: True if the same call may succeed later. The SDK has already retried the call.
         advice: Sentence that says how to fix the problem.
     """
 
@@ -274,7 +274,7 @@ class ContextLengthError(ModelError):
 
 
 class RateLimitError(ModelError):
-    """Too many calls or tokens in a short time, or, if `retryable` is False, an exhausted quota."""
+    """Too many calls or tokens in a short time. If `retryable` is False, a quota is exhausted."""
 
     advice = "Wait before the next call, or raise the limit of the account."
     retryable = True
@@ -302,5 +302,5 @@ class BadRequestError(ModelError):
 class NetworkError(ModelError):
     """No complete response arrived, because the connection failed, broke or timed out."""
 
-    advice = "Check the address and the network."
+    advice = "Check the base URL and the network connection."
     retryable = True

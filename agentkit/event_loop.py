@@ -13,11 +13,11 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Runs `work` to completion. If the caller is canceled meanwhile, the cancellation takes effect afterwards.
+    """Runs `work` to completion. A cancellation of the current task takes effect only after `work`.
 
-    An anyio shield delays the cancellation of anyio scopes and of trio scopes. On asyncio, `asyncio.timeout`
-    cancels the task directly. A shield does not delay this cancellation, so on asyncio `work` runs in a separate
-    task. If `work` takes longer than `seconds`, it is canceled.
+    If `work` takes longer than `seconds`, `work` is canceled. An anyio shield delays cancellations by scopes of
+    anyio and trio. But on asyncio, `asyncio.timeout` cancels the task directly, which no shield delays. Therefore,
+    on asyncio, `work` runs in a separate task.
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():
@@ -39,7 +39,7 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    # reads the exception of the task, because asyncio logs an exception that nothing reads
+    # asyncio logs an exception that is never read, so this line reads the exception of the task
     failure = None if task.cancelled() else task.exception()
     if cancellation is not None:
         raise cancellation
@@ -80,8 +80,8 @@ def _probe() -> None:
 def is_being_canceled() -> bool:
     """Returns True if the current task is being canceled.
 
-    Call this after catching a cancellation error. On asyncio, such an error may also come from another task or
-    future that was canceled while this task awaited it. On trio, the error always means the current task.
+    Call this function after catching a cancellation error. On asyncio, a cancellation error can also come from
+    another task or future that the current task awaited. On trio, the current task is always being canceled.
     """
     task = asyncio.current_task() if _on_asyncio() else None
     return task is None or task.cancelling() > 0

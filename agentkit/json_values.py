@@ -39,8 +39,8 @@ __all__ = [
 def native_to_json(value: object) -> Any:
     """Converts a native reply or stream event to JSON values.
 
-    No SDK is imported, because the objects of all SDKs are pydantic models or dicts. The value is an SDK object, a
-    dict, or JSON text.
+    The value is an SDK object, a dict, or JSON text. The objects of all SDKs are pydantic models or dicts, so no
+    SDK is imported.
 
     Raises:
         MessageError: The value is not an SDK object, a dict or a text, or the text is not JSON.
@@ -56,17 +56,17 @@ def native_to_json(value: object) -> Any:
     if callable(dump):
         try:
             return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-        except ValueError:  # the error occurs if the text has a lone surrogate
+        except ValueError:  # pydantic raises this error if a text has a lone surrogate
             return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
     raise MessageError("reply", reason, "Pass the reply of the SDK.")
 
 
 def reply_to_json(value: object) -> Any:
-    """Converts a complete reply to JSON values like `native_to_json`, and replaces lone surrogates by U+FFFD.
+    """Converts a complete reply to JSON values (see `native_to_json`). Replaces lone surrogates with U+FFFD.
 
-    Each replacement is logged with its place. JSON text that pydantic can parse is not searched, because such text
-    has no lone surrogates.
+    Each replacement is logged with its place. JSON text that pydantic can parse has no lone surrogates, so the
+    function does not search this text.
     """
     if isinstance(value, str | bytes | bytearray):
         try:
@@ -84,7 +84,7 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     """
     try:
-        return from_json(text, cache_strings="keys")  # the parser caches only keys, because values rarely repeat
+        return from_json(text, cache_strings="keys")  # caches only keys, because values rarely repeat
     except (ValueError, TypeError):  # the text may have lone surrogates, which pydantic-core refuses
         pass
     try:
@@ -116,9 +116,9 @@ def find_value(fields: Mapping[str, Any], path: str) -> object:
 
 
 def as_text(value: object, place: str = "") -> str:
-    """Returns a string unchanged, except that lone surrogates become U+FFFD. Returns "" for any other value.
+    """Returns a string with U+FFFD instead of lone surrogates. Returns "" for a value that is not a string.
 
-    Each replacement is logged with the place.
+    Each replacement is logged with `place`.
     """
     if not isinstance(value, str):
         return ""
@@ -127,7 +127,8 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if text.count("\ufffd") > value.count("\ufffd"):  # the count is equal if all surrogates were in pairs
+            # if all surrogates are in pairs, the counts are equal
+            if text.count("\ufffd") > value.count("\ufffd"):
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
     return value
@@ -135,15 +136,15 @@ def as_text(value: object, place: str = "") -> str:
 
 _LOG = get_logger()
 _MAX_DEPTH = 200
-"""Maximum number of nested levels in a JSON value. pydantic can read about 250 levels."""
+"""Maximum number of nested levels in a JSON value. pydantic can parse about 250 levels."""
 
 
 def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
     """Converts any value to JSON values that can be serialized and parsed again.
 
     SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, and each replacement is
-    logged with its path. NaN and infinity become null. A value that is nested too deeply becomes one string that
-    joins all texts in it. Any other object becomes a short text with the name of its class.
+    logged with its path. NaN and infinity become null. A list or dict below 200 levels of nesting becomes one
+    string with all its texts. An object of any other class becomes a short text with the name of the class.
 
     Args:
         value: Any value.
@@ -156,10 +157,10 @@ def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object]
 
 
 def ensure_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
-    """Returns a value unchanged if it has only ordinary JSON values, otherwise as `make_json_safe` converts it.
+    """Returns a value unchanged if JSON can represent all its parts. Otherwise, returns `make_json_safe(value)`.
 
-    Unlike `make_json_safe`, this function does not copy most values, and is therefore faster. The caller must not
-    change the result. See `make_json_safe` for the arguments.
+    Unlike `make_json_safe`, this function does not copy most values, and is therefore faster. The result can be
+    the value itself, so the caller must not change the result. See `make_json_safe` for the arguments.
     """
     return value if _is_json_safe(value) else make_json_safe(value, place, dump)
 
@@ -248,7 +249,7 @@ def _format_path(path: _Path) -> str:
     steps: list[str] = []
     before, step = path
     while before is not None:
-        # other keys are not logged, because they may contain text of the conversation
+        # only identifiers are logged, because other keys may contain text of the conversation
         is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
@@ -279,10 +280,10 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 
 
 def replace_surrogates(value: Any, place: str) -> Any:
-    """Replaces the lone surrogates in the strings of a value by U+FFFD. Each replacement is logged.
+    """Returns a value with U+FFFD instead of lone surrogates in its strings. Each replacement is logged.
 
-    Strings inside SDK objects, and strings that are nested too deeply, are not changed. `place` is the first part
-    of the path in log lines.
+    Strings in SDK objects, and strings below 200 levels of nesting, are not changed. `place` is the first part of
+    the path in log lines.
     """
     try:
         to_json(value)  # this is the fastest test for lone surrogates
@@ -308,8 +309,8 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
 def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
     """Returns the fields of a pydantic model that were set explicitly. Returns None for any other value.
 
-    Unlike `model_dump`, this function does not run the serializers of the model. `always` names fields to return
-    even if they have their default value.
+    Unlike `model_dump`, this function does not run the serializers of the model. The result also contains the
+    fields that `always` names.
     """
     set_fields: Any = getattr(value, "model_fields_set", None)
     if not isinstance(set_fields, set):
@@ -358,11 +359,11 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""Pattern of a surrogate, as a character or as a JSON escape."""
+"""Pattern that matches a surrogate, as a character or as a JSON escape."""
 
 
 def _parse_without_surrogates(text: str) -> object:
-    """Parses JSON text and replaces its lone surrogates. Returns None if the text is not JSON."""
+    """Parses JSON text and replaces lone surrogates with U+FFFD. Returns None if the text is not JSON."""
     try:  # with `parse_constant=int`, NaN and infinity raise ValueError
         return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):

@@ -41,7 +41,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def as_one_line(text: str) -> str:
-    """Joins the lines of a text into one line. Replaces characters that control a terminal by U+FFFD."""
+    """Joins the lines of a text into one line. Replaces control characters with U+FFFD."""
     line = " ".join(text.split())
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
@@ -49,7 +49,7 @@ def as_one_line(text: str) -> str:
 def _safe_repr(value: object) -> str:
     try:
         return repr(value)
-    except Exception as error:  # the `__repr__` raises an error, or an integer has too many digits
+    except Exception as error:  # `__repr__` raises an error, or an integer has too many digits
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
@@ -57,7 +57,7 @@ def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
     if len(text) <= limit and len(full := repr(text)) <= limit + 2:
         return full
     unit = "characters" if isinstance(text, str) else "bytes"
-    limit = max(limit - 30, _MIN_TEXT)  # reserves characters for the note on the length of the text
+    limit = max(limit - 30, _MIN_TEXT)  # reserves characters for the length that is added after the text
     return f"{repr(text[:limit])[:limit]}… ({len(text):,} {unit})"
 
 
@@ -116,7 +116,7 @@ _BRACKETS: Final[dict[Any, Any]] = {
 
 
 def _item_reprs(container: Any, limit: int) -> Iterator[str]:
-    """Yields the shortened repr of each item in a container. The repr of a single item may be longer."""
+    """Yields the shortened repr of each item in a container. A container with one item allows a longer repr."""
     is_mapping = hasattr(container, "items")
     pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:

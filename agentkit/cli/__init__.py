@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     written to stderr, each on one line.
 
     Args:
-        arguments: Command line arguments without the program name. None: `sys.argv[1:]`.
+        arguments: Command line arguments without the program name. None means `sys.argv[1:]`.
     """
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return print_error(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output has ended, so no error is necessary
+        sys.stderr.close()  # otherwise, Python prints a message about the closed output pipe at exit
         return 0
 
 

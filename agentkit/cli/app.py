@@ -45,17 +45,17 @@ app.command("compare")(compare_command)
 def dispatch(arguments: list[str]) -> int:
     """Runs one command and returns its exit code.
 
-    A usage error is printed on stderr in one line. Without arguments, the help is printed.
+    Prints a usage error on stderr in one line. If there are no arguments, prints the help.
     """
     command = typer.main.get_command(app)
     try:
         code: object = command.main(
             _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
-    except SystemExit:  # the reader of the output has ended, which is not an error
+    except SystemExit:  # the command exits if its output pipe is closed, which is not an error
         return 0
     except Exception as error:
-        # typer does not export the exception classes of its argument parser.
+        # typer does not export the exception classes of its argument parser, so two attributes identify them.
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
         if message is None or exit_code is None:
             raise

@@ -28,13 +28,11 @@ __all__ = ["compare_command"]
 
 _Record: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="JSON-lines file to which every call and its reply are appended.", show_default=False),
+    typer.Option(help="JSON Lines file to append each call and its reply to.", show_default=False),
 ]
 _Replay: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        help="File with recorded calls. Their replies are used, and nothing is sent.", show_default=False
-    ),
+    typer.Option(help="JSON Lines file with recorded calls, whose replies replace new calls.", show_default=False),
 ]
 _Prices: TypeAlias = Annotated[
     list[str] | None,
@@ -70,7 +68,7 @@ def compare_command(
     """Send one conversation to many models at once, and compare the replies.
 
     Print a table of request sizes, replies, prices and times. The SDKs read API keys and base URLs from the
-    environment.
+    environment variables.
     """
     _check_options(models, record, json_file)
     msgs, request_options = read_conversation(read(file))
@@ -96,8 +94,8 @@ def _check_options(models: Sequence[str], record: Path | None, json_file: Path |
     """Checks output files and models before any model call, because a later error would lose paid replies."""
     for name, file in (("--record", record), ("--json", json_file)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-            fault = "is a folder" if file.is_dir() else "is in a folder that does not exist"
-            raise OptionError(name, f"{file} {fault}", "Pass the path of a file in an existing folder.")
+            reason = f"{file} is a folder" if file.is_dir() else f"the folder of {file} does not exist"
+            raise OptionError(name, reason, "Pass the path of a file in an existing folder.")
     duplicate = next((name for name in models if models.count(name) > 1), None)
     if duplicate is not None:
         raise OptionError("--model", f"{duplicate!r} is listed twice", "Pass each model once.")

@@ -42,10 +42,10 @@ _DUMPS = frozenset({_AGENTKIT, "agentscope", "langchain"})
 def convert_command(
     source: Annotated[
         str,
-        typer.Option("--from", help="Format of the log: a provider, agentscope, langchain or agentkit."),
+        typer.Option("--from", help="Format of the log: name of a provider, agentscope, langchain or agentkit."),
     ],
     target: Annotated[
-        str, typer.Option("--to", help="Provider to build the request for, or agentkit for stored messages.")
+        str, typer.Option("--to", help="Provider to build the request for, or agentkit for agentkit's own format.")
     ],
     file: FileArgument = None,
     multi_agent: MultiAgentOption = False,
@@ -57,7 +57,7 @@ def convert_command(
     ledger: LedgerFormatOption = None,
     keep_invalid: KeepInvalidOption = False,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Read one log per line, write one request per line.")
+        bool, typer.Option("--lines", help="Read one log per line, and write one request per line.")
     ] = False,
 ) -> None:
     """Convert a log in one provider's format to a request in another provider's format.
@@ -82,8 +82,8 @@ def convert_command(
 def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
     """Converts one log and writes the request as indented JSON. Returns the exit code.
 
-    `source` is the format of the log. If `options.provider` is None, the output is agentkit's stored messages
-    instead of a request.
+    `source` is the format of the log. If `options.provider` is None, the function writes the messages in
+    agentkit's own format instead of a request.
 
     Raises:
         OptionError: If the provider of the log has no loader for logs.
@@ -94,9 +94,9 @@ def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
 
 
 def convert_lines(file: Path | None, source: str, options: FormatOptions) -> int:
-    """Converts each line of a file, which is a log, to a request, as `convert_once` does. Returns the exit code.
+    """Converts the log in each line of a file to a request (see `convert_once`). Returns the exit code.
 
-    If a line cannot be converted, an error object is written, and the conversion continues with the next line.
+    For a line that cannot be converted, the function writes an error object, and continues with the next line.
 
     Raises:
         OptionError: If the provider of the log has no loader for logs.
@@ -131,7 +131,7 @@ def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     if source in _DUMPS:
         return load_native(source, log), {}
     for place, tool_type in list_server_tools(source, log):
-        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: only {source} has such tools\n")
+        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: only {source} runs this tool\n")
     return load_native(source, log), load_request_options(source, log)
 
 

@@ -80,11 +80,11 @@ def _write_bytes(text: bytes) -> None:
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
     """Checks that messages have no invalid blocks.
 
-    With `keep_invalid`, the function raises no error, and prints the invalid blocks to stderr. If `ledger` is not
-    None, the function prints nothing, because the ledger lists these blocks.
+    With `keep_invalid`, the function prints the invalid blocks to stderr instead of raising an error. If `ledger`
+    is not None, the function prints nothing, because the ledger lists the invalid blocks.
 
     Raises:
-        MessageError: If there are invalid blocks. The error has the place of each block, and the reason.
+        MessageError: If there are invalid blocks. The error names the place of each block and the reason.
     """
     faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if faults and not keep_invalid:
@@ -104,12 +104,11 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
 def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
     """Converts each line of a file and writes the results to standard output, one per line.
 
-    If the conversion of a line fails, an error object is written for this line. Blank lines are skipped. If `file`
-    is None or `-`, the lines come from standard input.
+    For a line that cannot be converted, the function writes an error object. Blank lines are skipped. If `file` is
+    None or `-`, the lines come from standard input.
 
     Returns:
-        The exit code: 2 if any line was invalid input. Otherwise 1 if any line had a loss with `--on-loss raise`,
-        and 0 if no line had an error.
+        The exit code: 2 if a line is invalid, else 1 if a line has a loss with `--on-loss raise`, else 0.
     """
     return anyio.run(_process_lines, file, convert)
 

@@ -43,7 +43,7 @@ __all__ = ["FormatOptions", "format_command", "read_conversation", "write_ledger
 class FormatOptions:
     """Options of `agentkit format` and `convert`. The fields have the names of the command-line options.
 
-    If `provider` is None, a request is built for every provider.
+    If `provider` is None, `format` builds requests for all providers, and `convert` writes agentkit's own format.
     """
 
     provider: str | None
@@ -58,9 +58,9 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """Returns the formatters of the requested providers by provider name.
+        """Returns a dict from the name of each requested provider to its formatter.
 
-        With `--all`, a provider that cannot be loaded is reported on stderr and skipped.
+        With `--all`, the function skips a provider that cannot be loaded, and prints the error to stderr.
         """
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
@@ -93,7 +93,7 @@ def format_command(
     frame: Annotated[
         Literal["safe", "plain"] | None,
         typer.Option(
-            help="Names and texts in the history frame: safe escapes them (default), plain does not.",
+            help="Escape names and texts in the history frame (safe, default), or keep them unchanged (plain).",
             show_default=False,
         ),
     ] = None,
@@ -105,7 +105,7 @@ def format_command(
     keep_invalid: KeepInvalidOption = False,
     every: Annotated[bool, typer.Option("--all", help="Build a request for every provider.")] = False,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Read one conversation per line, write one request per line.")
+        bool, typer.Option("--lines", help="Read one conversation per line, and write one request per line.")
     ] = False,
 ) -> None:
     """Convert a conversation to the request of a provider.
@@ -132,7 +132,7 @@ def format_command(
 
 @contextmanager
 def as_provider_errors(name: str) -> Generator[None]:
-    """Converts exceptions of a provider's code to a `ProviderError` with the name of the provider."""
+    """Converts an exception from a provider's code to a `ProviderError` with the name of the provider."""
     try:
         yield
     except AgentkitError:
@@ -155,9 +155,9 @@ def format_once(file: Path | None, options: FormatOptions) -> int:
 
 
 def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """Converts each line of a file, which is a conversation, to a request. Returns the exit code.
+    """Converts the conversation in each line of a file to a request. Returns the exit code.
 
-    If a line cannot be converted, an error object is written, and the conversion continues with the next line.
+    For a line that cannot be converted, the function writes an error object, and continues with the next line.
     """
     formatters = options.formatters()
 
@@ -197,7 +197,10 @@ _OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
     "tool_choice": ((str, dict, list), "a tool choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
     "response_format": ((dict,), "an object", "Pass a JSON schema."),
 }
-"""Request options in a conversation: the accepted types, and the expected value and the advice in errors."""
+"""Request options that a conversation may contain.
+
+Each value has the accepted types of an option, and two texts for errors: the expected value and the advice.
+"""
 
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:

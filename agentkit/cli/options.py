@@ -42,12 +42,12 @@ MediaRootsOption: TypeAlias = Annotated[
 MaxTokensOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        help="Maximum tokens of the prompt, by an estimate. The oldest messages are dropped.",
+        help="Maximum prompt tokens (estimated). The oldest messages are dropped if necessary.",
         show_default=False,
     ),
 ]
 KeepInvalidOption: TypeAlias = Annotated[
-    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks. The request omits them.")
+    bool, typer.Option("--keep-invalid", help="Continue if blocks are invalid. Requests omit these blocks.")
 ]
 LedgerFormatOption: TypeAlias = Annotated[
     Literal["table", "json"] | None,

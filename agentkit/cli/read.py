@@ -19,7 +19,7 @@ from agentkit.replies.parser import StreamParserBase
 __all__ = ["read_command"]
 
 _EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
-"""Pattern for the beginning of server-sent events: a field of an event, or a comment."""
+"""Pattern that matches the beginning of server-sent events: a field of an event, or a comment."""
 
 
 def read_command(
@@ -103,7 +103,7 @@ def _parse_reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
 
 
 def _is_stream(text: bytes) -> bool:
-    """Returns True if a text is the raw text of a stream: server-sent events or JSON lines."""
+    """Returns True if a text is a raw stream: server-sent events or JSON lines."""
     if _EVENT_START.match(text):
         return True
     try:
@@ -132,13 +132,13 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
         parser.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
     msg = parser.finish()
     if not _has_reply(msg):
-        reason = f"no event of {parser_class.provider} in the input"
+        reason = f"the input has no event of {parser_class.provider}"
         raise MessageError("input", reason, "Pass a stream of this provider, or another --provider.")
     return msg
 
 
 def _has_reply(msg: Msg) -> bool:
-    """Returns True if the parser recognized any event.
+    """Returns True if a message shows that the parser recognized an event of its provider.
 
     A model name alone is not sufficient, because events of other providers can also have a key `model`.
     """

@@ -22,7 +22,7 @@ from agentkit.models.chat_model import ChatModel
 
 __all__ = ["compare"]
 
-_CLOSING_SECONDS = 5.0  # time limit for closing the connections of a model
+_CLOSING_SECONDS = 5.0  # time limit in seconds for closing the connections of a model
 
 
 async def compare(
@@ -43,11 +43,11 @@ async def compare(
         msgs: Messages of the conversation.
         models: `ChatModel` objects, or model names such as `"anthropic:claude-opus-5"`. The keys of a mapping are
             the labels of the results. In a list, the label of a `ChatModel` is `PROVIDER:MODEL`, and the label of
-            a name is the name itself. Models that are passed by name are closed at the end.
+            a name is the name itself. `compare` closes the models that are passed by name.
         prices: Prices of the models. A key is a label or the name of a model.
         record: Path of a JSON Lines file. Every call is appended to the file.
-        replay: Path of a JSON Lines file with recorded calls. A recorded call is not sent again. A call without a
-            record is sent and recorded if `record` is passed. Otherwise, the call is an error.
+        replay: Path of a JSON Lines file with recorded calls. A recorded call is not sent again. Any other call is
+            sent and recorded if `record` is passed, and fails otherwise.
         max_concurrency: Maximum number of concurrent calls.
         options: `tools`, `tool_choice` and `response_format`, as for `ChatModel.generate`.
 
@@ -116,9 +116,9 @@ def _label_models(
 async def _open_recordings(
     record: str | Path | None, replay: str | Path | None
 ) -> tuple[RecordingFile | None, RecordingFile | None]:
-    """Opens the recording for writing and the recording for reading, in this order.
+    """Opens the recordings. Returns the recording to write and the recording to replay.
 
-    Both are the same object if the paths are equal. A recording without a path is None.
+    Equal paths give the same object. If a path is None, its recording is None.
     """
     source = None if replay is None else RecordingFile(replay)
     if source is not None:
@@ -159,7 +159,7 @@ class _Comparison:
 
         async with anyio.create_task_group() as group:
             for label, model in models.items():
-                # The limiter is acquired outside the task, so that calls start in order.
+                # The limiter is acquired outside the task, so that calls start in the order of the models.
                 await limiter.acquire_on_behalf_of(label)
                 group.start_soon(run, label, model)
         return [results[label] for label in models]
@@ -179,11 +179,11 @@ class _Comparison:
         record = self.source.find(key, label) if self.source else None
         if record is None and self.source is not None and self.target is None:
             reason = f"the recording {str(self.source.path)!r} has no call to {label!r} with this request"
-            advice = "Pass the path also as `record` to send and record the call."
+            advice = "To send and record the call, also pass the path as `record`."
             return replace(result, error=OptionError("replay", reason, advice))
         try:
             call = record or await _send(model, plan)
-        except Exception as error:  # for example, a missing SDK or key; nothing was sent
+        except Exception as error:  # for example, the SDK or the API key is missing, and nothing was sent
             return replace(result, error=_as_agentkit_error(provider, error))
         outcome = {field.name: getattr(call, field.name) for field in fields(call)}
         result = replace(
@@ -224,7 +224,7 @@ _TOKEN_EVENTS = frozenset({"text-delta", "thinking-delta", "tool-use-start", "to
 def _as_agentkit_error(provider: str, error: Exception) -> AgentkitError:
     """Wraps an error in a `ModelError`, because a custom token counter may raise any error.
 
-    An error of agentkit is returned unchanged.
+    Returns an `AgentkitError` unchanged.
     """
     if isinstance(error, AgentkitError):
         return error

@@ -109,7 +109,7 @@ def _dump_error(error: ModelError) -> dict[str, Any]:
 def _load_error(values: dict[str, Any]) -> ModelError:
     error_class = next((cls for cls in _ERRORS if cls.__name__ == values.get("class")), ModelError)
     attributes = {name: values[name] for name in _ATTRIBUTES if values.get(name) is not None}
-    message = values.get("message", values.get("said"))  # the key is `said` in recordings of versions before 0.4
+    message = values.get("message", values.get("said"))  # versions of agentkit before 0.4 wrote the key `said`
     return error_class(str(values.get("provider")), str(message), **attributes)
 
 
@@ -118,11 +118,12 @@ class RecordingFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._calls: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint, then by label; the newest is last
+        # calls by fingerprint, then by label, with the newest call last
+        self._calls: dict[str, dict[str, RecordedCall]] = {}
         self._lock = anyio.Lock()
 
     async def check(self) -> None:
-        """Creates the file if it does not exist.
+        """Checks that the file can be written. Creates the file if it does not exist.
 
         Raises:
             OptionError: The file cannot be written.
@@ -136,7 +137,7 @@ class RecordingFile:
     async def load(self, *, missing_ok: bool) -> None:
         """Reads the file. If two recorded calls have the same fingerprint and label, the later call is used.
 
-        If `missing_ok` is True, a missing file counts as empty.
+        If `missing_ok` is True, a missing file is treated as an empty file.
 
         Raises:
             OptionError: The file cannot be read.
@@ -172,10 +173,10 @@ class RecordingFile:
         calls[label] = call
 
     def find(self, key: str, label: str) -> RecordedCall | None:
-        """Returns the recorded call with the fingerprint `key` and the label.
+        """Returns the recorded call that has the fingerprint `key` and the label `label`.
 
-        If no call has the label, returns the newest call with the fingerprint. Returns None if no call has the
-        fingerprint.
+        If no such call has the label, returns the newest call with the fingerprint. If no call has the
+        fingerprint, returns None.
         """
         calls = self._calls.get(key, {})
         return calls.get(label) or next(reversed(calls.values()), None)

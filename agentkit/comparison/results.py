@@ -32,7 +32,7 @@ class Price:
         cache_write: Price of prompt tokens that are written to a cache. If None, the price is `input`.
 
     Raises:
-        OptionError: A price is not a number of at least 0.
+        OptionError: A price is not a finite number of at least 0.
     """
 
     input: float
@@ -47,11 +47,11 @@ class Price:
             amount: object = getattr(self, field.name)
             is_optional = field.name.startswith("cache_")
             if not (is_optional and amount is None) and not _is_amount(amount):
-                reason = f"must be at least 0, got {shorten_repr(amount, 60)}"
+                reason = f"expected a number of at least 0, got {shorten_repr(amount, 60)}"
                 raise OptionError(f"price.{field.name}", reason, "Pass the price of one million tokens.")
 
     def cost(self, usage: Usage) -> float:
-        """Returns the cost of a model call with this usage."""
+        """Returns the cost of a model call, in the currency of the prices."""
         uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -71,8 +71,7 @@ class ComparisonResult:
         label: Label of the model in the comparison.
         provider: Name of the provider.
         model: Name of the model.
-        plan: Request, and the record of what happened to each block of the input. None if no request could be
-            built.
+        plan: Plan of the call, with the request and the ledger. None if no request could be built.
         tokens: Tokens of the prompt, counted before the call. None if no request could be built.
         reply: Reply of the model. None if the call failed.
         error: Error that prevented the request, the reply or the recording. None if there was no error.

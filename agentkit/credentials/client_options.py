@@ -13,7 +13,7 @@ from agentkit.errors import OptionError
 __all__ = ["check_client", "clean_options", "find_variable"]
 
 _KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "aws_session_token"})
-"""Names of client options and attributes whose values SDKs send in a header."""
+"""Names of client options and attributes whose values SDKs send in an HTTP header."""
 _ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
 _NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
 """Names of client options that contain further options, such as `HttpOptions` in google-genai."""
@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Removes white space around the API keys, headers and addresses in the options of a client or of a call.
 
-    Other options remain unchanged. The texts of errors begin with `place`.
+    Other options remain unchanged. Error texts begin with `place`.
 
     Raises:
         OptionError: A key or a header has a character that is not printable ASCII, or an address has a control
@@ -39,7 +39,7 @@ def _clean_option(place: str, name: object, item: Any) -> Any:
     if isinstance(item, str) and name in _ADDRESSES:
         address = item.strip()
         if any(ord(character) < 32 or ord(character) == 127 for character in address):
-            raise OptionError(place, "the address has a control character", "Pass a URL without it.")
+            raise OptionError(place, "the URL has a control character", "Pass a URL without control characters.")
         return address
     if isinstance(item, dict) and is_headers(name):
         headers = cast("dict[Any, Any]", item)
@@ -96,14 +96,17 @@ def check_client(client: object) -> None:
 
 
 def _variable_with(value: str) -> str | None:
-    """Returns the name of an environment variable whose value is a header value, or the credential in it."""
+    """Returns the name of the environment variable from which a header value comes, or None if unknown.
+
+    The variable contains the header value, or only the credential after the authorization scheme.
+    """
     credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
     values = {value.strip(), credential.strip()} - {""}
     return next((name for name, item in os.environ.items() if item.strip() in values), None)
 
 
 def find_variable(text: str) -> str | None:
-    """Returns the name of an environment variable whose value is not ASCII and occurs in a text.
+    """Returns the name of an environment variable whose value occurs in a text and is not ASCII.
 
     Returns None if there is no such variable.
     """

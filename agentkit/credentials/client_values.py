@@ -23,7 +23,11 @@ _PLAIN_HEADERS = re.compile(
     r"|idempotency-key|x-stainless-.*)$",
     re.IGNORECASE,
 )
-"""Headers that contain no credential. Any other header may, because gateways choose their own header names."""
+"""Pattern of header names whose values are not credentials.
+
+Any other header can contain a credential, because gateways choose their own header names.
+"""
+
 _MAX_VALUES = 3_000  # maximum number of values that are read from a client
 _MAX_DEPTH = 9  # maximum depth of nested objects; enough for the headers of a client's proxy connections
 _SKIPPED_PACKAGES = frozenset(
@@ -42,7 +46,7 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
     Only stored attributes are read, so that no property is evaluated and no code of the SDK runs.
 
     Yields:
-        Name of the attribute, key or header, its text, and True if the text is the value of a header.
+        The name of an attribute, key or header, the text of its value, and True if a header contains the text.
     """
     pending = deque(("", root, False, 0) for root in roots)
     visited: set[int] = set()
@@ -70,7 +74,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
     elif isinstance(item, list | tuple):
         parts = cast("list[Any]", item)
-        # a list of two texts or bytes is a header, with its name and its value
+        # a list of two strings or bytes is treated as a header: its name and its value
         if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):
             first = parts[0]
             yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
@@ -83,7 +87,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yields the headers of the request that failed with an error, and the causes of the error."""
+    """Yields the headers of the failed request that an error contains, and the causes of the error."""
     for holder in (error, getattr(error, "response", None)):
         for attribute in ("request", "request_info"):  # names of the request attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request

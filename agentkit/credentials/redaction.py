@@ -14,7 +14,7 @@ from agentkit.credentials.client_values import AUTH_SCHEMES, SHORTEST_SECRET, it
 __all__ = ["Redactor", "create_redactor", "redact_error"]
 
 Redactor: TypeAlias = Callable[[str], str]
-"""Function that returns a text without the credentials of a client."""
+"""Function that takes a text and returns the text without the credentials of a client."""
 
 _REDACTED = "[redacted]"
 _SECRET_NAME = re.compile(
@@ -54,7 +54,7 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
     If the text of a cause still shows a credential, the link from the error to this cause is removed.
 
     Returns:
-        True if the error itself shows no credential.
+        True if the text of the error itself shows no credential.
     """
     visited: set[int] = set()
     pending: list[BaseException] = [error]
@@ -76,19 +76,19 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
 
 def _redact_one(error: BaseException, redact: Redactor) -> None:
-    with suppress(Exception):  # errors of other packages may refuse a change
+    with suppress(Exception):  # the error class of another package may not allow changes
         error.args = tuple([_redact_part(item, redact) for item in error.args])
     with suppress(Exception):
         for name, item in [*vars(error).items()]:
             changed = _redact_part(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
-    if isinstance(error, UnicodeEncodeError):  # the text of this error contains a part of its attribute `object`
+    if isinstance(error, UnicodeEncodeError):  # `str(error)` contains a part of the attribute `object`
         error.object = "?" * len(error.object)
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
-    """Removes credentials from a part of an error. Returns the same object if the part has none."""
+    """Removes credentials from an argument or attribute of an error. Returns the same object if it has none."""
     changed = _redact_value(item, redact)
     return item if changed == item else changed
 
@@ -110,13 +110,13 @@ def _redact_value(item: Any, redact: Redactor) -> Any:
 def _shows_secret(error: BaseException, redact: Redactor) -> bool:
     try:
         text = f"{error} {error!r}"
-    except Exception:  # an error whose `__str__` fails shows no text
+    except Exception:  # an error whose `__str__` raises an exception shows no text
         return False
     return redact(text) != text
 
 
 def _find_secrets(roots: Iterable[object]) -> list[str]:
-    """Returns the credentials inside objects, in each spelling that a text may contain, the longest first."""
+    """Returns all spellings of the credentials inside objects, the longest first."""
     secrets: set[str] = set()
     for name, value, is_header in iterate_texts(*roots):
         if is_header or _SECRET_NAME.search(name):
@@ -128,7 +128,7 @@ def _find_secrets(roots: Iterable[object]) -> list[str]:
 
 
 def _list_spellings(value: str) -> tuple[str, ...]:
-    """Returns a credential unchanged, and its spellings in a URL, in JSON and in a Python repr."""
+    """Returns the spellings of a credential: unchanged, in a URL, in JSON and in a Python repr."""
     in_url = (quote(value), quote(value, safe=""), unquote(value))
     return (value, *in_url, json.dumps(value)[1:-1], repr(value)[1:-1])
 

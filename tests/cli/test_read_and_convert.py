@@ -284,7 +284,7 @@ class TestConvert:
         code, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", stdin=json.dumps(log))
         assert (code, err) == (
             0,
-            "agentkit: tools[0]: tool 'web_search_20250305' omitted: only anthropic has such tools\n",
+            "agentkit: tools[0]: tool 'web_search_20250305' omitted: only anthropic runs this tool\n",
         )
 
     def test_each_line_becomes_a_request_or_an_error(self, streams: Streams) -> None:
@@ -369,7 +369,7 @@ def test_the_installed_command_reads_and_converts(tmp_path: Path) -> None:
 def test_a_stream_without_a_valid_event_is_an_error(streams: Streams, text: str) -> None:
     code, out, problem = call(*streams, "read", "--provider", "openai", stdin=text)
     assert (code, out) == (2, "")
-    assert "no event of openai in the input" in problem
+    assert "the input has no event of openai" in problem
 
 
 def test_json_text_loads_for_every_format() -> None:
