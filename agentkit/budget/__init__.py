@@ -1,10 +1,10 @@
-"""Budgets: which parts of a conversation to remove so that its request stays within a token limit.
+"""Budgets, which decide what to remove from a conversation so that its request stays within a token limit.
 
 Input: a conversation in which every tool call has one result, a `Budget`, and a local token estimate for each
 message. Output: a `CutPlan` and an `EditedConversation`. The plan lists edits and the tokens that each edit saves.
-An edit drops or shortens one part of the conversation. The edited conversation is the result of the first edits.
+An edit drops or shortens one part of the conversation. The edited conversation is the result of the first n edits.
 
-The package never builds a request. The budget fitter in `agentkit.formatting` decides how many edits are needed.
+This package builds no requests. The `BudgetFitter` in `agentkit.formatting` finds the necessary number of edits.
 
 Read `budget` first, then `units` (the smallest parts of a conversation that a cut drops), `strategies` and
 `cut_plan`.

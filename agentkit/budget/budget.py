@@ -21,14 +21,14 @@ __all__ = ["Budget"]
 class Budget:
     """Token limit for prompts, and the strategies that shorten a conversation above the limit.
 
-    The tools and the output schema of a request count as parts of its prompt.
+    The prompt of a request includes the tools and the output schema.
 
     Attributes:
-        max_tokens: Maximum number of tokens for the prompt and the reserve together.
+        max_tokens: Maximum number of tokens of the prompt, plus `reserve`.
         counter: Token counter. The default estimates the number of tokens from the characters of the texts.
         reserve: Number of tokens kept free for the reply. The prompt may use `max_tokens` minus `reserve`.
         strategy: One cut strategy, or a sequence of cut strategies. Each strategy starts when the previous
-            strategy has nothing left to cut.
+            strategy cannot cut more.
         never_cut: Names of the tools whose calls and results no strategy changes.
         cut_first: Names of the tools whose calls and results each strategy cuts before all other messages.
 
@@ -78,7 +78,7 @@ class Budget:
 def _check_tokens(place: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
-        raise OptionError(place, reason, "Pass a number of tokens.")
+        raise OptionError(place, reason, "Pass the number of tokens as an integer.")
 
 
 def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
@@ -96,11 +96,11 @@ def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
 def _tool_names(place: str, value: object) -> frozenset[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise OptionError(
-            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of names."
+            place, f"expected a collection of tool names, got {type(value).__name__}", "Pass a list of tool names."
         )
     names = list(cast("Iterable[object]", value))
     invalid = [name for name in names if not isinstance(name, str)]
     if invalid:
         reason = f"expected tool names (str), got {type(invalid[0]).__name__} {shorten_repr(invalid[0], 60)}"
-        raise OptionError(place, reason, "Pass a list of names.")
+        raise OptionError(place, reason, "Pass a list of tool names.")
     return frozenset(cast("list[str]", names))

@@ -27,15 +27,15 @@ __all__ = [
     "split_order",
 ]
 
-# By default, a cut moves by a quarter of the budget. With smaller steps, the cut moves so often that even prompts
-# of constant length miss the prompt cache.
+# By default, the end of a cut moves by a quarter of the budget. With smaller steps, the end moves more often, and
+# after each move the next request misses the provider's prompt cache.
 _STEPS_PER_BUDGET = 4
 
 
 def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
-    """Returns the distance in tokens between points of the history at which a cut may end.
+    """Returns the distance in tokens between the points of the history at which a cut may end.
 
-    0 means that a cut may end anywhere.
+    0 means that a cut may end after any edit.
     """
     check_number("step", strategy.step)
     if strategy.step is not None:
@@ -47,7 +47,7 @@ def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
     """Returns the index of the first unit that is too new for a strategy to change.
 
     Raises:
-        OptionError: If `strategy.recent` does not return the index of a unit or the number of units.
+        OptionError: If `strategy.recent` does not return an integer from 0 to the number of units.
     """
     recent: object = strategy.recent(units)
     if not isinstance(recent, int) or not 0 <= recent <= len(units):
@@ -59,8 +59,8 @@ def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
 def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     """Returns the indexes of the units that a strategy edits, in the order of the edits.
 
-    If `strategy.order` returns a `range` with step 1, the result is the same `range`. Such a range is processed
-    faster than a list.
+    If `strategy.order` returns a `range` with step 1, the result is the same object, because a `range` is faster
+    to process than a list.
 
     Raises:
         OptionError: If `strategy.order` returns an unknown or protected unit, or repeats a unit although
@@ -84,12 +84,12 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     protected = [number for number in _untouchable(strategy, units) if number in numbers]
     is_repeated = len(numbers) < len(order) and not strategy.repeats
     if is_repeated or protected or not in_range:
-        invalid = "protected units" if protected else "unknown or repeated units"
+        invalid = "protected units" if protected else "repeated units" if in_range else "unknown units"
         reason = f"order() contains {invalid}: {shorten_repr(protected or [*order][:5], 60)}"
         _refuse(
             strategy,
             reason,
-            "Omit the units in self.protected(units), and list no unit twice unless `repeats` is True.",
+            "Remove the units that `protected` returns. Repeat a unit only if `repeats` is True.",
         )
     return cast("Sequence[UnitNumber]", order)
 
@@ -97,10 +97,11 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:
     """Raises OptionError if the indexes of the units to edit are not ascending.
 
-    Any strategy whose `step` is not 0 requires ascending indexes.
+    A strategy needs ascending indexes if its `step` is not 0.
     """
     if not isinstance(order, range) and any(starmap(gt, pairwise(order))):
-        reason = "order() must be ascending unless `step` is 0, but an index is smaller than the previous index"
+        first, second = next(pair for pair in pairwise(order) if gt(*pair))
+        reason = f"order() must return ascending indexes unless `step` is 0, but {second} follows {first}"
         _refuse(strategy, reason, "Sort the unit indexes, or use step=0.")
 
 
@@ -120,7 +121,7 @@ def is_dropping(strategy: CutStrategy) -> bool:
 
 
 def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remainder:
-    """Returns the messages of a unit that are left after a strategy edits the unit.
+    """Returns the messages of a unit that remain after a strategy edits the unit.
 
     Raises:
         OptionError: If `strategy.edit` returns neither an empty list nor one Msg for each message of the unit.
@@ -133,7 +134,8 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
     if not all(isinstance(msg, Msg) for msg in remainder) or (remainder and len(remainder) != len(unit)):
         types = sorted({type(msg).__name__ for msg in remainder})
         reason = (
-            f"edit() must return {len(unit)} Msg or an empty list, got {len(remainder)} of type {', '.join(types)}"
+            f"edit() must return an empty list or {len(unit)} Msg, got {len(remainder)} values of type "
+            f"{', '.join(types)}"
         )
         _refuse(strategy, reason, "Return an empty list, or one Msg for each message of the unit.")
     return remainder
@@ -142,10 +144,11 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
 def split_order(
     order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
 ) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits a list of units so that the units with calls of the tools in `cut_first` are edited first.
+    """Splits unit indexes into the units that call a tool in `cut_first`, and all other units.
 
-    `line` is a point in the history, in tokens from the start of the history. Units that end after this point stay
-    in the second list. None allows all units with such calls to move to the first list.
+    The first list is edited first. `line` is a number of tokens from the start of the history. Units that end
+    after `line` tokens stay in the second list. None means no such limit. If `cut_first` is empty, the result has
+    only one list.
     """
     if not cut_first:
         return (order,)

@@ -1,20 +1,19 @@
-"""`CutPlan`: the list of all edits that a budget's strategies allow in one conversation, and the tokens they save.
+"""`CutPlan`: the edits that a budget's strategies allow in one conversation, and the tokens that the edits save.
 
 Idea
     A unit is one message, or one assistant turn with tool calls and all their results. An edit drops or shortens
     one unit. A cut applies the first n edits of the plan, so that n alone identifies the cut. The plan lists the
     edits of the first strategy, followed by the edits of the next strategies.
 
-    The plan has a local estimate of the tokens that the first n edits save. With these estimates, the budget
-    fitter finds the smallest sufficient n although it builds and measures only a few requests.
+    A local counter estimates the tokens that the first n edits save. The budget fitter uses the estimates to find
+    the smallest sufficient n. It therefore builds and measures only a few requests.
 
-    A strategy with a step allows few positions for the end of a cut. The positions are multiples of the step, in
-    tokens from the start of the history. The cut stays at one position while the conversation grows, until the
-    request exceeds the limit. Meanwhile the prefix of the prompt is unchanged, and the provider's prompt cache
-    remains valid.
+    If a strategy has a step, a cut may end only at multiples of the step, in tokens from the start of the history.
+    While the conversation grows, the cut stays at one position until the request exceeds the limit. As long as the
+    cut stays, the prefix of the prompt is unchanged, and the provider's prompt cache remains valid.
 
 Invariants
-    - More edits never increase the weight, because no edit adds tokens.
+    - More edits never increase the estimated number of tokens (weight), because no edit adds tokens.
     - The order of edits depends on the conversation alone. The limit only sets the default step. With equal
       steps, a larger limit therefore keeps everything that a smaller limit keeps.
     - No edit changes the system prompt or a pinned unit, with one exception: summaries are pinned but may be
@@ -23,8 +22,8 @@ Invariants
     - The plan asks a strategy for edits only if the edits of the earlier strategies are not enough.
 
 Cost
-    The plan calls `order` once for each strategy, in O(n) for n units. Each later question about a weight or a
-    position takes O(log n). For a strategy that shortens units, the plan also calls `edit` once for each edit.
+    The plan calls `order` once for each strategy, which takes O(n) for n units. Each later search for a weight or
+    a position takes O(log n). For a strategy that shortens units, the plan also calls `edit` once for each edit.
 
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and
@@ -74,7 +73,7 @@ from agentkit.messages.message import Msg
 __all__ = ["CutPlan", "NO_EDITS", "UnitChange", "search_cut"]
 
 NO_EDITS = EditCount(0)
-"""The cut that leaves a conversation unchanged."""
+"""Number of edits of a cut that changes nothing."""
 
 
 class UnitChange(NamedTuple):
@@ -82,8 +81,8 @@ class UnitChange(NamedTuple):
 
     A unit is one message, or one assistant turn with tool calls and all their results.
 
-    `remainder` has the messages that remain. If `remainder` is empty, the change drops all units of the range. Any
-    other change affects only the unit `first`.
+    `remainder` has the messages that remain of the units. If `remainder` is empty, the change drops all units from
+    `first` to `stop`. Otherwise, the change affects only the unit `first`.
     """
 
     first: UnitNumber
@@ -95,8 +94,8 @@ class CutPlan:
     """List of all edits that the strategies allow in one conversation, with the tokens that the edits save.
 
     Attributes:
-        steps: For each strategy, the distance in tokens between points of the history at which a cut may end. 0
-            allows a cut to end after any edit.
+        steps: For each strategy, the distance in tokens between the points of the history at which a cut may end.
+            0 allows a cut to end after any edit.
         is_exact: True if a cut may end after any edit, because all steps are 0.
         order_is_stable: True if new messages only add edits at the end of the list.
     """
@@ -116,7 +115,7 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        # Maps the index of each edited unit to the messages that remain after all edits planned so far.
+        # Maps the index of each edited unit to the messages that remain after all planned edits.
         self._remainders: dict[UnitNumber, Remainder] = {}
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
@@ -127,7 +126,7 @@ class CutPlan:
 
     @property
     def stages(self) -> Iterator[CutStage]:
-        """Parts of the plan in order, each with edits of one strategy. A part is created when first needed."""
+        """Parts of the plan in order, each with edits of one strategy. A part is created on first access."""
         yield from self._created
         for stage in self._pending:
             self._created.append(stage)
@@ -224,9 +223,9 @@ class CutPlan:
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields the stages of the first `count` edits, each with the units that these edits change.
+        """Yields each stage of the first `count` edits, with the indexes of the units that the edits change.
 
-        A stage contains edits of one strategy. The units are identified by their indexes.
+        A stage contains edits of one strategy.
         """
         remaining = int(count)
         for stage in self.stages:
@@ -278,8 +277,8 @@ class CutPlan:
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
     """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The request must be too large after `low` edits, and must fit after `high` edits. If the caller passes the same
-    `low` and `high` for every token limit, a larger limit never drops more than a smaller limit.
+    The request must be too large after `low` edits, and must fit after `high` edits. If `low` and `high` are the
+    same for every token limit, a larger limit never drops more than a smaller limit.
     """
     while high - low > 1:
         middle = (low + high) // 2

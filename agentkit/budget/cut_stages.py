@@ -1,4 +1,4 @@
-"""`CutStage`: the edits of one strategy, the tokens they save, and the edits after which a cut may end."""
+"""`CutStage`: the edits of one strategy, the tokens that they save, and the edits after which a cut may end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from agentkit.messages.message import Msg
 __all__ = ["CutStage", "Remainder"]
 
 Remainder: TypeAlias = tuple[Msg, ...]
-"""Messages of a unit (one message, or tool calls with their results) that are left after an edit. May be empty."""
+"""Messages of a unit that remain after an edit. Empty if the edit drops the unit.
+
+A unit is one message, or one assistant turn with tool calls and all their results.
+"""
 
 
 @dataclass(slots=True)
@@ -25,8 +28,8 @@ class CutStage:
 
     Attributes:
         order: Indexes of the units that the edits change, in the order of the edits.
-        step: Distance in tokens between points of the history at which a cut may end. 0 allows a cut to end after
-            any edit.
+        step: Distance in tokens between the points of the history at which a cut may end. 0 allows a cut to end
+            after any edit.
         saved: `saved[n]` is the number of tokens that the first n edits save. None if the edits drop neighboring
             units, because the savings can then be computed from `units.sums`.
         remainders: Messages that remain after each edit. The list is empty if every edit drops its unit.
@@ -60,8 +63,8 @@ class CutStage:
     def position_from(self, count: int) -> EditCount:
         """Returns the smallest number of edits, at least `count`, after which a cut may end.
 
-        If `step` is not 0, a cut edits all units that end at or before a multiple of `step` tokens. The tokens are
-        counted from the start of the history.
+        If `step` is not 0, a cut may end only at a multiple of `step` tokens from the start of the history. The
+        cut then edits all units of the stage that end at or before the multiple.
         """
         if not self.step or not count:
             return EditCount(count)

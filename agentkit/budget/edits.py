@@ -18,14 +18,14 @@ from agentkit.messages.message import Msg
 __all__ = ["EditedConversation"]
 
 _DROPPED = Note(Disposition.DROPPED, "cut to keep the request within the budget")
-_CHANGED = "changed to keep the request within the budget"
+_CHANGED = "shortened or replaced by a note to keep the request within the budget"
 
 _Origin: TypeAlias = int | tuple[Provenance, ...]
 
 
 @dataclass(slots=True)
 class EditedConversation:
-    """Conversation that a cut shortens, with the changes that the cut makes.
+    """Conversation, with the changes that a cut makes to the conversation.
 
     Attributes:
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
@@ -44,9 +44,9 @@ class EditedConversation:
         """Returns the conversation after the cut, with the input block that each remaining block comes from.
 
         Args:
-            summaries: Summary messages to insert in place of dropped units.
-            replaced: Index of the dropped unit in whose place the summaries are inserted. None inserts no
-                summaries.
+            summaries: Summary messages to insert.
+            replaced: Index of a dropped unit. The summaries are inserted at the position of this unit. None
+                inserts no summaries.
         """
         before = self.conversation
         if not self.changes:

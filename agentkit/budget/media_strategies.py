@@ -24,12 +24,12 @@ _MEDIA = Feature.MEDIA | Feature.RESULT_MEDIA
 class DropMedia(CutStrategy):
     """Cut strategy that replaces old media in messages and tool results with a short note.
 
-    Pinned messages and the newest message keep their media. A unit is one message, or tool calls with their
-    results.
+    Pinned messages and the newest message keep their media.
 
     Attributes:
-        keep: Number of units that keep their media, counted from the newest unit with media.
-        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
+        keep: Number of units that keep their media, counted from the newest unit with media. A unit is one
+            message, or one assistant turn with tool calls and all their results.
+        step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
     """
 
     keep: int = 1

@@ -19,8 +19,8 @@ __all__ = ["ClearResults", "ShrinkResults"]
 
 _MEDIA_LENGTH = 1_000  # assumed length of a media item, in characters
 _MAX_PORTIONS = 16  # maximum number of edits that shrink the results of one assistant turn
-# A text is shrunk only if it exceeds the limit by more than this number of characters. The inserted note has about
-# 100 characters, so that each shrunk text becomes clearly shorter.
+# A text is shrunk only if more than this number of characters can be removed. The inserted note has about 100
+# characters, so a smaller removal would hardly shorten the text.
 _MARK_LENGTH = 200
 
 
@@ -32,8 +32,8 @@ class ClearResults(CutStrategy):
 
     Attributes:
         keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.
-        characters: Maximum length, in characters, of the tool results that always remain.
-        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
+        characters: Maximum length of a tool result that is never replaced, in characters.
+        step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
     """
 
     keep: int = 3
@@ -67,7 +67,7 @@ def _find_exchanges(units: Units) -> list[UnitNumber]:
 
 
 def _clear(strategy: ClearResults, block: Block) -> Block:
-    """Replaces the output of a long tool result with a note about its size, if the note is shorter."""
+    """Returns a long tool result with a note about its size as output, and any other block unchanged."""
     if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
         return block
     media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))
@@ -89,9 +89,9 @@ class ShrinkResults(CutStrategy):
     the newest tool calls and their results alone may exceed the budget.
 
     Attributes:
-        characters: Number of characters that remain of each long text, half from its start and half from its end.
-        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
-        repeats: True because several edits may shrink the results of one assistant turn.
+        characters: Number of characters that remain of a long text: half from the start and half from the end.
+        step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
+        repeats: True, because several edits may shrink the results of one assistant turn.
     """
 
     characters: int = 2_000
@@ -128,9 +128,9 @@ class ShrinkResults(CutStrategy):
         return -(-len(_find_long_results(unit, newest, self.characters)) // _portion_size(unit))
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the messages of a unit after the middle of the next few long tool results is removed.
+        """Returns the messages of a unit without the middle of some long tool results.
 
-        Each call shrinks only some of the unit's long results, the oldest first.
+        Each call shrinks a limited number of results. Results that are not shrunk yet come first, from old to new.
         """
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
@@ -151,17 +151,17 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result stays complete. Error results that the repair added are skipped, because no tool
-        # returned them.
+        # The newest result that a tool returned stays complete. Error results that the repair added do not come
+        # from a tool.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]
 
 
 def _portion_size(unit: Sequence[Msg]) -> int:
-    """Returns the number of a unit's tool results that one edit shrinks.
+    """Returns the maximum number of tool results of a unit that one edit shrinks.
 
-    The number is so large that `_MAX_PORTIONS` edits shrink all tool results of the unit.
+    `_MAX_PORTIONS` edits are then enough to shrink all tool results of the unit.
     """
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))

@@ -42,12 +42,12 @@ class CutStrategy:
     A subclass overrides `order`. A subclass that keeps a part of each unit also overrides `edit`.
 
     Attributes:
-        step: Distance in tokens between allowed positions of a cut, measured from the start of the history. The
-            prefix of the prompt is unchanged until the cut moves to the next position. 0 lets a cut end after any
-            edit. None stands for a quarter of the tokens that the budget leaves after the system prompt. Unless
-            `step` is 0, `order` must return ascending indexes.
-        order_is_stable: True if new messages only add units at the end of `order`. A number of edits that was too
-            small for a conversation is then also too small for the conversation with more messages.
+        step: Distance in tokens between the points of the history at which a cut may end. The prefix of the prompt
+            is unchanged until the cut moves to the next point. 0 lets a cut end after any edit. None stands for a
+            quarter of the budget without the system prompt. If `step` is not 0, `order` must return ascending
+            indexes.
+        order_is_stable: True if new messages only add units at the end of `order`. If n edits are not enough for a
+            conversation, n edits are then also not enough after new messages.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
     """
 
@@ -67,20 +67,20 @@ class CutStrategy:
     def recent(self, units: Units) -> int:
         """Returns the index of the first unit that is too new to change.
 
-        All later units stay unchanged, too. The result is the number of units if no unit is too new.
+        All later units stay unchanged, too. If no unit is too new, the result is the number of units.
         """
         return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        """Returns the messages of a unit that are left after one edit.
+        """Returns the messages of a unit that remain after one edit.
 
         Args:
             unit: Messages of the unit.
             newest: True for the newest unit of the conversation.
 
         Returns:
-            An empty sequence to drop the unit. Otherwise one message for each message of the unit, with as many
-            blocks as before.
+            An empty sequence to drop the unit. Otherwise one message for each message of the unit, with the same
+            number of blocks.
         """
         return ()
 
@@ -97,7 +97,7 @@ class OldestFirst(CutStrategy):
 
     Attributes:
         keep_task: True to keep the first user message.
-        step: Distance in tokens between allowed positions of a cut. See `CutStrategy.step`.
+        step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
     """
 
     keep_task: bool = False
@@ -129,8 +129,8 @@ class OldestFirstInSteps(OldestFirst):
 
     Attributes:
         keep_task: True to keep the first user message.
-        step: Distance in tokens between allowed positions of a cut. None stands for a quarter of the tokens that
-            the budget leaves after the system prompt.
+        step: Distance in tokens between the points of the history at which a cut may end. None stands for a
+            quarter of the budget without the system prompt.
     """
 
     keep_task: bool = True
@@ -140,7 +140,7 @@ class OldestFirstInSteps(OldestFirst):
 
 
 def check_number(option: str, value: int | None) -> None:
-    """Raises OptionError unless a strategy's option is an integer of at least 0. Only `step` may also be None."""
+    """Raises OptionError unless a strategy's option is an integer of at least 0. `step` may also be None."""
     if (value is None and option == "step") or (type(value) is int and value >= 0):
         return
     reason = f"must be a non-negative integer, got {shorten_repr(value, 60)}"
@@ -148,10 +148,10 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the index of the oldest of the `count` newest units in `numbers`.
+    """Returns the first of the last `count` entries of `numbers`, a list of ascending unit indexes.
 
-    `numbers` has indexes of units in ascending order. If `count` is 0 or `numbers` is empty, the index of the
-    newest unit of the conversation is returned. If `numbers` has fewer than `count` entries, 0 is returned.
+    If `numbers` has fewer than `count` entries, 0 is returned. If `count` is 0 or `numbers` is empty, the index of
+    the newest unit of the conversation is returned.
     """
     newest = len(units) - 1
     if not count or not numbers:
@@ -175,14 +175,14 @@ def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], 
 
 
 _UNCHANGED = "unchanged"
-"""Cached in place of an unchanged message, because a message that caches itself would be a reference cycle."""
+"""Cached value that stands for an unchanged message. A message that caches itself would be a reference cycle."""
 
 
 def shorten_middle(text: str, characters: int, mark: str) -> str:
     r"""Returns a text with a note in place of its middle.
 
-    The text must have more than `characters` characters. The result has `characters` characters of the text, half
-    from the start and half from the end. `mark` is the note, which becomes a separate line.
+    `text` must have more than `characters` characters. The result has `characters` characters of `text`: half from
+    the start and half from the end. `mark` is the note, which becomes a separate line.
 
     Example:
         >>> shorten_middle("abcdefgh", 4, "…")

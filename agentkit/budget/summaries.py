@@ -25,7 +25,7 @@ from agentkit.tokens.estimate import estimate_text
 __all__ = ["Summarize"]
 
 _MAX_SUMMARIES = 4  # if a conversation has this many summaries, one new summary replaces them
-_MAX_CACHED = 4_096  # maximum number of cached results; the least recently used results are removed
+_MAX_CACHED = 4_096  # maximum number of cached lists of summaries; the least recently used list is removed first
 _MESSAGE_TOKENS = 20  # estimated tokens of a summary message in addition to its text
 
 
@@ -45,7 +45,8 @@ class Summarize(CutStrategy):
             include earlier summaries, which are summarized again if there are too many.
         max_tokens: Maximum number of tokens for all summaries together, at least 200. The middle of a summary that
             is too long is removed.
-        step: Distance in tokens between allowed positions of a cut. See `OldestFirstInSteps.step`.
+        step: Distance in tokens between the points of the history at which a cut may end. See
+            `OldestFirstInSteps.step`.
         keep_task: True to keep the first user message.
         name: Speaker name of the summaries.
     """
@@ -93,8 +94,8 @@ class Summarize(CutStrategy):
     async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:
         """Returns summary messages that together replace the dropped messages.
 
-        Cached summaries are used for as many of the first messages as possible. `summarizer` is called for the
-        other messages.
+        Cached summaries replace as many messages as possible, from the first message on. `summarizer` is called
+        for the other messages.
 
         Args:
             dropped: Dropped messages, in order. At least one message is required.
@@ -104,7 +105,8 @@ class Summarize(CutStrategy):
         """
         digests = _digest_prefixes(dropped)
         digest = digests[-1]
-        task_key = (digest, anyio.lowlevel.current_token())  # a task can wait only for tasks in its event loop
+        # The key includes the event loop, because a task can wait only for tasks in the same event loop.
+        task_key = (digest, anyio.lowlevel.current_token())
         while digest not in self._cache:
             if task_key in self._pending:
                 await self._pending[task_key].wait()  # another task writes this summary
@@ -119,7 +121,7 @@ class Summarize(CutStrategy):
         return summaries
 
     async def _write(self, dropped: Sequence[Msg], digests: Sequence[str]) -> tuple[Msg, ...]:
-        """Returns the cached summaries of as many first messages as possible, and a new summary of the others."""
+        """Returns cached summaries of as many messages as possible, and a new summary of the other messages."""
         count = next((end for end in range(len(digests), 0, -1) if digests[end - 1] in self._cache), 0)
         earlier = self._cache[digests[count - 1]] if count else ()
         new = list(dropped[count:])

@@ -1,4 +1,4 @@
-"""Units, the smallest parts of a conversation that a cut drops, and their estimated tokens (weights).
+"""Units: the smallest parts of a conversation that a cut can drop, with their estimated tokens (weights).
 
 A unit is one message, or one assistant turn with tool calls and all their results.
 """
@@ -41,14 +41,15 @@ TokenWeight = NewType("TokenWeight", int)
 """Number of tokens that a local counter estimates."""
 
 EditCount = NewType("EditCount", int)
-"""Number of edits that a cut applies, counted from the start of its cut plan. The number identifies the cut."""
+"""Number of edits that a cut applies. A cut applies the first n edits of a cut plan, so n identifies the cut."""
 
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
-# Up to these limits, all tokens are estimated before other tasks may run, because the delay is short.
+# Below both limits, the tokens of new messages are estimated without a pause for other async tasks, because the
+# estimation is fast.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
-_MESSAGES_PER_TURN = 200  # after this many messages, other tasks may run
+_MESSAGES_PER_TURN = 200  # number of estimated messages after which other async tasks may run
 
 
 @dataclass(slots=True)
@@ -65,9 +66,10 @@ class Units:
         pinned: Indexes of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
         system: Number of units in the system prompt, which comes first.
         newest_visible: Index of the newest unit that the viewer (the agent that the request is for) sees. None if
-            the viewer sees all units or none.
-        known_too_large: By name of a token counter, the largest number of edits after which a request was too
-            large. Each value also has the options of the request and the number of messages at that time.
+            the viewer sees all units or no unit.
+        known_too_large: The largest number of edits after which a request was still too large, by the name of a
+            token counter. Each value is a tuple of the request options, the number of messages, and the number of
+            edits.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -91,7 +93,7 @@ class Units:
         return cast("Sequence[UnitNumber]", range(len(self.starts)))
 
     def copy(self) -> Units:
-        """Returns a copy to which messages can be added without a change of the original.
+        """Returns a copy. Messages that are added to the copy do not change the original.
 
         In the copy, `newest_visible` is None.
         """
@@ -123,9 +125,9 @@ class Units:
     def protected(self, keep_task: bool = False) -> set[UnitNumber]:
         """Returns the indexes of the units that a cut must keep.
 
-        These are the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
-        viewer sees. The viewer is the agent that the request is for. `keep_task` adds the unit of the first user
-        message.
+        A cut keeps the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
+        viewer sees. The viewer is the agent that the request is for. If `keep_task` is True, a cut also keeps the
+        unit of the first user message.
         """
         numbers = self.numbers
         protected = {*numbers[: self.system], *self.pinned, *numbers[-1:]}
@@ -137,7 +139,7 @@ class Units:
 
     @property
     def summaries(self) -> list[UnitNumber]:
-        """Indexes of the units that are summaries written by `Summarize`."""
+        """Indexes of the units with a summary that `Summarize` wrote."""
         return [
             number
             for number in self.pinned
@@ -168,8 +170,8 @@ class Units:
         total = sums[-1]
         for index, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
-            # A system message after the start of the conversation joins the unit before it. Otherwise, a
-            # cut could drop all units before the message, which would then become part of the system prompt.
+            # A system message after the start of the conversation joins the unit before it. Otherwise, a cut
+            # could drop all units before the message, and the message would become part of the system prompt.
             is_late = msg.features & Feature.SYSTEM and self.system < len(starts)
             if starts and (is_late or msg.features & Feature.RESULT):
                 sums[-1] = total
@@ -194,19 +196,19 @@ class Weigher:
     """Estimator of the tokens of a growing conversation, which processes only new messages.
 
     The weigher stores the units of the last conversation. If the next conversation starts with the same messages,
-    only the new messages are estimated.
+    the weigher estimates only the tokens of the new messages.
     """
 
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
         self._counter = counter
         self._never_cut = never_cut
-        self._last: dict[bool, Units] = {}  # key: True if thinking blocks count
+        self._last: dict[bool, Units] = {}  # the key is True if the estimates include thinking blocks
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """Divides a conversation into units, and estimates the number of tokens of each unit.
 
         If `msgs` starts with the message objects of the last conversation, only the new messages are estimated.
-        The caller must not change the list later. `thinking` is True if requests include thinking blocks.
+        The caller must not change `msgs` later. `thinking` is True if requests include thinking blocks.
         """
         last = self._last.get(thinking)
         if last is None or not starts_with(msgs, last.msgs):
@@ -214,7 +216,7 @@ class Weigher:
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
-        last.msgs = msgs  # the next call compares message objects by identity
+        last.msgs = msgs  # the newest message objects, because the next call compares objects by identity
         self._last[thinking] = last
         return last
 

@@ -947,7 +947,7 @@ async def test_a_custom_order_may_change_completely_with_a_new_message() -> None
 
 
 async def test_a_descending_order_with_a_step_is_an_error() -> None:
-    with pytest.raises(OptionError, match="must be ascending"):
+    with pytest.raises(OptionError, match="must return ascending indexes"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
 
 
