@@ -3,7 +3,7 @@
 Input: values from the application, or stored JSON. Output: immutable, validated messages, or JSON values.
 
 Read `message` first, then `blocks`. `serialization` converts conversations to JSON and back. `features` computes
-the properties of a message that the pipeline tests.
+properties of a message, such as the presence of images.
 """
 
 from __future__ import annotations

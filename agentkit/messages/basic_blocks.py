@@ -32,7 +32,7 @@ class BlockBase(Validated):
     """Base class of all blocks.
 
     Attributes:
-        metadata: JSON object with data of the application. Requests never contain the object.
+        metadata: JSON object with data of the application. Requests never contain the metadata.
     """
 
     metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
@@ -44,7 +44,8 @@ class TextBlock(BlockBase):
 
     Attributes:
         text: The text.
-        state: Opaque state, such as a signature (Gemini signs text parts) or further keys of the provider's block.
+        state: Opaque state, such as a signature or additional keys of the provider's block. Gemini signs text
+            parts.
     """
 
     text: Text

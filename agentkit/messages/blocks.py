@@ -1,7 +1,7 @@
 """Blocks: the typed parts of a message.
 
-Blocks are immutable and validated on creation. A block that AgentScope also has uses the names that AgentScope
-gives to the class and to the fields.
+Blocks are immutable and validated on creation. Blocks that also exist in AgentScope have the same class names and
+field names as in AgentScope.
 """
 
 from __future__ import annotations

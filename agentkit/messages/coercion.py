@@ -1,4 +1,4 @@
-"""Conversion of block dicts from other libraries. The keys of a dict become the keys that agentkit uses."""
+"""Conversion of block dicts from other libraries to block dicts with agentkit's keys."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def adopt_block(value: object) -> object:
 
 
 def adopt_state(block: dict[str, Any]) -> None:
-    """Moves the signature in a block dict from the key that AgentScope uses to the key `state`.
+    """Moves the signature in a block dict from AgentScope's key to the key `state`.
 
-    The `signature` of a thinking block comes from Anthropic. A `thought_signature` comes from Gemini.
+    The key `signature` of a thinking block contains Anthropic's signature. The key `thought_signature` contains
+    Gemini's signature.
     """
     block_type, state = block["type"], {}
     if block_type == "thinking" and isinstance(block.get("signature"), str):

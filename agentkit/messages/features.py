@@ -1,7 +1,7 @@
-"""Features of a message: properties that the pipeline tests, stored as bits of an integer.
+"""Features of a message: properties such as the presence of images, stored as bits of an integer.
 
-The features of a message are computed once. Each pipeline stage tests `msg.features & mask`, so that it can skip
-messages that it does not change.
+The features of a message are computed once. Each pipeline stage tests `msg.features & mask` to skip the messages
+that the stage does not change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Feature:
-    """Bits of `Msg.features`. Each bit stands for one property of a message."""
+    """Bits of `Msg.features`. Each bit represents one property of a message."""
 
     BLANK = 1 << 0  # set if the content string or a text block is empty or only white space
     EMPTY = 1 << 1  # set if the message has no blocks

@@ -1,7 +1,7 @@
-"""Checks that a log has the format that a loader reads, and that the loader would lose no content.
+"""Checks that a log loader can load the messages of a log without losing content.
 
 Without these checks, a log in another format could load as an empty conversation. Each loader passes the names of
-the keys that it reads. If a message is in another format, the error names that format and its loader.
+the keys that the loader reads. If a message is in another known format, the error names this format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REQUEST_KEYS = frozenset(
 """Request keys under which known APIs expect messages or a system prompt."""
 
 _EMPTY_KEYS = frozenset({"id", "name", "role"})
-"""Keys that a message may have if it is an empty reply of a model."""
+"""Keys that an empty reply of a model may have."""
 _MODEL_ROLES = ("assistant", "model")
 
 
@@ -45,15 +45,15 @@ def check_log_message(
     """Raises MessageError if a loader would lose content of a message.
 
     The error occurs if the message is in another format, has no key in `content_keys`, or has content under a key
-    that the loader does not read. A model's message that has only an id, a name or a role is an empty reply, and
-    is accepted.
+    that the loader does not read. An empty reply of a model is accepted. Such a reply has no keys other than `id`,
+    `name` and `role`.
 
     Args:
         message: Message from a log.
         place: Path of the message for error texts, such as `messages[3]`.
         content_keys: Keys under which the loader reads content.
         opaque_keys: Keys whose values the loader stores as opaque state.
-        loaders: Names of the formats that the loader reads, separated by spaces.
+        loaders: Names of the formats that the loader reads (see `load_native`), separated by spaces.
         block_key: Key that every content block of the format has. If no block in a list has the key, the list is
             in another format. None if blocks have no common key. Empty if content is never a list of objects.
 
@@ -95,15 +95,15 @@ def _list_typed_keys(
     opaque_keys: tuple[str, ...] | frozenset[str],
     loaders: str,
 ) -> list[str] | None:
-    """Returns the content keys whose types must be checked, for a message whose `content` is text or null.
+    """Returns the content keys whose types must be checked. The `content` of the message is text or null.
 
-    Returns None if the message needs all checks, because its keys also occur in other formats.
+    Returns None if the message needs all checks, because the message may be in another format.
 
     Args:
         keys: Keys of the message that are in `_KNOWN_KEYS`.
         content_keys: Keys under which the loader reads content.
         opaque_keys: Keys whose values the loader stores as opaque state.
-        loaders: Names of the formats that the loader reads, separated by spaces.
+        loaders: Names of the formats that the loader reads (see `load_native`), separated by spaces.
 
     """
     foreign_keys = _CONTENT_KEYS.intersection(keys).difference(content_keys, opaque_keys)
@@ -132,7 +132,7 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
     blocks = as_list(content)
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "Pass a list with this object if the object is a content block.")
+        raise MessageError(place, reason, "If the object is a content block, pass a list with the object.")
     if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
         reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
         raise MessageError(place, reason, _advice(find_log_format({"role": "", "content": content})))
@@ -141,13 +141,13 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message is clearly in a format that none of the loaders reads.
 
-    Raises no error if `loaders` names only loaders of other packages, because agentkit does not know their
-    formats.
+    Raises no error if all loaders are from other packages, because agentkit does not know the formats of these
+    loaders.
 
     Args:
         message: Message from a log.
         place: Path of the message for error texts, such as `messages[3]`.
-        loaders: Names of the loaders that may read the log, separated by spaces.
+        loaders: Names of the loaders that may read the log (see `load_native`), separated by spaces.
 
     """
     log_format = find_log_format(message, certain=True)
@@ -175,8 +175,8 @@ def check_log_request(
     for key in stored_keys:
         if request.get(key):
             value = shorten_repr(request[key], 60)
-            reason = f"the request refers to messages that only the server has, with the value {value}"
-            advice = "Pass only the list of messages, with the stored messages inserted at its start."
+            reason = f"the value {value} refers to messages that only the server has"
+            advice = "Pass a list of all messages that starts with the messages from the server."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
@@ -185,7 +185,7 @@ def check_log_request(
 
 
 def describe_log_format(log: object) -> str:
-    """Returns advice for an error text that names the likely format of a log and the loader for the format.
+    """Returns advice for an error text. The advice names the likely format of a log and the loader for the format.
 
     Args:
         log: List of messages, a single message, or a request.

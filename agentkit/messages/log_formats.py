@@ -1,7 +1,7 @@
-"""Table of known log formats, and recognition of the format of a message.
+"""Table of known log formats, and functions that recognize the format of a message.
 
-The table is part of the core, because each loader refuses messages in any other format. For this check, a loader
-must not import the packages of other providers.
+Each loader uses the table to refuse messages in other formats. The table is part of the core, so that a loader
+does not import the packages of other providers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LogFormat(NamedTuple):
         name: Name of the format in error messages.
         loader: First argument of `load_native` for this format. Empty if agentkit has no loader for the format.
         signatures: Patterns that only messages of this format match.
-        hints: Patterns that messages of this format usually match. They are only used to suggest a format.
+        hints: Patterns that messages of this format usually match. Hints are only used to suggest a format.
 
     """
 
@@ -148,7 +148,7 @@ def may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bo
 
     Args:
         keys: Keys of the message.
-        nested: Those keys whose values are objects or lists.
+        nested: Keys of the message whose values are objects or lists.
         certain: True to use only the `signatures` of a format, and not the `hints`.
 
     """

@@ -1,8 +1,8 @@
 """Conversion of tool results from the Model Context Protocol (MCP) to the fields of a `ToolResultBlock`.
 
 The module imports no MCP SDK. A result may be an object from an SDK (a pydantic model or a dataclass) or a dict,
-and is recognized by its keys. The keys are those of the MCP specification, versions 2025-11-25 and
-2026-07-28, "Tools", "Tool Result".
+and is recognized by its keys. Source of the keys: MCP specification, versions 2025-11-25 and 2026-07-28, "Tools",
+"Tool Result".
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WIRE_KEYS: Final = {
     "mime_type": "mimeType",
     "last_modified": "lastModified",
 }
-"""Keys of the MCP protocol, by the attribute names that Python SDKs use."""
+"""Maps the attribute names of Python SDKs to the keys of MCP."""
 
 _RESULT_KEYS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _ABSENT: Final = object()
@@ -79,8 +79,7 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
     """Converts one content item of an MCP result to a block dict. Returns None for any other value.
 
-    A text item with keys that MCP does not define is not treated as an MCP item, because it may be a
-    text block of agentkit.
+    Also returns None for a text with keys that MCP does not define, because the text may be a block of agentkit.
 
     Args:
         value: Content item as an SDK object or a dict.
@@ -95,7 +94,7 @@ def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
 
 
 def _as_result(value: object) -> dict[str, Any] | None:
-    """Converts an MCP `CallToolResult` to a dict with the keys of the protocol. Returns None for other values."""
+    """Converts an MCP `CallToolResult` to a dict with the keys of MCP. Returns None for any other value."""
     if isinstance(value, Mapping):
         data = _rename_keys(cast("Mapping[Any, Any]", value))
     else:
@@ -161,7 +160,7 @@ def _dump(value: object) -> dict[str, Any]:
         return {}
     try:
         data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    except ValueError:  # the JSON mode cannot encode a lone surrogate
+    except ValueError:  # in JSON mode, pydantic cannot encode a lone surrogate
         data = dump(by_alias=True, exclude_none=True, warnings=False)
     return _rename_keys(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
 
@@ -174,7 +173,7 @@ def _rename_keys(data: Mapping[Any, Any]) -> dict[str, Any]:
     if isinstance(annotations, Mapping):
         pairs = _rename_keys(cast("Mapping[Any, Any]", annotations)).items()
         renamed["annotations"] = {key: item for key, item in pairs if item is not None}
-    if type(uri).__module__.startswith("pydantic"):  # pydantic's AnyUrl is converted to text
+    if type(uri).__module__.startswith("pydantic"):  # an SDK may store the URI as an AnyUrl, which is not a string
         renamed["uri"] = str(uri)
     return renamed
 
@@ -227,7 +226,7 @@ def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
 
 
 def _link(data: Mapping[str, Any]) -> str:
-    """Writes a resource link as text. The text contains the URI, so that the model can request the resource."""
+    """Returns the text for a resource link. The text has the URI, so that the model can request the resource."""
     size = f"{data['size']} bytes" if isinstance(data.get("size"), int) else None
     facts = [str(fact) for fact in (data.get("mimeType"), size) if fact]
     link = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
@@ -257,9 +256,8 @@ def _is_text(item: object) -> bool:
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     """Returns True if the text content of an MCP result repeats its structured content.
 
-    A text may be the JSON text of the structured content. If `result` is the only key of the structured content,
-    the texts may also repeat the value of this key or the items of the value. The Python SDK uses this key for
-    values that are not objects.
+    A text may be the JSON text of the structured content. The Python SDK wraps a value that is not an object as
+    `{"result": value}`. The texts may then also repeat the value, or the items of the value.
     """
     if _is_any_text(structured, texts):
         return True

@@ -30,8 +30,8 @@ class _MediaBase(BlockBase):
 
     Attributes:
         source: Source of the media, which is either base64 data or a URL.
-        state: Opaque state, such as a signature (Gemini signs images that a model produced) or further keys of the
-            provider's block (see `OpaqueState.fields`).
+        state: Opaque state, such as a signature or additional keys of the provider's block (see
+            `OpaqueState.fields`). Gemini signs images that a model produced.
     """
 
     source: Source
@@ -56,12 +56,12 @@ class _MediaBase(BlockBase):
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
         """Reads a file and creates a block that contains its data. Blocks the thread while the file is read.
 
-        The option `media_roots` does not apply, because that option limits only the files that a formatter reads.
+        The option `media_roots` has no effect here, because it limits only the files that a formatter reads.
 
         Args:
             path: Path of a regular file of at most 100 million bytes.
-            media_type: Media type of the file. If None, the file suffix determines the type, or else the first
-                bytes of the file.
+            media_type: Media type of the file. If None, the suffix of the path determines the type. If the suffix
+                is unknown, the first bytes of the file determine the type.
 
         Raises:
             MessageError: If the file cannot be read, is too large, is not a regular file, or has an unknown type.
@@ -131,4 +131,4 @@ class DocumentBlock(_MediaBase):
 
 
 MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
-"""Any media block, which contains an image, an audio clip, a video or a document."""
+"""Any media block: a block for an image, an audio clip, a video or a document."""

@@ -1,7 +1,7 @@
 """`Msg`: one message of a conversation.
 
-The constructor `Msg(…)` validates its arguments. The pipeline builds messages from parts that are already valid
-with `build_trusted`, which skips validation.
+The constructor `Msg(…)` validates its arguments. For parts that are already valid, the pipeline uses
+`build_trusted`, which skips validation.
 
 Expensive results are cached on the message (see the module `message_cache`). The cache does not affect equality,
 `repr` or JSON. Copies and pickles do not contain the cache.
@@ -62,7 +62,7 @@ class _Computed(Validated):
 
     _cache: tuple[Any, ...]
     features: int
-    """Properties of the message that the pipeline tests, as bits of `Feature`."""
+    """Properties of the message, as bits of `Feature`."""
 
 
 @validated_dataclass
@@ -75,7 +75,7 @@ class Msg(_Computed):
         role: `user`, `assistant` or `system`.
         id: Id that the application chooses. None if there is no id.
         timestamp: Time that the application chooses, as text. None if there is no time.
-        metadata: JSON object with data of the application. Requests never contain the object.
+        metadata: JSON object with data of the application. Requests never contain the metadata.
         pinned: True if a budget must not drop the message.
 
     Raises:
@@ -158,7 +158,7 @@ class Msg(_Computed):
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """The reason why a reply ended. None if the message is not a reply. See also `metadata["reply"]`."""
+        """The reason why the reply ended, from `metadata["reply"]`. None if the message is not a reply."""
         reason = self._reply.get("finish_reason")
         return FinishReason(reason) if reason in _FINISH_REASONS else None
 
@@ -243,10 +243,9 @@ def _build_ordinary(
     metadata: Any = None,
     pinned: Any = False,
 ) -> Msg | None:
-    """Builds a message without pydantic if all arguments have ordinary types and are valid.
+    """Builds a message without pydantic, which takes several times as long.
 
-    Returns None if an argument is of another type or invalid. pydantic takes several times as long for the same
-    message.
+    Returns None if an argument is invalid, or has a type that only pydantic checks.
     """
     if type(content) in SEQUENCE_TYPES:
         content = tuple(content)

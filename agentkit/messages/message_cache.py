@@ -10,7 +10,7 @@ from agentkit.messages.message import Msg, set_cache_slot
 __all__ = ["cache_result", "get_cached", "set_cached"]
 
 _Result = TypeVar("_Result")
-_MAX_CACHE: Final = 32  # length of the cache tuple, which has 16 pairs of key and result
+_MAX_CACHE: Final = 32  # maximum length of the cache tuple: 16 keys, each followed by its result
 
 
 def get_cached(msg: Msg, key: object) -> Any:

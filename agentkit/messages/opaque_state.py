@@ -25,11 +25,11 @@ class OpaqueState(Validated):
         thought_signature: Signature of any part, in standard base64 (Gemini).
         item_id: Id of an output item (OpenAI), such as a reasoning item, a message, a call or a generated image.
         model: Name of the model that produced the state.
-        prefix: Digest of the request that led to the reply, computed by `prefix_digest`.
+        prefix: Digest of the request whose reply contained the state, computed by `prefix_digest`.
         fields: Further keys of the provider's block, which later requests contain unchanged. Examples are `phase`
-            (OpenAI messages), `caller` (Anthropic calls), `detail` (images) and `fps` (videos). In the state of
-            a spoken reply, `audio` has the `id` that the provider accepts in place of the audio data. `audio` also
-            has the `transcript`, for requests that cannot contain audio.
+            (OpenAI messages), `caller` (Anthropic calls), `detail` (images) and `fps` (videos). For a spoken
+            reply, `audio` has the `id` that later requests contain instead of the audio data. `audio` also has the
+            `transcript`, for requests that cannot contain audio.
     """
 
     issuer: Text

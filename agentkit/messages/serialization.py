@@ -26,14 +26,14 @@ from agentkit.reprs import shorten_repr
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
 FORMAT_VERSION = 1
-"""Version of the JSON format. Version 0 is a list of messages without a version key, as AgentScope stores it."""
+"""Version of the JSON format. Version 0 is a list of messages without a version key, as in AgentScope."""
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
 _LOG_FORMATS = "agentkit agentscope anthropic langchain openai openai-responses"
-"""Log formats whose messages `load_message` accepts. Blocks that it cannot read become InvalidBlocks."""
+"""Log formats whose messages `load_message` accepts. Unreadable blocks become InvalidBlocks."""
 
-# The schema of a union does not inherit the settings of its members, so the settings are passed again.
+# In pydantic, a union does not inherit the configuration of its members, so the configuration is passed again.
 _FINITE = ConfigDict(allow_inf_nan=False)
 _block_reader: TypeAdapter[Block] = TypeAdapter(Block, config=_FINITE)
 _item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
@@ -164,7 +164,7 @@ def _load_block(stored: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """Loads an item of a tool result. Reads the data of an InvalidBlock again, as they may be valid now."""
+    """Loads an item of a tool result. If the item is a stored InvalidBlock, tries to load its data again."""
     block = _read(_item_reader, item, place)
     data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -174,7 +174,7 @@ def _load_item(item: object, place: str) -> object:
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
-    """Reads the data of an InvalidBlock again. Returns the InvalidBlock if the data are still invalid."""
+    """Tries to load the data of an InvalidBlock again. Returns the InvalidBlock if the data is still invalid."""
     block = _read(_block_reader, stored, place)
     reloaded = _load_block(block.data, place) if isinstance(block, InvalidBlock) else block
     return block if isinstance(reloaded, InvalidBlock) else reloaded
@@ -183,7 +183,7 @@ def _reload_block(stored: dict[str, Any], place: str) -> object:
 def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = None) -> object:
     """Validates a block. Returns an InvalidBlock if the block is invalid.
 
-    The data of the InvalidBlock are `stored`, or the block if `stored` is None.
+    The InvalidBlock contains `stored`, or `block` if `stored` is None.
     """
     try:
         return reader.validate_python(block)
@@ -209,7 +209,7 @@ def _ascii_repr(value: object) -> str:
 
 
 def _describe_error(error: ValidationError | MessageError) -> str:
-    """Returns a text with the path of the invalid value inside the block, and the reason in the error."""
+    """Returns the reason of an error, preceded by the path of the invalid value inside the block."""
     error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     place = _BLOCK_TYPE.sub("", error.place)
     return f"{place}: {error.reason}" if place else error.reason

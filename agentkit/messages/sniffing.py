@@ -18,8 +18,8 @@ __all__ = ["has_signature", "image_size", "sniff_image_size", "sniff_media_type"
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
-    # Each row has a pattern of first bytes, the media type that they indicate, and other types of the same
-    # container format. Sources: the specifications of the formats, and WHATWG MIME Sniffing Standard, section 6.
+    # Each row has a pattern of first bytes, the media type that the bytes indicate, and other types with the same
+    # first bytes. Sources: the specifications of the formats, and WHATWG MIME Sniffing Standard, section 6.
     (rb"\x89PNG\r\n\x1a\n", ("image/png",)),
     (rb"\xff\xd8\xff", ("image/jpeg",)),
     (rb"GIF8[79]a", ("image/gif",)),
@@ -49,12 +49,12 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb"FLV\x01", ("video/x-flv",)),
     (rb"\x00\x00\x01[\xb3\xba]", ("video/mpeg", "video/mpg")),
     (rb"(\xef\xbb\xbf)?\s*%PDF-", ("application/pdf",)),
-    # Servers sometimes return an HTML error page in place of media.
+    # HTML is recognized, because servers sometimes return an HTML error page instead of media.
     (rb"(?i:(\xef\xbb\xbf)?\s*(<!--.{0,40}-->\s*)?<(!doctype html|html|head|body)\b)", ("text/html",)),
 )  # fmt: skip
 
 _SIGNED = frozenset(media_type for _, types in _SIGNS for media_type in types if not is_text_type(media_type))
-_HEAD = 128  # number of base64 characters at the start of the data that are inspected
+_HEAD = 128  # number of base64 characters to inspect at the start of the data
 
 
 def has_signature(media_type: str) -> bool:
@@ -63,10 +63,10 @@ def has_signature(media_type: str) -> bool:
 
 
 def sniff_media_type(data: str, declared: str) -> str | None:
-    """Returns the media type that the first bytes of base64 data indicate. Returns None if they indicate no type.
+    """Returns the media type that the first bytes of base64 data indicate. Returns None if no type matches.
 
-    If the declared type is a text type and the bytes look like text, returns the declared type. If the bytes fit
-    several types of one container format, returns the declared type if it is one of them, else the usual one.
+    If the declared type is a text type and the bytes look like text, returns the declared type. If the bytes match
+    several types, returns the declared type if it matches, and otherwise the most common matching type.
 
     Args:
         data: Base64 text.
@@ -135,18 +135,18 @@ def _png(data: str) -> tuple[int, int]:
     """Reads the size of a PNG image from the IHDR chunk, which is the first chunk (PNG third edition, 11.2.1)."""
     header = _bytes_at(data, 12, 12)
     if header[:4] != b"IHDR":
-        raise ValueError("no header chunk")
+        raise ValueError("the PNG image has no IHDR chunk")
     return _big_endian(header[4:8]), _big_endian(header[8:])
 
 
 def _gif(data: str) -> tuple[int, int]:
-    """Reads the size of a GIF image from its logical screen descriptor (GIF89a, 18)."""
+    """Reads the size of a GIF image from the logical screen descriptor (GIF89a, 18)."""
     header = _bytes_at(data, 6, 4)
     return _little_endian(header[:2]), _little_endian(header[2:])
 
 
 def _bmp(data: str) -> tuple[int, int]:
-    """Reads the size of a BMP image from the BITMAPINFOHEADER. A negative height means top-to-bottom rows."""
+    """Reads the size of a BMP image from the BITMAPINFOHEADER. The height is negative if the top row is first."""
     header = _bytes_at(data, 18, 8)
     height = int.from_bytes(header[4:], "little", signed=True)
     return _little_endian(header[:4]), abs(height)
@@ -161,7 +161,7 @@ def _webp(data: str) -> tuple[int, int]:
         bits = _little_endian(header[9:13])
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if header[:4] != b"VP8 ":
-        raise ValueError("no image chunk")
+        raise ValueError("the WebP image has no image chunk")
     return _little_endian(header[14:16]) & 0x3FFF, _little_endian(header[16:18]) & 0x3FFF
 
 
@@ -179,7 +179,7 @@ def _jpeg(data: str) -> tuple[int, int]:
             return _big_endian(header[7:9]), _big_endian(header[5:7])
         else:
             position += 2 + _big_endian(header[2:4])
-    raise ValueError("no frame header")
+    raise ValueError("the JPEG image has no frame header")
 
 
 _MARKERS = 500  # maximum number of JPEG markers to read

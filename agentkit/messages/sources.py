@@ -46,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """Pair of a version and the content. A changed file has another version. None before the first read."""
+    """Pair of a version, which changes with the file, and the content. None before the first read."""
 
 
 @validated_dataclass
@@ -191,7 +191,7 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
 
 
 def encode_base64(data: bytes | bytearray | memoryview) -> str:
-    """Encodes data as base64 text. The data is encoded in pieces, so that other threads can run between them."""
+    """Encodes data as base64 text. Pieces are encoded one by one, so that other threads can run in between."""
     pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
     return b"".join(pieces).decode("ascii")
 
@@ -199,7 +199,7 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
 _PIECE = 3 << 18  # bytes to encode at a time; a multiple of three, because other lengths need padding
 
 MAX_FILE_BYTES = 100_000_000
-"""Maximum size of a file in bytes. No provider accepts more bytes. A file needs twice its size in memory."""
+"""Maximum size of a file in bytes. No provider accepts a larger file."""
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 

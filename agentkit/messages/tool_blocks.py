@@ -47,8 +47,8 @@ class ToolUseBlock(_ComputedArguments):
         name: Name of the tool.
         input: Arguments of the call. Stored JSON may contain the arguments as JSON text.
         raw_input: Arguments as the JSON text that the model wrote. APIs that expect JSON text receive this
-            text unchanged if it parses to the same value as `input`. Otherwise they receive `input` as JSON text.
-            None if there is no such text.
+            text unchanged if it parses to the same value as `input`. Otherwise, these APIs receive `input` as JSON
+            text. None if the model's text is unknown.
         state: Opaque state of the call, which only the provider that issued it can read.
     """
 
@@ -72,7 +72,7 @@ class ToolUseBlock(_ComputedArguments):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text. This is `raw_input` if that text parses to the same value as `input`."""
+        """The arguments as JSON text: `raw_input` if it parses to the same value as `input`, or else `input`."""
         return self._arguments
 
     @property
@@ -117,8 +117,8 @@ class ToolResultBlock(BlockBase):
 
     Attributes:
         id: Id of the tool call.
-        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. If media
-            move out of a result without a name, the text about them calls the tool `tool`.
+        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. If a request
+            sends media of the result in another message, a text there names the tool, or `tool` without a name.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
             from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.
@@ -165,7 +165,7 @@ class ToolResultBlock(BlockBase):
 
     @property
     def listing(self) -> str:
-        """The text of the output. Several text blocks become a list with `- ` before each, as in AgentScope."""
+        """The text of the output. If the output has several text blocks, `- ` precedes each, as in AgentScope."""
         if isinstance(self.output, str):
             return self.output
         texts = [item.text for item in self.output if isinstance(item, TextBlock)]
@@ -212,9 +212,9 @@ _set_call_type = slot_setter(ToolUseBlock, "type")
 def _build_ordinary_call(
     id: Any, name: Any, input: Any, raw_input: Any = None, state: Any = None
 ) -> ToolUseBlock | None:
-    """Builds a tool call without pydantic if `input` has only strings, integers, booleans and null.
+    """Builds a tool call without pydantic if all values in `input` are strings, integers, booleans or None.
 
-    Returns None if an argument has another type or is invalid.
+    Returns None for any other `input`, or if another argument is invalid.
     """
     values = input
     if not (is_text(id) and is_text(name) and type(input) is dict and (raw_input is None or is_text(raw_input))):
@@ -233,7 +233,7 @@ def _build_ordinary_call(
     try:
         block.__post_init__()
     except MessageError:
-        return None  # pydantic repeats the validation and reports the error with the name of the class
+        return None  # pydantic then repeats the validation, and its error names the class
     return block
 
 
@@ -250,7 +250,10 @@ _set_result_type = slot_setter(ToolResultBlock, "type")
 def _build_ordinary_result(
     id: Any, name: Any = "", output: Any = "", is_error: Any = False
 ) -> ToolResultBlock | None:
-    """Builds a tool result without pydantic. Returns None if an argument is invalid or has an unusual type."""
+    """Builds a tool result without pydantic.
+
+    Returns None if an argument is invalid, or has a type that only pydantic checks.
+    """
     if type(output) in SEQUENCE_TYPES:
         output = tuple(output)
         is_valid = _ITEM_TYPES.issuperset(map(type, output))

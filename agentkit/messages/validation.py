@@ -65,7 +65,7 @@ def is_text(value: object) -> bool:
 
 
 def _check_writable(value: Any) -> Any:
-    """Raises ValueError if a value cannot be written as JSON, because a string inside has a lone surrogate."""
+    """Raises ValueError if a string in a JSON value has a lone surrogate, which JSON text cannot contain."""
     try:
         to_json(value)
     except ValueError as error:
@@ -73,7 +73,7 @@ def _check_writable(value: Any) -> Any:
     return value
 
 
-# pydantic copies the lists and dicts in a JSON value, so that later changes by the caller have no effect.
+# pydantic copies the lists and dicts in a JSON value, so that later changes by the application have no effect.
 if TYPE_CHECKING:
     Json: TypeAlias = Any
     JsonObject: TypeAlias = dict[str, Any]
@@ -84,16 +84,16 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object whose strings are not checked here, because the class that has the field checks them."""
+    """A JSON object whose strings may have lone surrogates. The class with the field checks the strings."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------
 
 ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
-"""For each class, a function that creates an instance without pydantic, which is faster.
+"""Maps each class to a function that creates an instance without pydantic, which is slower.
 
-A function returns None or raises TypeError if an argument is invalid or has an unusual type. pydantic then
-validates the arguments.
+The function returns None or raises TypeError if an argument is invalid, or has a type that only pydantic checks.
+pydantic then validates the arguments.
 """
 
 SEQUENCE_TYPES: Final = frozenset({list, tuple})
@@ -207,7 +207,7 @@ _ALIASES: Final = {
     "JsonObject": "dict[str, object]",
     "UncheckedJsonObject": "dict[str, object]",
 }
-"""Type names that signatures show in place of the internal names of field types."""
+"""Maps the internal names of field types to the type names that signatures show."""
 _ALIAS: Final = re.compile(rf"\b({'|'.join(_ALIASES)})\b")
 
 
@@ -229,7 +229,7 @@ def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], k
 
 
 def same_json(first: Any, second: Any) -> bool:
-    """Returns True if two JSON values are equal in any order of keys. `1`, `1.0` and `true` are not equal."""
+    """Returns True if two JSON values are equal, in any order of keys. `1`, `1.0` and `true` are not equal."""
     if isinstance(first, dict):
         pairs = cast("dict[str, Any]", first).items()
         if not isinstance(second, dict) or first.keys() != cast("dict[str, Any]", second).keys():

@@ -20,8 +20,8 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
     `name` is the first part of the path in the error, such as `Msg` in `Msg.content[1].text`. `positional` names
     the positional parameters, which pydantic reports by index.
     """
-    # pydantic reports errors for each type in a union. The error with the longest path belongs to the type that
-    # the caller meant.
+    # For a union, pydantic reports the errors of each type. The error with the longest path probably belongs to
+    # the intended type.
     details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
     place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
     cause = details.get("ctx", {}).get("error")
@@ -31,7 +31,7 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
 
 
 _ADVICE: Final = "Pass a valid value."
-_MAX_PLACE: Final = 200  # number of characters; keys of the caller's data can make a path long
+_MAX_PLACE: Final = 200  # maximum characters of a path, because the application's keys in a path can be long
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60
 
