@@ -1,7 +1,7 @@
 """Providers for DashScope's native API and for its OpenAI-compatible mode.
 
 The formatters need no SDK. Model calls need the extra `dashscope`, or `openai` for the compatible mode. Read the
-module `convert` first. The module `compatible` contains the compatible mode.
+module `convert` first. The module `compatible` defines the provider for the compatible mode.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ContentReader` reads the content of a reply, which is a string or a list of parts, into blocks."""
+"""`ContentReader` converts the content of a reply, which is a string or a list of parts, to blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
 __all__ = ["ContentReader", "TEXT"]
 
 _CONTENT: Final = 1
-"""First number in the keys of text and media blocks. The blocks of a message are sorted by their keys."""
+"""First number in the keys of text and media blocks. A key such as (1, 0) determines the order of the blocks."""
 
 TEXT: Final = (_CONTENT, 0)
 """Key of the first text block in a message."""
@@ -21,7 +21,7 @@ _CONTENT_KEYS: Final = frozenset({*BLOCK_TYPES, "text", "type"})
 
 
 class ContentReader:
-    """Reader that converts the content of one reply to blocks. Adjacent texts form one block.
+    """Converter from the content of one reply to blocks. Adjacent texts form one block.
 
     Attributes:
         extras: Fields of content parts that no block can store, as one dict per part.
@@ -33,17 +33,17 @@ class ContentReader:
         self._increments = increments
         self._block_index = 0  # index of the block that contains the last part
         self._is_in_text = True  # False if the last part is a media item
-        self._media: set[str] = set()  # data and URLs of all media so far
+        self._media: set[str] = set()  # data and URLs of all media items in the reply
 
     def read(self, content: object) -> None:
-        """Reads the content of a stream event. An event contains only new content, or the whole content so far."""
+        """Adds the content of a stream event. The content is only new, or also repeats all earlier content."""
         if isinstance(content, str):
             self._add_text(TEXT, content)
         else:
             self._read_parts(as_list(content))
 
     def add_media(self, key: BlockKey, block: MediaBlock) -> None:
-        """Adds a media item. Skips earlier items, which some streams repeat in each event."""
+        """Adds a media item. Ignores an item that was already added, because some streams repeat all items."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         is_repeated = source in self._media and self._increments.cumulative is not False
         if not is_repeated and not self._reply.has_block(key):
@@ -54,11 +54,7 @@ class ContentReader:
         self._reply.add_text(key, self._increments.add(key, piece))
 
     def _read_parts(self, parts: list[Any]) -> None:
-        """Reads the parts of a stream event.
-
-        New parts continue the last block. If the parts repeat the whole content so far, reading starts again at
-        the first block.
-        """
+        """Adds the parts of a stream event. Parts that repeat earlier content start again at the first block."""
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
         objects = [as_object(part) for part in parts]
@@ -77,7 +73,10 @@ class ContentReader:
         self._flush(texts)
 
     def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Reads content that is a single text, the most common case. Returns False for any other content."""
+        """Adds a part that contains only text. Returns False, and does nothing, if the part needs `_read_parts`.
+
+        This method is a fast path for the most common parts.
+        """
         if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
             return False
         if self._increments.cumulative:
@@ -91,10 +90,10 @@ class ContentReader:
         self._block_index, self._is_in_text, self.extras = 0, True, []
 
     def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
-        """Returns True if the parts repeat the whole content so far.
+        """Returns True if the parts repeat all earlier content.
 
-        As long as it is unknown whether events repeat earlier content, the first text of the parts decides. The
-        parts are a repetition if this text begins with all text of the first block so far.
+        While the type of the stream is unknown, the function compares texts: The parts repeat earlier content if
+        their first text begins with the text of the first block.
         """
         if self._increments.cumulative is not None:
             return self._increments.cumulative
@@ -103,7 +102,7 @@ class ContentReader:
         return bool(first_text) and self._increments.extends(TEXT, first_text)
 
     def _flush(self, texts: list[str]) -> None:
-        """Adds the collected texts to the current text block, and empties the list."""
+        """Adds the texts to the current text block, and empties the list `texts`."""
         if texts:
             self._add_text((_CONTENT, self._block_index), "".join(texts))
             texts.clear()

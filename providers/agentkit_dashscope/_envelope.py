@@ -1,4 +1,4 @@
-"""Parsers for the parts of a reply outside its message: output, errors and token usage."""
+"""Parsers for the fields of a reply that are outside its message: choices, errors and token usage."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
 
 
 def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
-    """Returns True if a request asks for stream events that repeat the whole text so far.
+    """Returns True if a request asks for a stream in which each event repeats all earlier text.
 
-    The request states this in `incremental_output`, an argument of the SDK's method or a field of `parameters` in
-    the JSON body. Returns None if the request does not contain `incremental_output`.
+    The result is the opposite of `incremental_output`, which is an argument of the SDK's method or a field of
+    `parameters` in the JSON body. Returns None if the request does not contain `incremental_output`.
     """
     if request is None:
         return None
@@ -32,17 +32,16 @@ def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None
 
 
 def get_output(event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object that contains the choices of a reply or event.
+    """Returns the object that contains the choices: the field `output` of a reply or event.
 
-    This object is the field `output`. Replies of `dashscope.v2` have no field `output` and contain the choices
-    directly.
+    Replies of `dashscope.v2` contain the choices directly. For such a reply, returns the reply.
     """
     output: dict[str, Any] | None = event.get("output")
     return output if isinstance(output, dict) else event
 
 
 def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the first choice of an output. Returns None if the output has no choice.
+    """Returns the first choice in the output of a reply, or None if the output has no choice.
 
     With `result_format="text"`, the output has no list of choices. The function then builds a choice from the
     fields of the output.
@@ -60,29 +59,26 @@ def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def has_content(content: object) -> bool:
-    """Returns True if the content of a message is not empty.
-
-    On the multimodal path, content such as `[{"text": ""}]` also counts as empty.
-    """
+    """Returns True if the content of a message is not empty. Content such as `[{"text": ""}]` is also empty."""
     return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
 
 
 def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
-    """Returns the message and the code of an error, or None if the event is not an error.
+    """Returns the message and the code of an error, or None if the reply or event is not an error.
 
-    An empty code does not count as an error, because SDK objects of successful replies have an empty code.
+    An event with an empty code is not an error, because SDK objects of successful replies have an empty code.
     """
-    inner = as_object(event.get("error"))  # errors of the compatible mode have their fields in `error`
+    inner = as_object(event.get("error"))  # in the compatible mode, an error has its fields in `error`
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
     has_bad_status = isinstance(status, int) and not isinstance(status, bool) and status != 200
     if not code and not inner and not has_bad_status:
         return None
-    message = as_text(event.get("message")) or as_text(inner.get("message")) or "an error without a message"
+    message = as_text(event.get("message")) or as_text(inner.get("message")) or "the error has no message"
     return message, code or (str(as_token_count(status)) if has_bad_status else None)
 
 
 def parse_usage(fields: dict[str, Any]) -> Usage:
-    """Parses the token usage of a reply (model-studio, `usage`)."""
+    """Parses the token usage of a reply (Model Studio docs: `usage`)."""
     prompt = as_object(fields.get("prompt_tokens_details")) or as_object(fields.get("input_tokens_details"))
     reply = as_object(fields.get("output_tokens_details")) or as_object(fields.get("completion_tokens_details"))
     return Usage(

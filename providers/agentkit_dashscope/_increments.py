@@ -1,4 +1,4 @@
-"""`Increments` detects whether the events of a stream contain only new text or repeat the whole text so far."""
+"""`Increments` extracts the new text from stream events. Some streams repeat all earlier text in each event."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""Number of pieces that must repeat and extend the earlier text before all pieces count as whole texts."""
+"""Number of pieces that repeat and extend the earlier text, after which a stream is known to be cumulative."""
 
 
 class Increments(Generic[_Key]):
-    """Reader for the pieces of text in one streamed reply. It returns the new text in each piece.
+    """Extractor for the new text in each piece of a streamed reply.
 
-    A piece is an increment (only new text) or the whole text so far. By default, older models send whole texts,
-    and newer models send increments (model-studio, `incremental_output`).
+    In an incremental stream, a piece contains only new text. In a cumulative stream, a piece repeats all earlier
+    text before the new text. By default, older models send cumulative streams, and newer models send incremental
+    streams (Model Studio docs: `incremental_output`).
 
-    While `cumulative` is None, a piece that begins with the text so far counts as a whole text. A piece that does
-    not begin with the text so far proves that all pieces are increments. Earlier pieces may then have been
-    misread, and `pop_corrections` returns the correct texts. Example: after the pieces "a" and "ab", the text is
-    "ab". A third piece "b" proves that the pieces are increments, and the correct text is "aabb".
+    If the type of the stream is unknown, a piece that begins with all earlier text is treated as cumulative. A
+    piece that does not begin with all earlier text proves that the stream is incremental. Earlier pieces may then
+    have been misread, and `pop_corrections` returns the correct texts. Example: after the pieces "a" and "ab", the
+    text is "ab". A third piece "b" proves that the stream is incremental, and the correct text is "aabb".
 
     Attributes:
-        cumulative: True if each piece is the whole text so far. False if each piece is an increment. None while
-            both are possible.
+        cumulative: True for a cumulative stream, False for an incremental stream, None while the type is unknown.
     """
 
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._texts: dict[_Key, str] = {}
-        self._unjoined: dict[_Key, list[str]] = {}  # pieces to append to `_texts`, joined only when needed
+        self._unjoined: dict[_Key, list[str]] = {}  # pieces that `_join` appends to `_texts` when necessary
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
     def add(self, key: _Key, piece: str) -> str:
-        """Adds a piece to a text, and returns the new text in the piece."""
+        """Adds a piece of the text with the given key. Returns the new text in the piece."""
         if self.cumulative is False:
             return piece
         text = self._join(key, len(piece))
@@ -52,9 +52,9 @@ class Increments(Generic[_Key]):
         return piece[len(text) :]
 
     def pop_corrections(self) -> dict[_Key, str]:
-        """Returns the correct texts, by key, if increments were read as whole texts.
+        """Returns the correct texts, by key, if pieces of an incremental stream were read as cumulative.
 
-        Otherwise returns an empty dict. No text is returned twice.
+        Returns an empty dict if no correction is necessary, and after the first call that returns corrections.
         """
         if self.cumulative is not False:
             return {}
@@ -65,33 +65,33 @@ class Increments(Generic[_Key]):
         return corrections
 
     def extends(self, key: _Key, piece: str) -> bool:
-        """Returns True if a piece begins with the text that was read so far for the same key."""
+        """Returns True if a piece begins with all earlier text of the same key."""
         return piece.startswith(self._join(key, len(piece)))
 
     def end(self) -> None:
-        """Handles a last event without text, which proves that the events are increments.
+        """Handles a last event without text, which proves that the stream is incremental.
 
-        The last event of a cumulative stream would repeat the whole text.
+        In a cumulative stream, the last event would repeat all earlier text.
         """
         if self.cumulative is None and self._texts:
             self.cumulative = False
 
     def _add_different(self, key: _Key, piece: str, text: str) -> str:
-        """Adds a piece that does not begin with the text so far. Returns the new text in the piece."""
+        """Adds a piece that does not begin with all earlier text (`text`). Returns the new text in the piece."""
         if self.cumulative is None:
             self.cumulative = False
             self._pieces[key].append(piece)
             return piece
-        if text.startswith(piece):  # the event is out of order, or has no text for this key
+        if text.startswith(piece):  # the event arrived late, or has no text for this key
             return ""
         self._texts.setdefault(key, text)
         self._unjoined.setdefault(key, []).append(piece)
         return piece
 
     def _join(self, key: _Key, length: int) -> str:
-        """Returns the text so far, or only a prefix if the prefix is longer than `length`.
+        """Returns the earlier text of a key, or at least its first `length` + 1 characters.
 
-        The prefix is enough because the caller compares it with a piece of `length` characters.
+        More characters are not necessary, because the result is compared with a piece of `length` characters.
         """
         text = self._texts.get(key, "")
         if key in self._unjoined and length >= len(text):

@@ -1,4 +1,4 @@
-"""Images, audio and video in replies. Each of them can be a URL. Audio can also be pieces of base64 text."""
+"""Parsers for images, audio and video in replies, which are URLs. Audio can also be pieces of base64 text."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
 
 
 def create_media_block(media_kind: str, value: object) -> MediaBlock | None:
-    """Returns a media block for a URL. Returns None if the value is not text or is blank."""
+    """Returns a media block for a URL, or None if the value is blank or not a string."""
     url = as_text(value)
     return BLOCK_TYPES[media_kind](URLSource(url)) if url.strip() else None
 
 
 class ReplyAudio:
-    """Spoken audio that accompanies the text of a reply (model-studio, `output.audio`)."""
+    """Spoken audio in addition to the text of a reply (Model Studio docs: `output.audio`)."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._url: object = None
 
     def add(self, audio: dict[str, Any]) -> None:
-        """Adds the audio data of an event. The last event contains the URL of the complete audio instead."""
+        """Adds the audio of an event: a piece of base64 data, or at the end the URL of the complete audio."""
         data = audio.get("data")
         if data and isinstance(data, str):
             self._pieces.append(data)
@@ -45,9 +45,9 @@ class ReplyAudio:
         return create_media_block("audio", self._url) or self._join_pieces()
 
     def _join_pieces(self) -> AudioBlock | None:
-        """Returns an audio block with the joined data, or None if no valid data arrived.
+        """Returns an audio block with the joined data, or None if there is no data or if the data is invalid.
 
-        Data without a WAVE header counts as raw PCM samples.
+        Data without a WAVE header is treated as raw PCM samples.
         """
         try:
             data = b"".join(base64.b64decode(piece) for piece in self._pieces)

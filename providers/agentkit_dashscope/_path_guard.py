@@ -8,11 +8,11 @@ __all__ = ["guard_text"]
 
 
 def guard_text(text: str) -> str:
-    """Returns the text, with a line break before it if the SDK might mistake the text for the path of a file.
+    """Adds a line break before a text that the DashScope SDK could treat as the path of a file. Returns the text.
 
     The SDK uploads a local file if a text is the path of the file, or if a text begins with `file://`. Line breaks
-    inside a text that begins with `file://` do not prevent the upload. The SDK ignores texts that begin with
-    `http` (dashscope 2.0, `check_and_upload_local`).
+    inside a text that begins with `file://` do not prevent the upload. The SDK never treats a text that begins
+    with `http` as a path (dashscope 2.0, `check_and_upload_local`).
     """
     return f"\n{text}" if not text.startswith(("http", "\n")) and _can_be_path(text) else text
 
@@ -20,8 +20,8 @@ def guard_text(text: str) -> str:
 def _can_be_path(text: str) -> bool:
     """Returns True if a text is short enough for a path, and each of its parts is short enough for a file name.
 
-    Blanks and dots at the end of a file name do not count because Windows ignores them. A text that begins with
-    `file:` can always be a path.
+    The length of a file name excludes blanks and dots at its end, because Windows ignores them. A text that begins
+    with `file:` can always be a path.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
         return True

@@ -27,13 +27,14 @@ _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
 LIMITS = MediaLimits(data=10_485_000)
-"""Maximum length of base64 data. The API's limit for data URLs also counts the header of the URL.
+"""Maximum number of base64 characters of a media item.
 
-'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio).
+The API limits the whole data URL, including its header: 'Exceeded limit on max bytes per data-uri item : 10485760'
+(Model Studio docs: error codes).
 """
 
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""Rule for tool names. An API error says: 'Tool names are not allowed to be [search]' (model-studio)."""
+"""Rule for tool names. API error: 'Tool names are not allowed to be [search]' (Model Studio docs)."""
 
 
 def _note_guard(text: str, role: str) -> tuple[str, ...]:
@@ -41,11 +42,13 @@ def _note_guard(text: str, role: str) -> tuple[str, ...]:
     return (_GUARD_NOTE,) if role == "user" and guard_text(text) != text else ()
 
 
-_GUARD_NOTE = "line break added before the text: the SDK could take the text for a path and upload that file"
+_GUARD_NOTE = (
+    "line break added before the text: otherwise the SDK could treat the text as a path and upload the file"
+)
 
 _PASSTHROUGH = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
-_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # only user messages can have media (model-studio)
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # only user messages can have media (Model Studio docs)
 
 _ANYWHERE = frozenset({"assistant", "user", "system", "result"})
 
@@ -58,7 +61,7 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message", "input"}),
     cache_markers=frozenset({"cache_control"}),
 )
-"""Keys of the messages in the field `input` of a request (model-studio)."""
+"""Keys of the messages in the field `input` of a request (Model Studio docs)."""
 
 MULTIMODAL = Capabilities(
     name="DashScope",
@@ -76,10 +79,10 @@ MULTIMODAL = Capabilities(
     tools=ToolCapabilities(
         results="each",
         names=TOOL_NAMES,
-        # API error: 'one of the strings that should be ["none", "auto"]' (model-studio). Newer models think by
-        # default, and thinking models refuse the choice of a named tool.
+        # Newer models think by default, and thinking models refuse the choice of a named tool. API error: 'one of
+        # the strings that should be ["none", "auto"]' (Model Studio docs).
         choices=frozenset({"auto", "none"}),
-        needs_declarations=True,  # API reference: "Tools must be sent again with the results" (model-studio)
+        needs_declarations=True,  # "Tools must be sent again with the results" (Model Studio docs)
     ),
     media=MediaCapabilities(
         image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
@@ -96,8 +99,8 @@ MULTIMODAL = Capabilities(
     ),
 )
 
-# Overrides for models on the text path. API error: "input content must be a string." (model-studio). Strings
-# cannot have cache markers, which belong to content parts.
+# Capabilities that are different on the text path. API error: "input content must be a string." (Model Studio
+# docs). A string cannot have cache markers, because cache markers are keys of content parts.
 TEXT_PATH: dict[str, Any] = {
     "wire": None,
     "cache_breakpoints": False,
@@ -106,7 +109,7 @@ TEXT_PATH: dict[str, Any] = {
     "media.image": None,
     "media.audio": None,
     "media.video": None,
-    # agentkit 0.3.0 stored `message.partial` as `partial`.
+    # `partial` is included because agentkit 0.3.0 stored `message.partial` under this name.
     "opaque.passthrough_keys": {"text": frozenset({"message.partial", "partial"})},
 }
 TEXT = MULTIMODAL.override(TEXT_PATH)
@@ -114,7 +117,7 @@ TEXT = MULTIMODAL.override(TEXT_PATH)
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
     {"tools.choices": frozenset({"auto", "none", "tool"})},
-    "models that never think, or only if a request asks for thinking (model-studio)",
+    "these models never think, or think only if a request asks for thinking (Model Studio docs)",
     "2026-11-20",
 )
 
@@ -123,7 +126,7 @@ _TEXT_MODELS = ModelFact(
     r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
     TEXT_PATH,
     "each model accepts only one path; Qwen3.5 and later, *-vl-*, *-omni-*, *-audio-* and glm-4.5v accept the"
-    " multimodal path (model-studio)",
+    " multimodal path (Model Studio docs)",
     "2026-11-20",
 )
 

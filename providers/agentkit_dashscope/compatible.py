@@ -29,7 +29,7 @@ _WEB = frozenset({"http", "https"})
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
-_LAST_KEYS = frozenset({"partial"})  # only the last message can have this key (model-studio, partial mode)
+_LAST_KEYS = frozenset({"partial"})  # only the last message can have this key (Model Studio docs: partial mode)
 
 COMPATIBLE = VENDOR_CHAT.override(
     {
@@ -40,9 +40,9 @@ COMPATIBLE = VENDOR_CHAT.override(
         "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
         "media.audio": MediaRule(types=frozenset(_AUDIO_FORMATS), schemes=_WEB, limits=LIMITS),
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
-        "turns.text_joining": "string",  # text models accept only strings; a message with media has a list
+        "turns.text_joining": "string",  # text models accept only strings; only messages with media need a list
         "turns.needs_user": True,
-        # agentkit 0.3.0 stored `message.partial` as `partial`.
+        # `partial` is included because agentkit 0.3.0 stored `message.partial` under this name.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,
@@ -54,9 +54,9 @@ COMPATIBLE = VENDOR_CHAT.override(
 
 
 def _media_part(block: MediaBlock) -> dict[str, Any]:
-    """Writes a media block as a content part.
+    """Converts a media block to a content part.
 
-    In contrast to OpenAI's API, `input_audio.data` is a URL or a data URL (model-studio).
+    Unlike in OpenAI's API, `input_audio.data` is a URL or a data URL (Model Studio docs).
     """
     url = source_url(block.source)
     if block.type != "audio":
@@ -69,13 +69,14 @@ def _media_part(block: MediaBlock) -> dict[str, Any]:
     }
 
 
-# Sources: help.aliyun.com/zh/model-studio, compatibility page (2026-10-13) and base-url page (2026-10-11).
+# Sources: Model Studio docs (help.aliyun.com/zh/model-studio), pages "compatibility" (2026-10-13) and "base-url"
+# (2026-10-11).
 ROW = OpenAICompatible(
     name="dashscope-compatible",
     title="DashScopeCompatible",
     capabilities=COMPATIBLE,
     facts=(NAMED_CHOICE,),
-    # This server is in Beijing. An API key is valid in only one region.
+    # This server is in the region Beijing. An API key is valid in only one region.
     address="https://dashscope.aliyuncs.com/compatible-mode/v1",
     key="DASHSCOPE_API_KEY",
     reasoning_field="reasoning_content",
@@ -92,7 +93,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     """Formatter for DashScope's OpenAI-compatible mode, for calls through the openai SDK.
 
     Send the request with `chat.completions.create(model=…, **request)`. The client needs the `base_url` of the
-    compatible mode, `https://dashscope.aliyuncs.com/compatible-mode/v1`.
+    compatible mode, such as `https://dashscope.aliyuncs.com/compatible-mode/v1`.
 
     `cache_breakpoints="auto"` marks at most four content parts for DashScope's explicit context cache. The content
     of messages is then a list of parts, which all models with this cache accept.

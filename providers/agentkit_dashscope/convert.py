@@ -49,8 +49,8 @@ class DashScopeChatFormatter(FormatterBase):
     Send the request with the SDK: `await AioMultiModalConversation.call(model=…, **request)`. For a model on the
     text path, use `AioGeneration` instead. Both classes require asyncio.
 
-    The SDK's multimodal classes upload a local file if the text of a user message is the path of the file
-    (source: Model Studio). So the formatter adds a line break before each text that can be a path.
+    The SDK's multimodal classes upload a local file if the text of a user message is the path of the file (Model
+    Studio docs). The formatter therefore adds a line break before each text that can be a path.
 
     Args:
         model: Name of the model. None if each call names a model.
@@ -96,7 +96,7 @@ class DashScopeChatFormatter(FormatterBase):
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with `messages` and `result_format`.
 
-        The keys `tools`, `tool_choice` and `response_format` are added only if the task needs them.
+        The request also has `tools`, `tool_choice` and `response_format` if they are needed.
         """
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 @lru_cache(256)
 def _override_path(capabilities: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
-    """Returns the capabilities with the values of `path` in all fields that depend on the path."""
+    """Returns a copy of the capabilities in which all fields that depend on the API path are set for `path`."""
     on_path = TEXT if path == "text" else MULTIMODAL
     return capabilities.override({name: attrgetter(name)(on_path) for name in TEXT_PATH})
 
@@ -147,7 +147,7 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
                 raise ConversionError(block.type, "a message")
             case _:
                 assert_never(block)
-    # The text of a history frame is never a path because it begins with a line break or with the preamble.
+    # A history frame needs no protection: its text begins with a line break or a preamble, so it is never a path.
     guard = role == "user" and not is_text_path and not is_frame
     message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}
     if thinking:
@@ -156,9 +156,9 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
 
 
 def _content(blocks: Sequence[Block], is_text_path: bool, guard: bool) -> str | list[dict[str, Any]]:
-    """Returns content as a string for the text path, or as a list of parts for the multimodal path.
+    """Converts the blocks of a message to a string (text path) or to a list of parts (multimodal path).
 
-    Empty content is an empty string on both paths.
+    Without blocks, returns an empty string on both paths.
     """
     if not is_text_path and blocks:
         return [_part(block, guard) for block in blocks]
@@ -183,7 +183,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
 
 
 def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
-    """Returns the additional keys of a loaded part, such as `fps` and `min_pixels` (model-studio)."""
+    """Returns the additional fields of a part that `load_native` loaded, such as `fps` (Model Studio docs)."""
     return {
         key: copy_json(item)
         for key, item in get_state_fields(block.state).items()
@@ -192,14 +192,17 @@ def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
 
 
 _NO_PART_KEYS = frozenset({"text", "image", "audio", "video", "partial"})
-"""Keys in opaque state that are not additional keys of a part.
+"""Keys of opaque state that are not written as additional keys of a part.
 
-These keys contain the content of the part, or belong to messages.
+The key of a part's content (such as `text`) is already written, and `partial` is a key of messages.
 """
 
 
 def _is_partial(msg: Msg) -> bool:
-    """Returns True if the last message asks the model to continue its text (model-studio, partial mode)."""
+    """Returns True if an assistant message asks the model to continue the message.
+
+    Source: Model Studio docs, partial mode.
+    """
     return msg.role == "assistant" and get_message_keys(msg.blocks[-1:]).get("partial") is True
 
 

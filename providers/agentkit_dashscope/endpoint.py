@@ -33,7 +33,7 @@ from agentkit_dashscope._model_paths import OTHER_PATH, PATH_URLS, ModelPath, co
 __all__ = ["DashScopeEndpoint"]
 
 _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
-"""Error text if only the other API path accepts the model: 'url error, please check url！' (model-studio)."""
+"""Pattern of the API error for a model on the wrong path: 'url error, please check url！' (Model Studio docs)."""
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
@@ -41,23 +41,26 @@ _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 _REQUEST_ID_HEADERS: Final = ("x-request-id", "x-dashscope-request-id")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
-"""Maximum number of bytes that are read to find an error in the first event. Longer events are not errors."""
+"""Maximum size in bytes of a first event that is checked for an error. Larger events never contain an error."""
 
 
 class DashScopeEndpoint(EndpointBase):
     """Endpoint for DashScope's native API, through `dashscope.AsyncClient`.
 
-    The endpoint sends the finished JSON through the transport of the SDK's `v2` client. It avoids the SDK's
-    classic classes, which return errors instead of raising them, and upload a local file if a text is the path of
-    the file.
+    The endpoint sends the finished JSON through the transport of the SDK's `v2` client. The endpoint does not use
+    the SDK's classic classes, which return errors instead of raising them, and upload a local file if a text is
+    the path of the file.
 
-    On asyncio, the transport retries failed calls, but never the opening of a stream. On trio, it does not retry.
+    On asyncio, the transport retries failed calls without a stream. It never retries a stream. On trio, it never
+    retries.
 
-    A request whose content is a string goes to the text path first. If the API reports that this path is wrong for
-    the model, the endpoint converts the request for the multimodal path. Later requests to the model go to the
-    multimodal path at once. Requests with lists of parts change to the text path in the same way.
+    A request whose content is a string is first sent to the text path. If the API reports that this path is wrong
+    for the model, the endpoint converts the request and sends it to the multimodal path. Later requests to the
+    model are sent only to the multimodal path. A request with lists of parts is first sent to the multimodal path,
+    and the rules are the same.
 
-    All parameters of a call go into the field `parameters`, except `extra_headers`, `extra_query` and `timeout`.
+    All parameters of a call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
+    `timeout`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -66,7 +69,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # path by model, for models that refused the other path
+        self._learned_paths: dict[str, ModelPath] = {}  # API path by model, after the model refused the other path
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -90,9 +93,9 @@ class DashScopeEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the HTTP request, with the messages in its field `input`.
+        """Returns the HTTP request, with the messages in the field `input` of the body.
 
-        Streamed requests set `incremental_output` to True unless a parameter sets it.
+        For a stream, `incremental_output` is True by default.
 
         Raises:
             OptionError: A parameter has the name of a key that the request already sets.
@@ -109,13 +112,13 @@ class DashScopeEndpoint(EndpointBase):
         path = self._learned_paths.get(model) or find_path(messages)
         body = {"model": model, "input": {"messages": convert_content(messages, path)}, "parameters": parameters}
         if any(map(_has_stored_file, messages)):
-            # The API resolves `oss://` URLs only with this header (model-studio: temporary URLs).
+            # Only with this header, the API accepts `oss://` URLs (Model Studio docs: temporary URLs).
             headers: dict[str, str] = http_options.get("headers") or {}
             http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
         return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
-        """Sends the request, and returns the reply as JSON values."""
+        """Sends the request, and returns the body of the reply. Tries the other path if the path is wrong."""
         try:
             return await self._post(outgoing)
         except Exception as error:
@@ -129,20 +132,20 @@ class DashScopeEndpoint(EndpointBase):
 
         response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         check_response(response)
-        response.raise_for_status()  # the SDK neither follows a redirect nor raises an error for it
+        response.raise_for_status()  # raises an error for a redirect, which `check_response` ignores
         return response.content
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Sends a streamed request, and yields an iterator over the bytes of the event stream.
 
-        If the first event reports the wrong path, the endpoint sends the request once more, to the other path.
+        If the first event reports that the path is wrong, the endpoint sends the request to the other path.
         """
         response, first_event, pieces = await self._open_first_event(outgoing)
         failure = self.failure_from_reply(_parse_event(first_event))
         rerouted = failure and self._reroute(outgoing, failure)
         if rerouted:
-            async for _ in pieces:  # reads the remaining stream after the error
+            async for _ in pieces:  # a response that is read completely keeps its connection open for reuse
                 pass
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
@@ -153,7 +156,10 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
 
     async def _open_first_event(self, outgoing: OutgoingRequest) -> tuple[Any, bytes, AsyncIterator[bytes]]:
-        """Opens a stream. Returns the response, the bytes of its first event, and an iterator over later bytes."""
+        """Opens a stream and reads its first event.
+
+        Returns the response, the bytes read, and an iterator over the remaining bytes.
+        """
         import httpx
 
         try:
@@ -191,7 +197,7 @@ class DashScopeEndpoint(EndpointBase):
 
     @property
     def _transport(self) -> Any:
-        """HTTP transport of the SDK. It retries only on asyncio because it waits with asyncio before a retry."""
+        """HTTP transport of the SDK. Retries are off on trio, because the SDK waits with `asyncio.sleep`."""
         if _is_on_asyncio():
             return self.client.transport
         if self._client_without_retries is None:
@@ -199,9 +205,9 @@ class DashScopeEndpoint(EndpointBase):
         return self._client_without_retries.transport
 
     def _reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
-        """Returns a request for the other path if a failure reports the wrong path. Otherwise returns None.
+        """Returns a request for the other API path if the failure reports that the path is wrong, otherwise None.
 
-        The path changes at most once per model.
+        The path of a model changes at most once.
         """
         model = str(outgoing.body["model"])
         if not failure or not _WRONG_PATH.search(failure.message) or model in self._learned_paths:
@@ -211,7 +217,7 @@ class DashScopeEndpoint(EndpointBase):
         return replace(outgoing, path=PATH_URLS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
+        """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""
         import httpx
         from dashscope.v2 import errors
 
@@ -227,7 +233,8 @@ class DashScopeEndpoint(EndpointBase):
                 request_id=error.request_id or failure.request_id or find_request_id(headers, _REQUEST_ID_HEADERS),
                 retry_after=parse_retry_after(headers),
             )
-        if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key
+        # The SDK uses the code of an error as a dict key, which fails if the code is a list or an object.
+        if isinstance(error, TypeError) and "unhashable" in str(error):
             return Failure("the error reply has a code that is not a string")
         if isinstance(error, httpx.HTTPStatusError):
             return Failure(str(error).partition("\n")[0], error.response.status_code)
@@ -239,7 +246,7 @@ class DashScopeEndpoint(EndpointBase):
 
 
 def _has_stored_file(message: Mapping[str, Any]) -> bool:
-    """Returns True if a part or video frame in a message is a file in DashScope's storage (`oss://`)."""
+    """Returns True if a message contains the URL of a file in DashScope's storage (`oss://`)."""
     items = [item for part in as_list(message.get("content")) for item in as_object(part).values()]
     items += [frame for item in items for frame in as_list(item)]
     return any(isinstance(item, str) and item.startswith("oss://") for item in items)
@@ -253,13 +260,13 @@ async def _prepend(first_event: bytes, pieces: AsyncIterator[bytes]) -> AsyncIte
 
 
 async def _raise_later(error: Exception) -> AsyncIterator[bytes]:
-    """Raises an error at the first read, so that the reader first gets the bytes that arrived before the error."""
+    """Returns an iterator that raises the error. All bytes before the error can then be read first."""
     raise error
     yield b""
 
 
 def _parse_event(data: bytes) -> object:
-    """Parses the first event of a stream. Returns None if the event is not JSON."""
+    """Returns the data of the first event of a stream as JSON values, or None if the data is not JSON."""
     match = re.search(rb"^data:\s?(.*?)\r?$", data, re.MULTILINE)
     try:
         return native_to_json(match[1] if match else data)

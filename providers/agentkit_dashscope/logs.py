@@ -1,4 +1,4 @@
-"""Loader for logged messages and requests of DashScope's native API (model-studio, API reference)."""
+"""Loader for logged messages and requests of DashScope's native API (Model Studio docs: API reference)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["load_native"]
 _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
-"""Keys of requests that continue messages stored by the service (model-studio: application calls)."""
+"""Keys of requests that continue a conversation stored by the service (Model Studio docs: application calls)."""
 
 
 def load_native(log: object) -> list[Msg]:
@@ -48,8 +48,9 @@ def load_native(log: object) -> list[Msg]:
     adds before a text that can be a path.
 
     Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state, which
-    is sent back with the part. Additional keys of a message become metadata. Cache markers are omitted. Videos
-    that are lists of frames become OpaqueBlocks, and so do parts of unknown kinds. Unreadable parts become
+    later requests send back. Other additional keys of a message become metadata. Cache markers are omitted.
+
+    Parts of unknown kinds and videos that are lists of frames become OpaqueBlocks. Unreadable parts become
     InvalidBlocks.
 
     Raises:
@@ -68,13 +69,16 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _dump_sdk_object(value: Any) -> Any:
-    """Returns an object of `dashscope.v2` as a dict of set fields and `type`. Returns other values unchanged."""
+    """Returns an object of `dashscope.v2` as a dict of `type` and all fields that are set.
+
+    Returns any other value unchanged.
+    """
     fields = get_set_fields(value, ["type"])
     return value if fields is None else {**fields, **as_object(getattr(value, "model_extra", None))}
 
 
 def _parse_message(value: Any, place: str) -> Msg:
-    """Parses one item of the log into exactly one message, even if the item is invalid."""
+    """Converts one item of the log to one message. An invalid item becomes a message with an InvalidBlock."""
     if not isinstance(value, dict):
         return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
     message = cast("dict[str, Any]", value)
@@ -99,7 +103,7 @@ def _parse_message(value: Any, place: str) -> Msg:
 
 
 def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
-    """Parses a tool result. The name of the tool is optional because the result has the id of its call."""
+    """Parses a tool result. The tool name is empty if the message has no `name`, which is an optional key."""
     id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
     blocks = _parse_content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None
@@ -121,17 +125,17 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
 
 
 def _split_part(part: Any) -> list[Any]:
-    """Splits a part with several contents, such as text and image, into parts with one content each."""
+    """Splits a part with several content keys, such as `text` and `image`, into parts with one of the keys."""
     fields = as_object(part)
     content_keys = [key for key in ("text", *BLOCK_TYPES) if key in fields]
     return [{key: fields[key]} for key in content_keys] if len(content_keys) > 1 else [part]
 
 
 def _parse_part(value: Any, place: str, guard: bool) -> Block:
-    """Parses a content part.
+    """Converts a content part to a block.
 
-    The key of its content, such as `text` or `image`, names the kind of the part. In `dashscope.v2`, `type` names
-    the kind. A part of any other kind becomes an OpaqueBlock.
+    The kind of a part is its content key, such as `text` or `image`, or its `type` in `dashscope.v2`. A part of an
+    unknown kind becomes an OpaqueBlock.
     """
     part = {"text": value} if isinstance(value, str) else as_object(value)
     kind = next((kind for kind in ("text", *BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
@@ -146,18 +150,18 @@ def _parse_part(value: Any, place: str, guard: bool) -> Block:
     if kind != "text":
         return _parse_media(kind, content if content is not None else _get_url(part), state, place)
     if not isinstance(content, str):
-        return InvalidBlock(value, "expected text in the part", place)
+        return InvalidBlock(value, "expected a part with a string in `text`", place)
     return TextBlock(_remove_guard(content) if guard else content, state=state)
 
 
 def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> Block:
-    """Returns an OpaqueBlock for a video that is a list of frames, which only DashScope accepts.
+    """Returns an OpaqueBlock for a video that is a list of frames, because only DashScope accepts such videos.
 
-    Source: `dashscope.v2`, `VideoPart.frames`. If a frame is not a URL, the function returns an InvalidBlock,
-    because the SDK would treat the frame as the path of a local file and upload the file.
+    Returns an InvalidBlock if a frame is not a URL. The SDK would treat the frame as the path of a local file and
+    upload the file. Source: `dashscope.v2`, `VideoPart.frames`.
     """
     if not all(isinstance(frame, str) and _OPENABLE_URL.match(frame) for frame in frames):
-        return InvalidBlock(part, "expected frames that are URLs (http, https, oss, data)", place)
+        return InvalidBlock(part, "expected a list of video frames that are http, https, oss or data URLs", place)
     return OpaqueBlock("dashscope", {"video": frames, **_without(part, {*_NO_STATE_KEYS, "video"})})
 
 
@@ -177,7 +181,7 @@ _NO_STATE_KEYS: Final = frozenset({"type", "cache_control", "url", "data", "form
 
 
 def _get_url(part: dict[str, Any]) -> object:
-    """Returns the URL of a part. Converts audio data to a data URL (`dashscope.v2`: `AudioPart`)."""
+    """Returns the URL of a part. Converts audio data to a data URL (source: `dashscope.v2`, `AudioPart`)."""
     if part.get("url") is not None or part.get("data") is None:
         return part.get("url")
     return f"data:audio/{as_text(part.get('format')) or 'wav'};base64,{as_text(part['data'])}"

@@ -38,15 +38,15 @@ _REASONS: Final = {
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
 }
-"""Finish reasons by their names in the API (model-studio, `finish_reason`).
+"""Finish reasons by their names in the API (Model Studio docs: `finish_reason`).
 
-Before the last event of a stream, the finish reason is the string "null".
+Before the last event of a stream, the API's finish reason is the string "null".
 """
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""Error code for inappropriate input or output (model-studio, error codes). Streams can contain such an error."""
+"""Code of the error for inappropriate input or output (Model Studio docs: error codes)."""
 
-# The blocks of a message are sorted by these keys. Keys of text and media begin with 1 (`ContentReader`).
+# Keys determine the order of the blocks in a message. Keys of text and media begin with 1 (see `ContentReader`).
 _THINKING: Final = (0,)
 _CALLS: Final = 2
 _AUDIO: Final = (3,)
@@ -56,12 +56,12 @@ class DashScopeStreamParser(StreamParserBase):
     """Parser for replies and stream events of DashScope's native API.
 
     The parser accepts objects of the SDK (classic or `dashscope.v2`), their dicts, and raw bytes of an event
-    stream. Each event of a stream has only new text, or the whole text so far. If the parser has the request, the
-    parameter `incremental_output` states which of the two to expect. Otherwise the parser compares the texts.
+    stream. In some streams, each event repeats all earlier text. The parameter `incremental_output` of the request
+    turns the repetition on or off. Without the request, the parser compares the texts to detect repetition.
 
     A reply with HTTP status 200 can contain an error. `input_tokens` includes media tokens, and `output_tokens`
-    includes reasoning tokens (model-studio). The parser reads only the first of several choices. Search results
-    become the `citations` of the text.
+    includes reasoning tokens (Model Studio docs). The parser reads only the first of several choices. Search
+    results become the `citations` of the text.
     """
 
     provider: ClassVar[str] = "dashscope"
@@ -72,7 +72,7 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
-        self._is_decided = False  # True once it is known whether events repeat earlier text
+        self._is_decided = False  # True when the type of the stream (see `Increments`) is known
         self._content = ContentReader(self.reply, self._increments)
         self._call_index = ToolCallIndex(self.reply, _CALLS)
         self._usage: object = None
@@ -81,7 +81,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply, which has the same fields as an event.
+        """Adds the content of a complete reply, which has the same fields as a stream event, to `self.reply`.
 
         Raises:
             MessageError: The value is not a reply of the native API, or the reply is an error.
@@ -101,7 +101,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(None)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one event of a stream into the message."""
+        """Adds the content of one stream event to `self.reply`."""
         if self.reply.id is None:
             self.reply.begin(event.get("request_id"), event.get("model"))
         if event.get("usage"):
@@ -124,7 +124,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(native)
 
     def _read_extras(self, output: dict[str, Any]) -> None:
-        """Reads the search results and the audio of an output."""
+        """Stores the search results and the audio in the output of an event."""
         if output.get("search_info"):
             self._search_results = (
                 as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
@@ -133,9 +133,9 @@ class DashScopeStreamParser(StreamParserBase):
             self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
-        """Sets the usage, the citations and other metadata of the message at the end of a reply.
+        """Adds the usage, the citations and other metadata to the message at the end of a reply.
 
-        If no finish reason has arrived, also adds the audio block.
+        Also adds the audio block if the reply has no finish reason.
         """
         self._set_usage()
         if self.reply.finish_reason is None:
@@ -189,10 +189,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
-        """Corrects texts if a piece has proved that events contain only new text.
-
-        Until then, a piece that began with the text so far was read as the whole text.
-        """
+        """Corrects texts that `Increments` read incorrectly while the type of the stream was unknown."""
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
@@ -211,7 +208,7 @@ class DashScopeStreamParser(StreamParserBase):
         self.reply.end(reason, as_text(native) or None)
 
     def _set_usage(self) -> None:
-        """Sets the usage of the message to the usage that an event reported last."""
+        """Sets the usage of the message to the last usage in the stream."""
         if fields := as_object(self._usage):
             self.reply.set_usage(parse_usage(fields))
         self._usage = None

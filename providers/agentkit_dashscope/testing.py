@@ -62,7 +62,7 @@ class FakeDashScope(FakeService):
         for number, delta in enumerate(deltas, 1):
             message = delta if is_incremental else merged.add(delta)
             message = {**message, "content": self._content(message["content"])}
-            # DashScope sends the string "null" until the last event
+            # In all events except the last, DashScope's finish reason is the string "null".
             reason = reply.map_reason(_REASONS) if number == len(deltas) else "null"
             yield self._envelope(reply, call, message, reason)
 
@@ -92,9 +92,9 @@ class FakeDashScope(FakeService):
         return {**self.build_error(error), "status_code": error.status}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if tool calls and tool messages do not match.
+        """Returns the API's error message if tool calls and tool messages do not match, otherwise None.
 
-        DashScope sends the error message of OpenAI's API, after a prefix.
+        DashScope's error message is a prefix and the error message of OpenAI's API.
         """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:
@@ -113,7 +113,7 @@ class _MergedMessage:
         self._message: dict[str, Any] = {"role": "assistant", "content": "", "reasoning_content": ""}
 
     def add(self, delta: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds a delta, and returns a copy of the message so far."""
+        """Adds a delta, and returns a copy of the message with all deltas that were added."""
         for key in ("content", "reasoning_content"):
             self._message[key] += delta.get(key, "")
         for piece in delta.get("tool_calls", ()):
@@ -134,7 +134,7 @@ def _deltas(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
         yield {**role, "content": piece, "reasoning_content": ""}
     for index, use in enumerate(reply.msg.tool_uses):
         yield {**role, "content": "", "tool_calls": [_call(index, use, "")]}
-        for piece in reply.split(use.arguments):  # later pieces have an empty id
+        for piece in reply.split(use.arguments):  # only the first piece of a call has an id
             delta = {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
             yield {**role, "content": "", "tool_calls": [delta]}
 

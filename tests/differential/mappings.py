@@ -274,7 +274,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"behind a line break, so that the SDK takes it for no file",
-        r"line break added before the text: the SDK could take the text for a path and upload that file",
+        r"line break added before the text: otherwise the SDK could treat the text as a path and upload the file",
     ),
     # invalid blocks of DashScope's logs
     (
@@ -283,11 +283,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"(invalid block: |)it is neither text nor a list of parts", r"\1expected text or a list of parts"),
     (r"(invalid block: |)it is no part", r"\1expected a content part"),
-    (r"(invalid block: |)there is no text in it", r"\1expected text in the part"),
+    (r"(invalid block: |)there is no text in it", r"\1expected a part with a string in `text`"),
     (r"(invalid block: |)it is no URL of (\w+)", r"\1expected a URL of the \2"),
     (
         r"(invalid block: |)a frame is no URL that DashScope opens",
-        r"\1expected frames that are URLs (http, https, oss, data)",
+        r"\1expected a list of video frames that are http, https, oss or data URLs",
     ),
     # invalid blocks with strings that UTF-8 cannot encode, and of MCP results
     (r"(.*)has a lone surrogate at (.*)", r"\1the text has a lone surrogate at \2"),

@@ -93,7 +93,8 @@ def test_a_text_that_is_not_a_path_is_sent_unchanged(text: str) -> None:
 
 def test_the_ledger_notes_each_text_with_an_added_line_break() -> None:
     msgs = [Msg("user", "hi", "user"), Msg("assistant", "hi", "assistant"), Msg("user", "\nhi", "user")]
-    unsaid = ("line break added before the text: the SDK could take the text for a path and upload that file",)
+    note = "line break added before the text: otherwise the SDK could treat the text as a path and upload the file"
+    unsaid = (note,)
     plan = DashScopeChatFormatter().lower(msgs)
     assert [entry.details for entry in plan.ledger.entries] == [unsaid, (), ()]
     for formatter in (DashScopeChatFormatter(path="text"), DashScopeMultiAgentFormatter()):
