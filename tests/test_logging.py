@@ -153,7 +153,7 @@ async def test_a_download_is_logged_with_its_host_alone(caplog: pytest.LogCaptur
     formatter = load_provider("ollama").chat_formatter(fetch=Fetch(allow_private=True, timeout=5))
     await formatter.plan([Msg("Bob", [ImageBlock(URLSource(url))], "user")])
     ((level, text),) = told(caplog, "media")
-    assert (level, text.partition(": ")[0]) == (logging.DEBUG, "not fetched from 127.0.0.1")
+    assert (level, text.partition(": ")[0]) == (logging.DEBUG, "no media fetched from 127.0.0.1")
     assert SECRET not in caplog.text
 
 

@@ -1,11 +1,11 @@
-"""Media in messages: reading files, fetching URLs, resizing images, and checking them against a target's rules.
+"""Media in messages: reads files, fetches URLs, resizes images, and checks media against the rules of a target.
 
-Only this package reads the files and fetches the URLs that messages name. The input is messages and the
-`Capabilities` of a target, which is the provider, API and model of a request. The output is a `ResolvedMedia`. It
-maps each media source to its content, to a URL that the target opens itself, or to the reason why the content is
+A target is the provider, API and model of a request. Only this package reads the files and fetches the URLs in
+messages. The input is messages and the `Capabilities` of a target. The output is a `ResolvedMedia`, which maps
+each media source to its content, to a URL that the target opens itself, or to the reason why the content is
 missing. I/O and slow work run in worker threads.
 
-Read `loading` first; it does all I/O for one request. Then read `resolution` (`ResolvedMedia`), `files`,
+Read `loading` first, which does all I/O for one request. Then read `resolution` (`ResolvedMedia`), `files`,
 `fetching`, `downloading`, `addresses`, `cache` and `resizing`. `acceptance` checks media against the rules of a
 target.
 """

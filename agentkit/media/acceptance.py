@@ -16,7 +16,7 @@ __all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
     """Returns the reason why a target refuses a media source, or None if the target accepts the source.
 
-    The reason is independent of the role of the turn that contains the source.
+    The role of the message with the media has no effect.
     """
     rule, target = capabilities.media.rules[kind], capabilities.name
     if rule is None:
@@ -47,7 +47,7 @@ def sanitize(name: str | None) -> str:
 
 
 def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> str:
-    """Returns the ledger reason for an image that was replaced by a resized or newly encoded copy."""
+    """Returns the ledger reason for an image that a resized or newly encoded copy replaces."""
     old = image_size(before) if isinstance(before, Base64Source) else None
     new = image_size(after)
     if old is None or new is None or old == new:
@@ -61,7 +61,7 @@ _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=
 
 
 def address(source: Base64Source | URLSource | None) -> str:
-    """Returns the URL of a media source for display in a sentence.
+    """Returns the URL of a media source, for use in a sentence.
 
     Returns an empty string if there is no URL, or if the URL has credentials or more than about 300 characters.
     """

@@ -21,14 +21,14 @@ _RESERVED = tuple(
         "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
         "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4",
-        "168.63.129.16/32",  # a public address that Azure uses for internal services.
-        # The entries of the IANA IPv6 registry that lie in global unicast space: IETF protocols (including
+        "168.63.129.16/32",  # a public address that Azure uses for internal services
+        # The IPv6 addresses from the IANA registry that are in the global unicast range: IETF protocols (including
         # Teredo), documentation, 6to4 (which embeds IPv4 addresses), and AS112.
         "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
     )
 )  # fmt: skip
 
-_GLOBAL = ip_network("2000::/3")  # the only IPv6 space from which IANA assigns unicast addresses (RFC 4291, 2.4)
+_GLOBAL = ip_network("2000::/3")  # the only IPv6 range from which IANA assigns unicast addresses (RFC 4291, 2.4)
 _NAT64 = ip_network("64:ff9b::/96")  # the last 32 bits of these addresses are an IPv4 address (RFC 6052, 2.1)
 
 _LOCAL = tuple(
@@ -41,7 +41,7 @@ _LOCAL = tuple(
 )  # fmt: skip
 
 
-# Metadata services of Alibaba, AWS and Google at private addresses. These services return access keys.
+# Private addresses of the metadata services of Alibaba, AWS and Google, which return access keys.
 _METADATA = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
 
 
@@ -63,7 +63,7 @@ def is_public(text: str) -> bool:
 def is_local(text: str) -> bool:
     """Returns True if a text is an IP address of this machine or of a private network.
 
-    Returns False for link-local addresses and for cloud metadata services, because these services return access
+    Returns False for link-local addresses and for the addresses of cloud metadata services, which return access
     keys.
     """
     address = _parse_address(text)

@@ -59,7 +59,7 @@ class MediaCache:
         self._bytes = 0
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
-        """Returns the cached source for a key. Calls `load` to download the source if the cache has no such entry.
+        """Returns the cached source for a key. Calls `load` to download the source if the key is not cached.
 
         Concurrent calls with the same key share one call of `load`.
 
@@ -76,7 +76,7 @@ class MediaCache:
             await download.done.wait()
             if download.result is not None:
                 return download.result
-            # The task that ran the download was canceled, so the loop tries again.
+            # Another task ran the download and was canceled, so the loop tries again.
 
     async def _load(self, key: Hashable, load: Callable[[], Awaitable[Base64Source | str]]) -> Base64Source | str:
         download = self._downloads[key] = _Download(anyio.Event())
@@ -91,7 +91,7 @@ class MediaCache:
         return result
 
     def update_size(self, key: Hashable) -> None:
-        """Computes the size of an entry again, because its image may have new resized copies.
+        """Measures a cache entry again, because its image may have new resized copies.
 
         If the cache then exceeds `max_bytes`, the least recently used entries are removed.
         """
@@ -115,7 +115,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Download:
-    """Download in progress. `result` is None before the download ends, and if the download is canceled."""
+    """Download in progress. `result` is None until the download ends, and after a canceled download."""
 
     done: anyio.Event
     result: Base64Source | str | None = None

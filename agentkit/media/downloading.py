@@ -1,8 +1,8 @@
 """Downloads media, by default from public network addresses only.
 
-A URL in a message is untrusted text. Therefore this module resolves the host name once, checks all addresses of
-the host, and connects only to a checked address. A second lookup of the name could return an unchecked address.
-Each redirect is checked in the same way.
+A URL in a message is untrusted text. Therefore this module looks up the host name once, checks all addresses of
+the host, and connects only to a checked address. A second lookup could return an unchecked address. Each redirect
+is checked in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["DownloadRefusedError", "download", "resolve", "tls_context"]
 class DownloadRefusedError(Exception):
     """Error for a URL that must not be downloaded, or whose server sends no usable body.
 
-    The ledger, which records what happened to each block of the input, shows the error text.
+    The error text becomes part of the ledger reason for the omitted media.
     """
 
 
@@ -39,8 +39,8 @@ async def download(
 ) -> tuple[bytearray, str]:
     """Downloads a URL. Returns the body, and the content type that the server declares.
 
-    Sizes are in bytes, times in seconds. All addresses of a host share `connect_timeout`. `allow_private` allows
-    connections to this machine and to private networks.
+    `max_bytes` is the maximum size of the body. `connect_timeout` is in seconds, and is divided among the
+    addresses of a host. `allow_private` allows connections to this machine and to private networks.
 
     Raises:
         DownloadRefusedError: The URL or a redirect is refused, or the server sends no usable body.
@@ -60,7 +60,7 @@ async def download(
 
 @cache
 def _load_client() -> None:
-    """Imports the HTTP client and the address tables once. Call it in a worker thread, because it is slow."""
+    """Imports the HTTP client and the address tables. Runs in a worker thread, because the imports are slow."""
     import httpx2
 
     import_module("agentkit.media.addresses")
@@ -96,7 +96,7 @@ async def _connect(
 
 
 async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
-    """Returns the addresses of a host. Raises DownloadRefusedError if one of them is not allowed."""
+    """Returns the addresses of a host. Raises DownloadRefusedError if any address is not allowed."""
     from agentkit.media.addresses import is_local, is_public
 
     host = url.raw_host.decode("ascii")
@@ -110,8 +110,7 @@ async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
 async def resolve(host: str, port: int) -> list[str]:
     """Returns the addresses of a host without duplicates, in the order that the operating system returns.
 
-    DNS lookups use separate worker threads, so that a slow name server does not delay other work in the worker
-    threads of the event loop.
+    DNS lookups run in separate worker threads, so that a slow name server delays no other work.
     """
     limiter = _lookup_limiter.get(None)
     if limiter is None:
@@ -131,7 +130,7 @@ async def _send(
 ) -> httpx2.Response:
     """Returns the response from the first address that accepts a connection.
 
-    The `Host` header has the host name of the URL, not the address.
+    The `Host` header contains the host name of the URL, not the IP address.
     """
     import httpx2
 
@@ -140,7 +139,8 @@ async def _send(
             "GET",
             url.copy_with(host=address),
             headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-            # The URL has the IP address, but TLS needs the host name for SNI and for checking the certificate.
+            # The request URL has the IP address, but TLS needs the host name for SNI and for checking the
+            # certificate.
             extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": connect_timeout}},
         )
         try:
@@ -158,7 +158,7 @@ _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close
 def tls_context() -> ssl.SSLContext:
     """Returns a TLS context with the default root certificates. Environment variables have no effect.
 
-    The first call blocks the thread, because it reads files. Later calls return the same context.
+    The first call reads files and blocks the thread. Later calls return the same context.
     """
     import httpx2
 
@@ -168,9 +168,9 @@ def tls_context() -> ssl.SSLContext:
 async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     """Reads the body of a response. Raises DownloadRefusedError if the body is too large or not usable.
 
-    The limit applies to the received bytes, because a server can declare a wrong length. The number of chunks has
-    a limit too, because very many small chunks take long to read. A server can also send interim responses such as
-    `100 Continue` without end, which only the timeout of the caller stops.
+    `max_bytes` limits the received bytes, because a server can declare a wrong length. The number of chunks has a
+    limit too, because reading very many small chunks takes long. If a server never stops sending interim responses
+    such as `100 Continue`, the timeout in `fetch_media` ends the download.
     """
     status = response.status_code
     if status != 200:
@@ -193,8 +193,9 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                scope.cancel()  # also ends the HTTP client's generators, because trio warns about open ones
-            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the client itself does not yield to the event loop
+                # This also closes the generators of the HTTP client, because trio warns about open generators.
+                scope.cancel()
+            if count % _CHUNKS_PER_CHECKPOINT == 0:  # the HTTP client does not let other tasks run
                 await anyio.lowlevel.cancel_shielded_checkpoint()
     if refusal is not None:
         raise refusal

@@ -1,7 +1,7 @@
 """`Fetch`, the options for downloading media, and `fetch_media`, which downloads the media at one URL.
 
 `agentkit.media.downloading` connects to the server and reads the body. This module converts the body to a media
-source, or a failure to a reason for the ledger.
+source. If the download fails, this module returns a reason for the ledger.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = get_logger("media")
 
 @dataclass(frozen=True, kw_only=True)
 class Fetch:
-    """Options for downloading media from URLs that the provider does not open itself. Needs the extra `fetch`.
+    """Options for downloading media from URLs that a provider does not open itself. Needs the extra `fetch`.
 
     Only http and https URLs are downloaded. A redirect from https to http is refused. The HTTP client uses no
     proxy, no cookies, no credentials and no compression.
@@ -72,7 +72,7 @@ class Fetch:
                 raise OptionError(f"fetch.{name}", reason, f"Pass an int of at least {minimum}.")
         if type(self.timeout) not in (int, float) or not 0 < self.timeout < float("inf"):
             reason = f"must be a positive number of seconds, got {shorten_repr(self.timeout, 60)}"
-            raise OptionError("fetch.timeout", reason, "Pass a number above 0.")
+            raise OptionError("fetch.timeout", reason, "Pass a finite number above 0.")
         check_option("fetch.allow_private", self.allow_private, bool)
         check_option("fetch.cache", self.cache, MediaCache | None)
 
@@ -100,7 +100,7 @@ async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
 
 
 def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
-    """Computes the sizes of cached sources again, because their images may have new resized copies."""
+    """Measures cached media again, because images may have new resized copies."""
     if fetch.cache is not None:
         for source in sources:
             fetch.cache.update_size(_cache_key(source, fetch))
@@ -109,8 +109,8 @@ def update_cache_sizes(sources: Iterable[URLSource], fetch: Fetch) -> None:
 def _cache_key(source: URLSource, fetch: Fetch) -> Hashable:
     """Returns the cache key of a download.
 
-    The key includes the limits of `fetch`, so that a caller never gets media that were downloaded with looser
-    limits.
+    The key includes the limits of `fetch`. Therefore a request with strict limits never uses a download with
+    looser limits.
     """
     return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
@@ -120,9 +120,11 @@ async def _fetch_logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
     if _log.isEnabledFor(logging.DEBUG):
         host = _find_host(source.url)
         if isinstance(result, str):
-            _log.debug("not fetched from %s: %s", host, result)
+            _log.debug("no media fetched from %s: %s", host, result)
         else:
-            _log.debug("fetched from %s: %s, %d characters of base64", host, result.media_type, len(result.data))
+            _log.debug(
+                "media fetched from %s: %s, %d base64 characters", host, result.media_type, len(result.data)
+            )
     return result
 
 
@@ -158,7 +160,7 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
     """Converts a body to a media source, or returns the reason for a refusal.
 
-    The first bytes of the body determine the media type. If they indicate no type, the declared type applies.
+    The first bytes of the body determine the media type. If these bytes are unknown, the declared type is used.
     """
     data = encode_base64(body)
     if not data:
@@ -166,8 +168,9 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
     declared = _declared_type(source, content_type)
     media_type = detect_type(data, declared)
     if media_type is None:
-        problem = f"is no {declared}" if declared else "has no known media type"
-        return f"a remote URL whose content {problem}"
+        if declared:
+            return f"a remote URL whose content is no {declared}"
+        return "a remote URL whose content has no known media type"
     if is_text_type(media_type):
         data = convert_to_utf8(data, source.media_type or content_type)
     result = Base64Source(media_type, data)
@@ -176,9 +179,9 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
 
 
 def _declared_type(source: URLSource, content_type: str) -> str | None:
-    """Returns the media type that the media block declares, else that of the server, else that of the URL.
+    """Returns the media type from the media block, else from the server, else from the suffix of the URL.
 
-    Returns None if none of them declares a media type.
+    Returns None if all three are missing.
     """
     server = canonical_media_type(content_type) if is_media_type(content_type) else ""
     candidates = (source.media_type, "" if server in _GENERIC_TYPES else server, source.guessed_type)

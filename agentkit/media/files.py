@@ -1,7 +1,7 @@
 """Reads local files as media.
 
-Only files inside the allowed folders (roots) are read, even if another process replaces a part of the path by a
-link at the same time. All functions block the thread.
+Only files inside the allowed folders (roots) are read, even if another process replaces a folder by a link at the
+same time. All functions block the thread.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ OUTSIDE = "a local file outside the media roots"
 def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
     """Reads a local file. Returns its content, or the reason why the file cannot be used.
 
-    The source caches the content, and the file is read again only after a change. The function checks and reads
-    the file through one file descriptor, so that another process cannot replace the file after the checks. `roots`
-    are the allowed folders, with symbolic links resolved.
+    The source caches the content, so that the file is read again only after a change. The function checks and
+    reads the file through one file descriptor, so that another process cannot replace the file after the checks.
+    `roots` are the allowed folders, as paths without symbolic links. `max_bytes` is the maximum size of the file.
     """
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
@@ -42,7 +42,7 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FIL
             return cast("Base64Source | str", source.cached_content[1])
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(max_bytes + 1)
-        if len(content) > max_bytes:  # the file has grown since the check
+        if len(content) > max_bytes:  # the file has grown since its size was checked
             return _too_large(max_bytes)
         result = _as_source(content, source.media_type or source.guessed_type or "")
         cache_file_content(source, (version, result))
@@ -52,9 +52,9 @@ def read_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FIL
 
 
 def measure_file(source: URLSource, roots: Sequence[Path], max_bytes: int = MAX_FILE_BYTES) -> Base64Source | str:
-    """Returns a placeholder with the length of a text file, or the reason why the file cannot be used.
+    """Returns a placeholder with the size of a text file, or the reason why the file cannot be used.
 
-    The content of the file is not read.
+    The file is not read. The placeholder of any other file is empty.
     """
 
     def measure(_: int, path: str, status: os.stat_result) -> Base64Source | str:
@@ -71,9 +71,9 @@ _Use: TypeAlias = Callable[[int, str, os.stat_result], "Base64Source | str"]
 
 
 def _open_checked(source: URLSource, roots: Sequence[Path], max_bytes: int, use: _Use) -> Base64Source | str:
-    """Opens and checks a file. Returns the result of `use`, or the reason for a refusal.
+    """Opens and checks a file. Returns the result of `use`, or the reason why the file cannot be used.
 
-    `use` receives the descriptor, the path and the status of the file.
+    `use` is called with the descriptor, the path and the status of the file.
     """
     try:
         path = os.path.realpath(_as_path(source.url))
@@ -109,7 +109,7 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # With O_NONBLOCK, opening a named pipe does not wait for a writer.
 _NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-# With O_PATH, a folder need not be readable, because it is opened only to reach its files.
+# With O_PATH, a folder can be opened without permission to list its files.
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 
 
@@ -124,9 +124,9 @@ def _open(path: str, root: str) -> Generator[int]:
 
 
 def _descend(path: str, root: str) -> int:
-    """Opens a file folder by folder, without following links.
+    """Opens the folders of a path one after the other, then the file. Does not follow symbolic links.
 
-    A resolved path contains a link only if another process changed the path after it was resolved.
+    The path is resolved, so it contains a link only if another process has changed the path since then.
     """
     *folders, name = path[len(root) :].strip(os.sep).split(os.sep)
     parent = os.open(root, _FLAGS | _FOLDER)
@@ -143,8 +143,8 @@ def _descend(path: str, root: str) -> int:
 def _open_and_compare(path: str) -> int:
     """Opens a file on a system without folder descriptors, such as Windows.
 
-    This check is weaker than the check in `_descend`, but is sufficient on Windows, where creating a link requires
-    a privilege.
+    The function compares the open file with the file at the path. This comparison is less safe than `_descend`,
+    but sufficient on Windows, where creating a link requires a privilege.
     """
     descriptor = os.open(path, _NO_LINK)
     if os.path.realpath(path) == path and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
@@ -165,6 +165,7 @@ def _as_path(url: str) -> str:
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
-    if parts.netloc.lower() not in ("", "localhost"):  # the local host of a file URL (RFC 8089, section 2)
-        raise ValueError("a file URL must not name the host of another machine")
+    # A file URL without a host, or with the host `localhost`, is on this machine (RFC 8089, section 2).
+    if parts.netloc.lower() not in ("", "localhost"):
+        raise ValueError("the host of a file URL must be empty or 'localhost'")
     return unquote(parts.path)

@@ -1,7 +1,7 @@
 """Loads the media of a request: reads files, fetches URLs, and resizes images.
 
-`load_media` does all of this for one request and returns a `ResolvedMedia`. Slow work runs in worker threads, and
-each media source is loaded once. The other functions do a part of this work, or check if any work is necessary.
+`load_media` loads all media of one request and returns a `ResolvedMedia`. Slow work runs in worker threads, and
+each media source is loaded once. The other functions check or measure media without loading everything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["OUTSIDE", "check_media", "check_roots", "load_media", "measure_texts
 
 _MAX_READS = 8  # maximum number of concurrent file reads
 _MAX_RESIZES = 2  # maximum number of concurrent resizes, each of which needs four bytes per pixel
-_MAX_INLINE = 1 << 16  # number of characters; longer base64 text is checked in a worker thread
+_MAX_INLINE = 1 << 16  # in characters; longer base64 text is checked in a worker thread
 
 _Item = TypeVar("_Item")
 _Contents: TypeAlias = dict[URLSource, "Base64Source | str"]
@@ -67,17 +67,16 @@ async def load_media(
     fetch: Fetch | None = None,
     fetched: dict[URLSource, Base64Source | str] | None = None,
 ) -> ResolvedMedia:
-    """Reads files, fetches URLs and resizes images in messages, as far as the target needs it.
+    """Reads files, fetches URLs and resizes images in messages, if the target needs them.
 
-    A source that cannot be loaded causes no exception. Instead of its content, the result then has the reason for
-    the failure.
+    If a source cannot be loaded, no exception is raised. The result then has the reason instead of the content.
 
     Args:
         msgs: Messages of the request.
         capabilities: Rules of the target, which decide which URLs are fetched and which images are resized.
         roots: Folders from which files may be read, as paths without symbolic links.
         fetch: Options for downloads. If None, no URL is fetched.
-        fetched: Downloads from earlier calls for the same request. New downloads are added to this dict.
+        fetched: Downloads from earlier calls for the same request. `load_media` adds new downloads to this dict.
     """
     media = get_all_media(msgs)
     resolved = ResolvedMedia() if _are_ready(media) else await _read(media, capabilities, roots, fetch, fetched)
@@ -96,7 +95,7 @@ async def _read(
     fetch: Fetch | None,
     fetched: _Contents | None,
 ) -> ResolvedMedia:
-    """Reads files, fetches URLs and checks base64 text at the same time."""
+    """Reads files, fetches URLs and checks base64 text concurrently."""
     work = _Work.collect(media, capabilities, fetch)
     downloads = {} if fetched is None else fetched
     contents: _Contents = {}
@@ -114,7 +113,7 @@ async def _read(
 
 
 async def check_media(msgs: Sequence[Msg]) -> None:
-    """Checks the base64 data of media in messages. The media sources cache the results."""
+    """Checks the base64 data of media in messages. Each media source caches its result."""
     media = get_all_media(msgs)
     if not _are_ready(media):
         await _check_sources([block.source for item in media for block in item.blocks if is_fresh(block.source)])
@@ -165,10 +164,11 @@ def _all_fit(media: Sequence[MessageMedia], box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Work:
-    """Media sources of one request that must be loaded.
+    """Media sources of one request that must be loaded or checked.
 
     Attributes:
         files: Files to read. Each value is the maximum size of the file, in bytes.
+        urls: URLs to fetch, in order. The values are None.
         unchecked: Sources whose base64 text must be checked.
     """
 
@@ -197,9 +197,9 @@ class _Work:
 
 
 def _file_limit(capabilities: Capabilities, kind: Kind) -> int:
-    """Returns the maximum size in bytes of a file that is loaded for a target.
+    """Returns the maximum size in bytes of a file of one media kind.
 
-    If images can be resized, the target's limit does not apply to an image file, because the image is resized.
+    The target's limit does not apply to images that can be resized, because resizing makes them smaller.
     """
     rule = capabilities.media.rules[kind]
     limit = rule.limits.data // 4 * 3 if rule and rule.limits else 0
@@ -218,7 +218,7 @@ def _check_in_turn(sources: Sequence[Source]) -> None:
         content = ResolvedMedia().resolve(source)
         if isinstance(content, Base64Source):
             fill_caches(content)
-        sleep(0)  # lets other threads run now, and not only after the interpreter's switch interval
+        sleep(0)  # lets other threads run before the next source is checked
 
 
 async def _run_in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:
@@ -244,7 +244,8 @@ async def _resize_images(
     if not [item for item in media if not (item.closed and item.fits(box))]:
         return
     images = _list_accepted(media, capabilities, resolved)
-    images = images[excess(len(images), limits.count) :]  # `limit_media` omits the oldest images later
+    # The oldest images are not resized, because `limit_media` omits them later.
+    images = images[excess(len(images), limits.count) :]
     box = limits.box(len(images))
     sources = {id(source): source for source in images if isinstance(source, Base64Source)}
     too_large = [source for source in sources.values() if needs_fitting(source, box)]
@@ -257,14 +258,15 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. A copy that meets the limits for many images also meets those for few.
+    # A budget may omit some images later. A copy within the limits for many images is also within the limits for
+    # few images.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
 def _list_accepted(
     media: Sequence[MessageMedia], capabilities: Capabilities, resolved: ResolvedMedia
 ) -> list[Base64Source | URLSource]:
-    """Returns the image sources that the target accepts, before any limit on the number of images."""
+    """Returns the image sources that the target accepts, without a limit on the number of images."""
     blocks = [block for item in media for block in item.blocks if block.type == "image"]
     sources = [resolved.resolve_for(capabilities, "image", block.source) for block in blocks]
     return [
@@ -277,7 +279,8 @@ def _list_accepted(
 async def _read_files(contents: _Contents, limits: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     """Reads files in worker threads.
 
-    One thread checks all files that were read before, because most of them are unchanged and are not read again.
+    One thread checks all files with cached content, because most of these files are unchanged and are not read
+    again. Each other file is read in a separate thread.
     """
     limiter = anyio.CapacityLimiter(_MAX_READS)
     cached = {source: limit for source, limit in limits.items() if source.cached_content is not None}

@@ -22,28 +22,31 @@ class MessageMedia:
     """Media of one message, including the media in its tool results.
 
     Attributes:
-        closed: True if the message itself contains the data of all its media, because no media source is a file or
-            a remote URL.
+        closed: True if the message itself contains the data of all its media. No media source is then a file or a
+            remote URL.
     """
 
     blocks: tuple[MediaBlock, ...]
     image_count: int
     closed: bool
     _ready: bool = False
-    _box: Box | None = None  # size limits of the last check that all images passed
+    _box: Box | None = None  # size limits of the last successful check by `fits`
 
     @property
     def ready(self) -> bool:
-        """True if the message contains the data of all its media, and the data are checked.
+        """True if the message contains the data of all its media, and all data are checked.
 
-        After the value is True, it never becomes False.
+        The value never changes from True to False.
         """
         if not self._ready and self.closed:
             self._ready = not any(is_fresh(block.source) for block in self.blocks)
         return self._ready
 
     def fits(self, box: Box) -> bool:
-        """Returns True if all images whose data are in the message are within the size limits of a box."""
+        """Returns True if all images in the message are within the limits in `box`.
+
+        Files and remote URLs are ignored.
+        """
         if self._box != box:
             resolved = ResolvedMedia()
             sources = [resolved.resolve(block.source) for block in self.blocks if block.type == "image"]
@@ -59,7 +62,7 @@ def get_media(msg: Msg) -> MessageMedia:
 
 
 def get_all_media(msgs: Sequence[Msg]) -> list[MessageMedia]:
-    """Returns the `MessageMedia` of each message that has media. Skips other messages."""
+    """Returns a `MessageMedia` for each message that has media. Skips messages without media."""
     return [get_media(msg) for msg in msgs if msg.features & _MASK]
 
 

@@ -22,7 +22,7 @@ _TRIES = 6
 
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
-    """Returns True if an image exceeds the size limits of a box. The image source caches the result."""
+    """Returns True if an image exceeds the size limits in `box`. The image source caches the result."""
     too_large: bool | None = source.cache.get(("too_large", box))
     if too_large is None:
         too_large = source.cache["too_large", box] = not box.holds(image_size(source), len(source.data))
@@ -38,15 +38,15 @@ def can_resize() -> bool:
 
 
 def is_resizable(source: Base64Source) -> bool:
-    """Returns True if Pillow can resize images of this format, and the image is small enough to open."""
+    """Returns True if Pillow can resize this image format, and the image has at most 40,000,000 pixels."""
     size = image_size(source)
     return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MAX_PIXELS
 
 
 def get_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
-    """Returns a tuple with the cached result of `resize_to_fit`, or None if no result is cached.
+    """Returns the cached result of `resize_to_fit` in a tuple. Returns None if no result is cached.
 
-    The result in the tuple is None if the image cannot be resized.
+    The tuple contains None if the image cannot be resized.
     """
     result: tuple[Base64Source | None] | None = source.cache.get(box)
     return result
@@ -59,11 +59,11 @@ def list_copies(source: Base64Source) -> list[Base64Source]:
 
 
 def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
-    """Resizes an image to the size limits of a box. Returns None if the image cannot be resized.
+    """Returns a copy of an image within the size limits in `box`, or None if the image cannot be resized.
 
-    The copy has the format of the original, and is rotated according to the EXIF data. An animation is reduced to
-    its first frame. The image source caches the copy. With the same version of Pillow, equal images give equal
-    bytes. The function blocks the thread.
+    The copy has the format of the original, and is rotated according to the EXIF data. A copy of an animation has
+    only the first frame. The image source caches the copy. With the same version of Pillow, equal images give
+    equal bytes. The function blocks the thread.
     """
     result = get_fit(source, box)
     if result is None:
@@ -85,7 +85,8 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
             return None  # the file has a second header, whose size was not checked
-        opened.draft(None, (box.side or size[0], box.side or size[1]))  # a JPEG is decoded at a reduced size
+        # A JPEG is then decoded at a reduced size, which is faster.
+        opened.draft(None, (box.side or size[0], box.side or size[1]))
         if opened.mode[0] in "IF":
             return None  # with 16 or 32 bits per pixel, Pillow clips values instead of scaling them
         image = _convert_mode(ImageOps.exif_transpose(opened))
@@ -97,9 +98,10 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
         data = _save(image, name)
         if not box.data or len(data) <= box.data:
             copy = Base64Source(source.media_type, data)
-            _ = copy.data_url  # caches the URL in this worker thread, so that the event loop need not compute it
+            _ = copy.data_url  # computes and caches the URL in this worker thread, not in the event loop
             return copy
-        scale = 0.9 * (box.data / len(data)) ** 0.5  # data length is roughly proportional to pixels
+        # The data length is roughly proportional to the number of pixels. The factor 0.9 is a safety margin.
+        scale = 0.9 * (box.data / len(data)) ** 0.5
     return None
 
 
@@ -107,7 +109,7 @@ _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "ima
 
 
 def _convert_mode(image: Image) -> Image:
-    """Converts palettes and rare modes to RGB or RGBA, so that the image can be resized and saved."""
+    """Converts an image to RGB or RGBA if Pillow cannot resize or save the mode of the image."""
     if image.mode in ("RGB", "RGBA", "L"):
         return image
     is_transparent = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
@@ -125,7 +127,7 @@ def _compute_scale(size: tuple[int, int], box: Box) -> float:
 
 
 def _save(image: Image, name: str) -> str:
-    """Encodes an image as base64 text, without metadata such as the camera and the location."""
+    """Encodes an image as base64 text, without metadata such as the location of the camera."""
     if name in ("JPEG", "BMP") and image.mode == "RGBA":
         image = image.convert("RGB")
     file = BytesIO()

@@ -40,13 +40,13 @@ class ResolvedMedia:
     """Content of the media sources of one request.
 
     Attributes:
-        files: Loaded content of each file or URL, or the reason why the source cannot be loaded.
+        files: Maps each file or URL to its content, or to the reason why the file or URL cannot be loaded.
         assume: True if a placeholder replaces each file that is not read yet.
         unread: Ledger reason for a file that is not read, if `assume` is False.
         fetches: True if a placeholder replaces each URL that must be fetched but is not fetched yet.
         resizes: True if images that are too large will be resized later.
-        fits: Resized copies of images. A key is the `id` of the image source and the size limits that the copy
-            meets.
+        fits: Resized copies of images. A key is the `id()` of the original source and the size limits of the
+            copy.
     """
 
     files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
@@ -61,8 +61,8 @@ class ResolvedMedia:
     ) -> Base64Source | URLSource | str:
         """Returns a source that the target can use, or the reason why the content is missing.
 
-        If `fetches` is True, a placeholder replaces a URL that the target does not open itself. Otherwise, the
-        result is that of `resolve`.
+        If `fetches` is True, a placeholder replaces a URL that must be fetched but is not fetched yet. In all
+        other cases, the result is `resolve(source, kind)`.
         """
         resolved = self.resolve(source, kind)
         if self.fetches and isinstance(resolved, URLSource) and needs_fetching(capabilities, kind, resolved):
@@ -91,8 +91,9 @@ class ResolvedMedia:
 def placeholder_source(media_type: str, size: int | None = None) -> Base64Source:
     """Returns a source for media whose content is not loaded yet.
 
-    A placeholder for text has `size` bytes of English words, so that token counters can count them. Without a size
-    it has 1,000 words, which cost about as many tokens as an image. Any other placeholder is empty.
+    A placeholder for text has `size` bytes of English words, so that token counters can count the words. If `size`
+    is None, the placeholder has 1,000 words, which cost about as many tokens as an image. A placeholder for any
+    other media type is empty.
     """
     if not is_text_type(media_type):
         return Base64Source(media_type, "")
@@ -115,11 +116,11 @@ _DEFAULT_TYPES: Mapping[Kind, str] = {
     "video": "video/mp4",
     "document": "application/pdf",
 }
-"""Media types of placeholders, if the media type of a source is unknown."""
+"""Maps each media kind to the media type of its placeholders, if the media type of the source is unknown."""
 
 
 def needs_fetching(capabilities: Capabilities, kind: Kind, source: URLSource) -> bool:
-    """Returns True if a target accepts media from an http or https URL only after agentkit has fetched them."""
+    """Returns True if a target accepts media at an http or https URL, but cannot open the URL itself."""
     rule, media_type = capabilities.media.rules[kind], source.guessed_type
     if source.scheme not in _WEB:
         return False
@@ -143,7 +144,7 @@ def _with_lower_scheme(source: URLSource) -> URLSource:
 
 
 def _check(source: Base64Source) -> Base64Source | str:
-    """Returns a source with checked data and a canonical media type, or the reason for a refusal.
+    """Returns a source with valid base64 text and a canonical media type, or the reason for a refusal.
 
     The original source caches the result.
     """
@@ -154,7 +155,7 @@ def _check(source: Base64Source) -> Base64Source | str:
 
 
 def _compute_check(source: Base64Source) -> object:
-    """Returns True if a source is valid and needs no change, else a changed source or the reason for a refusal."""
+    """Returns True if a source needs no change, else a changed source or the reason for a refusal."""
     data = source.data
     if not is_base64(data):
         data = "".join(data.split())  # some encoders insert line breaks into base64 text
@@ -168,10 +169,14 @@ def _compute_check(source: Base64Source) -> object:
 def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """Converts base64 text to a media source, or returns the reason for a refusal.
 
-    The first bytes of the data determine the media type. If they indicate no type, the declared type applies,
-    unless data of that type begin with known bytes. In this case, the data are refused, because no target can open
-    them. The content of a text document is converted to UTF-8. `declared` may have parameters, such as a charset.
-    `subject` is the beginning of the reason, such as "its data".
+    The first bytes of the data determine the media type. If these bytes are unknown, the declared type is used.
+    But if data of the declared type always begin with known bytes, the data are refused, because no target can
+    open such data. The content of a text document is converted to UTF-8.
+
+    Args:
+        data: Base64 text.
+        declared: Declared media type, with optional parameters such as a charset.
+        subject: Beginning of the reason, such as "its data".
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
@@ -182,7 +187,8 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
 def detect_type(data: str, declared: str | None) -> str | None:
     """Returns the media type that the first bytes of base64 text indicate, else the declared media type.
 
-    If the bytes indicate no type, returns None if `declared` is missing or is a type with known first bytes.
+    Returns None if the first bytes are unknown, and either `declared` is missing or data of the declared type
+    always begin with known bytes.
     """
     sniffed = sniff_media_type(data, declared or "")
     return declared if sniffed is None and declared and not has_signature(declared) else sniffed
@@ -192,21 +198,21 @@ _NO_BASE64 = "its data is not base64 text"
 
 
 def _checked_source(media_type: str, data: str) -> Base64Source:
-    """Returns a source with data that are certainly base64 text, and marks the source as checked."""
+    """Creates a source from valid base64 text, and marks the source as checked."""
     source = Base64Source(media_type, data)
     source.cache["checked"] = True
     return source
 
 
 def fill_caches(source: Base64Source) -> None:
-    """Computes the cached values of a source. Call it in a worker thread, because this is slow for large data."""
+    """Computes the cached values of a source. Large data take long, so call this function in a worker thread."""
     _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
 
 def is_base64(data: str) -> bool:
     """Returns True if a text is standard base64 with at least one byte of data."""
     if data.endswith("==="):
-        return False  # the strict mode of `binascii` accepts a last group that has only padding
+        return False  # the strict mode of `binascii` accepts a final group of padding characters only
     try:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
@@ -222,9 +228,10 @@ _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 def _from_data_url(source: URLSource) -> Base64Source | str:
     """Decodes a data URL. Returns its content, or the reason for a refusal. The source caches the result.
 
-    A data URL has an optional media type, parameters, and data that are percent-encoded or, after `;base64`, in
-    base64 (RFC 2397). Three further rules follow the WHATWG Fetch Standard, section "data: URLs". Spaces around
-    `base64` are allowed. The first comma ends the header, even inside quotes. Padding is optional.
+    A data URL has an optional media type, optional parameters, and data. The data are in base64 after the
+    parameter `;base64`, and otherwise percent-encoded (RFC 2397). Three further rules follow the WHATWG Fetch
+    Standard, section "data: URLs": Spaces around `base64` are allowed. The first comma ends the header, even
+    inside quotes. Padding is optional.
     """
     head = _DATA_URL.match(source.url)
     if head is None:
