@@ -1,4 +1,4 @@
-"""Formatting: from messages to the request of one provider's API.
+"""Formatting: converts messages to the request of one provider's API.
 
 Input: messages and options. Output: a `Plan` with the request and its ledger, which records what happened to each
 input block. `formatter` loads media and cuts the conversation to the budget. `pipeline` builds the request without

@@ -22,14 +22,14 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 
-# A request can shrink by this number of tokens although messages are added, because added texts such as tags can
+# New messages can make a request smaller by up to this number of tokens, because texts that the pipeline added can
 # become unnecessary.
 _SLACK = 64
 
-_NONE_TOO_LARGE = EditCount(-1)  # no number of edits is known to be too small
+_NONE_TOO_LARGE = EditCount(-1)  # no request is known to be too large
 
-# For a BudgetError, this number of larger limits is tried. Then the size of the conversation without a cut is
-# used.
+# Maximum number of limits that are tried to find a sufficient limit for a BudgetError. If none of these limits is
+# sufficient, the error names the size of the request without a cut.
 _MAX_LIMITS = 8
 
 
@@ -38,8 +38,8 @@ class BudgetFitter:
     """Search for the smallest cut after which the request of one conversation fits the budget.
 
     An edit drops or shortens one part of the conversation. A cut plan lists all edits, and a cut applies the first
-    n edits of the list. Token estimates of single messages guide the search for n. The sizes of complete requests
-    decide.
+    n edits of the list. The search uses token estimates of single messages to guess n. The sizes of complete
+    requests then decide if n is correct.
 
     A request that is too large usually stays too large when messages are added. The search in a longer
     conversation therefore starts after the last cut that was not enough. If the budget's counter needs I/O, the
@@ -47,9 +47,9 @@ class BudgetFitter:
 
     Attributes:
         summarize: The budget's strategy that writes summaries. None if the budget has no such strategy.
-        counter_ratio: Number of tokens that the budget's counter counts for each token of the local counter. At
-            least 1.
-        summarized: The cut conversations with summaries, by the number of edits.
+        counter_ratio: The count of the budget's counter, divided by the count of the local counter for the same
+            request. At least 1.
+        summarized: Conversations after a cut, with the summaries inserted, by the number of edits.
     """
 
     lowering: Lowering
@@ -87,8 +87,8 @@ class BudgetFitter:
         """Returns a plan whose request fits the budget.
 
         Raises:
-            BudgetError: The smallest request does not fit.
-            LossError: Content would be lost, and `on_loss` is `raise`.
+            BudgetError: If the smallest request does not fit.
+            LossError: If content would be lost and `on_loss` is `raise`.
         """
         count = await self._find_cut()
         if not await self._fits(count):
@@ -117,7 +117,8 @@ class BudgetFitter:
         count = await self._search("local", self.sizes.estimated, self._fits_locally)
         await self._raise_on_certain_loss(self.cuts.end if has_remote_counter else count)
         if has_remote_counter or self.sizes.needs_loading:
-            # Media that the cut drops are never loaded.
+            # Smaller cuts than `count` are not tried if media must be loaded. Media that the cut drops are
+            # therefore never loaded.
             too_large = self.cuts.position_before(count) if self.sizes.needs_loading else _NONE_TOO_LARGE
             count = await self._search("counter", self.sizes.counted, self._fits, too_large, count)
         return count
@@ -149,7 +150,8 @@ class BudgetFitter:
     ) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits according to one counter.
 
-        The result is stored, so that the search in a longer conversation starts there.
+        The largest number of edits that is not enough is stored, so that the search in a longer conversation can
+        start after this number.
         """
         search = CutSearch(self.cuts, self._get_limit(EditCount(1)), fits, sizes)
         too_large = max(too_large, self._find_known_too_large(counter))
@@ -235,15 +237,15 @@ class BudgetFitter:
         conversation = edited.apply(await summarize.summaries(dropped), numbers[0])
         self.summarized[count] = conversation
         ledger = self.sizes.ledger.copy()
-        noun = "message that was" if len(dropped) == 1 else "messages that were"
-        ledger.add_synthesis("summary", f"replaces {len(dropped)} {noun} cut to fit the budget")
+        noun = "message" if len(dropped) == 1 else "messages"
+        ledger.add_synthesis("summary", f"replaces {len(dropped)} {noun} that the cut dropped")
         self.sizes.counted[count] = await self.sizes.load_and_count(conversation, ledger, edited)
         return self.sizes.counted[count][1] <= self.budget.limit
 
     async def _raise_on_certain_loss(self, count: EditCount) -> None:
         """Raises LossError if a loss is certain, before any file or URL is read.
 
-        The method does nothing unless `on_loss` is `raise`.
+        If `on_loss` is not `raise`, the method does nothing.
         """
         if self.lowering.on_loss == "raise":
             ledger = (await self.sizes.estimate(count))[0].ledger.copy()
@@ -295,7 +297,8 @@ class BudgetFitter:
         if self.summarize is None or not self.cuts.end:
             return size
         layout = self.lowering.spec.capabilities.layout
-        # Summaries have at most `max_tokens` tokens according to the same estimate.
+        # `summarize.max_tokens` is a limit of estimated tokens. The ratio of `size` to `estimate` converts this
+        # limit to tokens of the budget's counter.
         estimate = max(CharacterTokenCounter().measure(lowered.request, layout), 1)
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
@@ -306,7 +309,7 @@ class BudgetFitter:
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:
-    """Returns the index of the input message that a message with this origin comes from.
+    """Returns the index of the input message that a message comes from. `origin` is the origin of the message.
 
     Returns None if the pipeline added the message.
     """

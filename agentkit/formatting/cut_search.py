@@ -35,8 +35,8 @@ class CutSearch:
     async def find_first(self, guess: EditCount, too_large: EditCount) -> EditCount:
         """Returns the smallest allowed number of edits after which the request fits.
 
-        If the request never fits, the number of all edits is returned. The search starts at `guess`. After
-        `too_large` edits, the request does not fit. -1 means that no such number is known.
+        If the request never fits, the number of all edits is returned. The search starts at `guess`. `too_large`
+        is a number of edits after which the request does not fit, or -1 if no such number is known.
         """
         too_large, fitting = await self._search_up(guess, too_large)
         if too_large == fitting:
@@ -96,7 +96,7 @@ class CutSearch:
         return self.plan.position_from(self.plan.count_for(weight + free))
 
     def move_on(self, count: EditCount, steps: int = 1) -> EditCount:
-        """Returns the allowed number of edits that is `steps` positions after `count`."""
+        """Returns the number of edits that is `steps` allowed positions after `count`."""
         for _ in range(steps):
             count = self.plan.position_after(count)
         return count

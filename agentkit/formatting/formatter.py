@@ -45,7 +45,7 @@ __all__ = ["FormatterBase", "FormatterOptions", "RequestOptions"]
 
 
 class RequestOptions(TypedDict, total=False):
-    """Options of a single request besides the conversation. `FormatterBase.format` describes them."""
+    """Options of a single request, in addition to the conversation. See `FormatterBase.format`."""
 
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
@@ -53,7 +53,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 class FormatterOptions(TypedDict, total=False):
-    """Options of every formatter besides the model name. `FormatterBase` describes them."""
+    """Options of every formatter, in addition to the model name. See `FormatterBase`."""
 
     history: HistoryPolicy | None
     budget: Budget | None
@@ -64,25 +64,25 @@ class FormatterOptions(TypedDict, total=False):
 
 
 class FormatterBase(ABC):
-    """Base class of formatters: turns a list of Msg into the request of one provider's API.
+    """Base class of formatters, which convert a list of Msg to the request of one provider's API.
 
     A provider's subclass defines `base`, `facts` and `convert`. Formatters send no requests and need no SDK.
 
     Args:
-        model: The model that requests are made for. `format` and `plan` may name another model.
+        model: Name of the model that requests are for. `format` and `plan` can use another model.
         history: Policy that decides how messages of several speakers become turns, such as `ChatHistory()` or
             `MultiAgentHistory(…)`. None means the formatter's default.
         budget: The limit for the size of requests. None means no limit.
-        on_loss: Treatment of content that the target does not accept: `describe` replaces the content by a short
-            sentence, `drop` omits the content, and `raise` raises LossError. The ledger lists every case.
+        on_loss: Treatment of content that the target does not accept. `describe` replaces the content by a short
+            sentence, `drop` omits the content, and `raise` raises LossError. The ledger lists all such content.
         media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
         model_rules: Features that the chat template of a local model does not accept, such as a system role or
             media. None means that the template accepts all features.
 
     Raises:
-        OptionError: An option is unknown, or has a value that is not allowed.
-        MissingExtraError: `fetch` needs a package that is not installed.
+        OptionError: If an option is unknown, or has a value that is not allowed.
+        MissingExtraError: If `fetch` needs a package that is not installed.
     """
 
     base: ClassVar[Capabilities]
@@ -113,7 +113,7 @@ class FormatterBase(ABC):
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self.model_rules = options.get("model_rules")
-        select_stages(_find_capabilities(type(self), model))  # cached, so that the first request is not slower
+        select_stages(_find_capabilities(type(self), model))  # fills the cache for the first request
         self._repair = IncrementalRepair()
         self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 
@@ -129,7 +129,7 @@ class FormatterBase(ABC):
 
     @abstractmethod
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the keyword arguments of the SDK's call for a conversation that obeys the target's rules."""
+        """Converts a conversation that obeys the target's rules to keyword arguments for the SDK's call."""
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """Returns the rules of the target for a model. None means the formatter's model."""
@@ -139,22 +139,22 @@ class FormatterBase(ABC):
     async def format(
         self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
     ) -> Request:
-        """Returns the request: keyword arguments for the SDK's call, as JSON values. The caller may change them.
+        """Returns the request: keyword arguments for the SDK's call, as JSON values.
 
-        If the API does not accept a tool name or a call id, the request contains a replacement. `plan()` also
-        returns the originals.
+        The caller may change the request. If the API does not accept a tool name or a call id, the request
+        contains a replacement. `plan()` also returns the originals.
 
         Args:
             msgs: The conversation.
             model: Name of the model. None means the formatter's model.
             **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
-                `auto`, `none`, `required`, the name of a tool, or a list of names of which one must be called
-                (see `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply.
+                `auto`, `none`, `required`, the name of a tool, or a list of tool names (see `ToolChoice`).
+                `response_format` is a pydantic model or a JSON schema for the reply.
 
         Raises:
-            InputError: The messages or options are invalid.
-            LossError: Content would be lost, and `on_loss` is `raise`.
-            BudgetError: The smallest request does not fit the budget.
+            InputError: If the messages or options are invalid.
+            LossError: If content would be lost and `on_loss` is `raise`.
+            BudgetError: If the smallest request does not fit the budget.
         """
         return (await self.plan(msgs, model=model, **options)).request
 
@@ -189,8 +189,8 @@ class FormatterBase(ABC):
         `format`.
 
         Raises:
-            InputError: The messages or options are invalid.
-            LossError: Content would be lost, and `on_loss` is `raise`.
+            InputError: If the messages or options are invalid.
+            LossError: If content would be lost and `on_loss` is `raise`.
         """
         checked = _check_messages(msgs)
         lowering = self._create_lowering(options, model)
@@ -242,7 +242,7 @@ def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Cap
 
 def _check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
-        raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list.")
+        raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list of Msg.")
     checked = list(msgs)
     for kind in {*map(type, checked)}:
         if not issubclass(kind, Msg):

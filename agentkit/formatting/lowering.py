@@ -36,7 +36,7 @@ __all__ = ["Lowered", "Lowering", "has_media"]
 
 _STALE = Note(
     Disposition.DROPPED,
-    "tools or earlier messages have changed, and the API refuses this thinking after such a change",
+    "the API refuses this thinking because the tools or earlier messages changed",
 )
 
 
@@ -46,8 +46,8 @@ class Lowered:
 
     Attributes:
         frames: The texts of the history frames, as in `Plan`.
-        stale: The paths of thinking that is omitted because earlier parts of the request changed. Paths of blocks
-            that the API refuses without this thinking are included.
+        stale: The paths of thinking that is omitted because earlier parts of the request changed, and of blocks
+            that the API refuses without this thinking.
     """
 
     request: Request
@@ -71,7 +71,7 @@ class Lowering:
         spec: The target, tools, tool choice and output schema.
         media_roots: The folders from which `file:` sources may be read.
         fetch: The settings for downloads. None means no downloads.
-        downloads: The result of each download by source, which is the data or the reason for a failure.
+        downloads: The result of each download, by source: the data, or the reason why the download failed.
         text_sizes: Placeholders for text files that are not read yet, by source. A placeholder has the size of its
             file.
     """
@@ -90,8 +90,8 @@ class Lowering:
     ) -> Lowered:
         """Returns the request of a conversation, without I/O. `media` has the media that are already loaded.
 
-        Read the ledger from the result, because `ledger` may be incomplete. `changed` is the index of the first
-        input message that a cut dropped or edited. None means that there is no such message.
+        Use the ledger of the result, because the argument `ledger` may be incomplete. `changed` is the index of
+        the first input message that a cut dropped or edited. None means that there is no such message.
         """
         target = self.spec.capabilities
         if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):
@@ -141,10 +141,10 @@ class Lowering:
     def lower_without_io(
         self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
     ) -> Lowered:
-        """Returns the request before any file is read or any URL is fetched.
+        """Returns the request without reading a file or fetching a URL. See `lower` for the arguments.
 
-        In place of text files, the request contains placeholders of the sizes that `measure_text_files`
-        determined. The arguments are those of `lower`. `ledger` does not change.
+        The request contains a placeholder for each text file. `measure_text_files` determines the size of the
+        placeholder. `ledger` does not change.
         """
         can_fetch = self.fetch is not None
         media = ResolvedMedia(self.text_sizes, bool(self.media_roots), OUTSIDE, can_fetch, can_resize())

@@ -26,7 +26,7 @@ __all__ = ["OmittedDetails", "OmittedNames", "format_name_reason"]
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
-    """Callable that lists fields of a block that the request omits. A ledger calls it when an entry is read."""
+    """Callable with which a ledger lists the fields of a block that the request omits."""
 
     target: Capabilities
     policy: HistoryPolicy
@@ -47,7 +47,7 @@ class OmittedDetails:
         return tuple(details)
 
     def _omits_name(self, msg: Msg, notes: Sequence[Note]) -> bool:
-        """Returns True if the request states the speaker's name neither in a field nor in a text."""
+        """Returns True if no field and no text of the request contains the speaker's name."""
         if self.target.turns.speaker_names or not msg.name or msg.name == msg.role:
             return False
         if any(note.lost for note in notes):
@@ -90,14 +90,14 @@ def format_name_reason(name: str) -> str:
 # -- names of several speakers -----------------------------------------------------------------------------------
 
 _ROLES: Final[Mapping[int, str]] = {0: "user", Feature.ASSISTANT: "assistant", Feature.SYSTEM: "system"}
-"""The roles that may have several speakers, by their features."""
+"""The roles that may have several speakers, by their `Feature` bits."""
 
 _ROLE_FEATURES: Final = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
 
 _NO_CONTENT: Final = (
     Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.OTHER | Feature.SYSTEM | Feature.ASSISTANT
 )
-"""The features of messages that have no content by a speaker, if they have no other feature."""
+"""Bits of `Feature` that a message without content can have. Any other bit means that the message has content."""
 
 _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
 """The metadata keys of messages that no speaker wrote."""
@@ -144,7 +144,7 @@ class OmittedNames:
     def _find_shared_roles(self) -> dict[int, str]:
         """Returns the roles that may have several speakers, by the `Feature` bits of the role.
 
-        The check is fast, and most conversations have no such role.
+        This check is fast. Most conversations have no such role, so that slower checks are rarely necessary.
         """
         pairs = {(msg.features & _ROLE_FEATURES, msg.name) for msg in self.conversation.msgs}
         if self.viewer is not None:
@@ -165,6 +165,6 @@ class OmittedNames:
 
 
 def _has_no_speaker(msg: Msg, origin: MessageOrigin) -> bool:
-    """Returns True if no single speaker wrote the message, such as a history frame or a summary."""
+    """Returns True if no single speaker wrote the message. Examples are history frames and summaries."""
     is_synthesized = isinstance(origin, tuple) and all(isinstance(source, str) for source in origin)
     return is_synthesized or isinstance(origin, FrameOrigins) or not _MARKS.isdisjoint(msg.metadata or ())

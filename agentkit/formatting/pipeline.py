@@ -61,8 +61,8 @@ def run_pipeline(
     """Returns the request for a repaired conversation, and the rewritten conversation that `convert` received.
 
     Raises:
-        MessageError: Two tools would have the same name in the request.
-        OptionError: The history policy or `convert` returned a value of another type.
+        MessageError: If two tools would have the same name in the request.
+        OptionError: If the history policy or `convert` returns a value of another type.
     """
     spec, tool_names = context.spec, dict[str, str]()
     target = spec.capabilities
@@ -105,7 +105,7 @@ def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
 def select_stages(
     target: Capabilities,
 ) -> tuple[tuple[Callable[[LegalConversation, StageContext], LegalConversation], int], ...]:
-    """Returns the functions of the stages that a target needs, each with the features for which it runs."""
+    """Returns the stages that a target needs, as pairs of the function and the features for which it runs."""
     stages = ((stage.run, stage.features(target)) for stage in STAGES)
     return tuple((run, features) for run, features in stages if features)
 
@@ -117,7 +117,7 @@ def apply_history_policy(conversation: LegalConversation, context: StageContext)
     """Replaces the conversation by the messages that the history policy shows to the model."""
     rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
     if type(rendered) is not TracedConversation:
-        advice = "Return the conversation, or override `view` instead."
+        advice = "Return a TracedConversation, or override `view` instead."
         check_option("history.render()", rendered, TracedConversation, advice)
     return conversation if rendered is conversation.turns else conversation.with_turns(rendered)
 
@@ -151,7 +151,7 @@ def fit_speaker_names(conversation: LegalConversation, context: StageContext) ->
     for traced in conversation.turns if conversation.speakers else ():
         name = conversation.speakers.get(traced.msg.name)
         if name is not None and not traced.msg.features & Feature.RESULT:
-            reason = f"speaker name sent as {name!r}, because the API does not accept the original"
+            reason = f"speaker name sent as {name!r}, because the API does not accept the original name"
             context.ledger.note_origins(traced.block_origins, Note(Disposition.CARRIED, reason))
     return conversation
 

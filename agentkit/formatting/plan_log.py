@@ -21,7 +21,7 @@ _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""",
 
 
 def log_plan(plan: Plan) -> Plan:
-    """Logs the cut and the losses at INFO, and repairs and added texts at DEBUG. Returns the plan unchanged."""
+    """Logs the cut and the losses at level INFO, and repairs and added texts at DEBUG. Returns the plan."""
     if plan.cut is not None and _budget.isEnabledFor(logging.INFO):
         _budget.info("%s", _describe_cut(plan.cut, plan.tokens))
     if _losses.isEnabledFor(logging.INFO):
@@ -38,9 +38,9 @@ def log_plan(plan: Plan) -> Plan:
 def _describe_cut(cut: Cut, tokens: int | None) -> str:
     dropped = cut.dropped
     span = f" from {dropped[0]} to {dropped[-1]}" if dropped else ""
-    altered = f", {len(cut.altered)} blocks altered from {cut.altered[0]} on" if cut.altered else ""
-    size = f"{cut.tokens:,} tokens saved, {tokens or 0:,} left"
-    return f"cut to the budget: {len(dropped)} messages dropped{span}{altered}; {size}"
+    altered = f", {len(cut.altered)} blocks altered, the first at {cut.altered[0]}" if cut.altered else ""
+    size = f"{cut.tokens:,} tokens saved, {tokens or 0:,} tokens remain"
+    return f"cut to fit the budget: {len(dropped)} messages dropped{span}{altered}; {size}"
 
 
 def _without_quotes(reason: str) -> str:

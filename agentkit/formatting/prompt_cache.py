@@ -2,8 +2,8 @@
 
 A provider's cache stores the request up to a marked block. A later request can read the stored part if it has a
 marker on the same block, or a limited number of blocks later. The code that places markers does not know the
-earlier requests. Each request therefore gets markers close after the last marker of every request for a shorter
-history.
+earlier requests. The code therefore spreads the markers, so that a marker comes shortly after the last marker of
+any earlier request.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentkit.messages.message import Msg
 __all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoints", "stable_blocks"]
 
 CacheBreakpoints: TypeAlias = Literal["off", "auto"]
-"""Option of formatters: `auto` adds markers for the provider's prompt cache."""
+"""Option of formatters: `auto` adds markers for the provider's prompt cache, and `off` adds no markers."""
 
 _TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
-"""Names of added texts that the next request has in another position or not at all."""
+"""Names of added texts that the next request omits or has in another position."""
 
 
 def check_cache_breakpoints(value: str, *more: str) -> None:
@@ -42,9 +42,9 @@ def check_cache_breakpoints(value: str, *more: str) -> None:
 
 
 def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
-    """Yields each message with a tuple that has True for each block that the next request repeats.
+    """Yields each message with a tuple of booleans, which are True for blocks that the next request repeats.
 
-    The tuple has False for texts that only this request contains. Examples are added turns, texts about a tool
+    False stands for a text that only the current request contains. Examples are filler turns, texts about a tool
     choice or an output schema, and tags of a history frame.
     """
     for traced in conversation:
@@ -62,13 +62,13 @@ def place_cache_breakpoints(
     are placed in this order:
 
     1. On the last candidate, for the next request.
-    2. On the last candidate before the last assistant turn. The request for that turn had its last marker
-       there, so the messages since then may have any number of positions.
-    3. On the newest candidate that no marker covers, until `limit` markers are placed. Requests without a new
+    2. On the last candidate before the last assistant turn. The request for that turn had its last marker on this
+       candidate. Any number of positions may follow.
+    3. On the newest candidate that no marker covers, until `limit` markers are placed. A request without a new
        assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions.
 
-    If the caller cannot determine exact positions, it must pass larger positions, never smaller ones. The markers
-    are then closer together than necessary.
+    If the exact positions are unknown, the caller must pass larger numbers. The markers are then closer together
+    than necessary.
 
     Args:
         candidates: The ascending positions that may have a marker. The last marker of each request for a shorter

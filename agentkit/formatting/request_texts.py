@@ -72,7 +72,7 @@ def add_output_instruction(conversation: LegalConversation, context: StageContex
 def _create_instruction(context: StageContext) -> TracedConversation:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
-    beside = "" if context.target.can_combine_output else " in a request with tools"
+    beside = "" if context.target.can_combine_output else " together with tools"
     reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
@@ -84,7 +84,7 @@ def _describe_schema(output: OutputSchema) -> str:
 
 
 def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Declares the tools of earlier calls if the API requires it and the request has no tools."""
+    """Declares the tools of earlier calls if the API requires declarations and the request has no tools."""
     called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names and not context.spec.tools:

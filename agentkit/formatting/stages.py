@@ -1,4 +1,4 @@
-"""`Stage`: one step of the pipeline, and the features of conversations that decide if the step runs."""
+"""`Stage`: one step of the pipeline, and the features of a conversation for which the step runs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = [
 ]
 
 ANY: Final = 1 << 40
-"""Feature of every request."""
+"""Feature bit that every request has."""
 
 TOOL_CHOICE: Final = 1 << 41
-"""Feature of requests with a tool choice."""
+"""Feature bit of requests with a tool choice."""
 
 OUTPUT: Final = 1 << 42
-"""Feature of requests with an output schema."""
+"""Feature bit of requests with an output schema."""
 
 NO_TURNS: Final = 1 << 43
-"""Feature of requests without turns after the system prompt."""
+"""Feature bit of requests without turns after the system prompt."""
 
 UNCHECKED: Final = 1 << 44
-"""Feature of conversations that may still need repair."""
+"""Feature bit of conversations that may still need repair."""
 
 ALL_CONTENT: Final = UNCHECKED | ANY - 1
-"""All features that an unchecked conversation may have."""
+"""All feature bits that a conversation may have before the repair check."""
 
 
 def _any(target: Capabilities) -> int:
@@ -47,7 +47,8 @@ class Stage:
     """One step of the pipeline. `STAGES` lists all steps.
 
     Attributes:
-        run: Function that takes a conversation and the context. It returns the same object if nothing changes.
+        run: Function that takes a conversation and the context, and returns the changed conversation. If nothing
+            changes, the function returns the same object.
         features: Function that takes the target and returns bits of `Feature`, or of the constants of this module.
             The pipeline calls `run` only for conversations with one of these features. 0 means that the target
             never needs the step.

@@ -1,11 +1,11 @@
 """Prefix binding: thinking that is sent back only while the prefix that produced it is unchanged.
 
 Idea. Some models accept their signed thinking only after exactly the prefix that produced it: system prompt, tools
-and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Cache markers, the tool
-choice and the order of JSON keys do not count. A parsed reply stores a digest of the prefix that produced it. For
-a new request, this module computes a chained digest over the turns. Before each reply, the chained digest must
-equal the stored digest of the reply. Otherwise the thinking of the reply is stale. The caller then builds the
-request again without stale thinking.
+and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Changes of cache markers,
+of the tool choice and of the order of JSON keys are allowed. A parsed reply stores a digest of the prefix that
+produced it. For a new request, this module computes a chained digest over the turns. Before each reply, the
+chained digest must equal the stored digest of the reply. Otherwise the thinking of the reply is stale. The caller
+then builds the request again without stale thinking.
 
 Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
 
@@ -14,12 +14,13 @@ Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
   not `b`, and the thinking of `reply 2` is stale, too.
 - A new turn follows `reply 2`, and nothing else changes. Both digests match, and all thinking is sent.
 
-Invariants. For thinking with a digest, only the digest decides. Thinking without a digest is stale if the cut
-changed a message before it, or if earlier thinking is stale. The chain also omits parts that the API refuses
-without stale thinking. The second request, without stale thinking, makes no other thinking stale.
+Invariants. Thinking with a digest is stale only if its digest differs. Thinking without a digest is stale in three
+cases: the cut changed an earlier message, the turn between two replies is missing, or earlier thinking is stale.
+The chain also omits parts that the API refuses without stale thinking. The removal of stale thinking makes no
+other thinking stale.
 
-Cost. Each turn is hashed once, so the walk is linear in the size of the request. It runs only for targets that
-bind thinking, and only if a message has thinking.
+Cost. Each turn is hashed once, so the time is linear in the size of the request. The check runs only for targets
+that check the prefix of thinking, and only if a message has thinking.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def find_stale_thinking(
     """Returns the paths of the thinking blocks whose prefix differs from the prefix that produced them.
 
     `request` was converted from `turns` and contains all thinking. `changed` is the index of the first input
-    message that a cut dropped or edited, or None. `needs_thinking` is described in `OpaqueCapabilities`.
+    message that a cut dropped or edited, or None. For `needs_thinking`, see `OpaqueCapabilities`.
     """
     issued = _find_issued(turns)
     stale: set[BlockPath] = set()
@@ -115,7 +116,7 @@ def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
 
 
 def _get_proof(part: Any, layout: WireLayout) -> str:
-    """Returns the proof, which is the signature or encrypted data of the thinking in a part or turn.
+    """Returns the signature or encrypted data (the proof) of the thinking in a part or turn.
 
     Returns an empty string if the part or turn is not thinking.
     """
@@ -125,7 +126,7 @@ def _get_proof(part: Any, layout: WireLayout) -> str:
 
 
 def _without_thinking(turn: dict[str, Any], proofs: set[str], layout: WireLayout) -> dict[str, Any]:
-    """Returns the turn without thinking that has one of the proofs. Returns an empty dict if nothing remains."""
+    """Returns the turn without the thinking that has one of the proofs, or an empty dict if nothing remains."""
     if _get_proof(turn, layout) in proofs:
         return {}
     key = next(key for key in layout.parts if isinstance(turn.get(key), list))

@@ -177,15 +177,15 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"thinking bound to a prefix that has changed",
-        r"tools or earlier messages have changed, and the API refuses this thinking after such a change",
+        r"the API refuses this thinking because the tools or earlier messages changed",
     ),
     (r"a text document, sent as its text", r"document sent as text, because the API does not accept the file"),
     (
         r"a sound, by the id under which its service keeps it",
         r"audio sent as the id under which the provider stores the audio",
     ),
-    (r"stands for 1 messages that were cut", r"replaces 1 message that was cut to fit the budget"),
-    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that were cut to fit the budget"),
+    (r"stands for 1 messages that were cut", r"replaces 1 message that the cut dropped"),
+    (r"stands for (\d+) messages that were cut", r"replaces \1 messages that the cut dropped"),
     (r"only (.*) knows it", r"block in a format that only \1 accepts"),
     (
         r"only a tool result may hold it",
@@ -215,7 +215,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"its speaker is named (.*) on the wire",
-        r"speaker name sent as \1, because the API does not accept the original",
+        r"speaker name sent as \1, because the API does not accept the original name",
     ),
     (
         r"the viewer does not see it",

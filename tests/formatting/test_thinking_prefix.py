@@ -117,7 +117,7 @@ def test_a_changed_prefix_drops_all_thinking_after_it(provider: str, model: str 
         f"msgs[{2 + 2 * position}].content[0]" for position in range(3) if position not in remaining
     ]
     assert {entry.reason for entry in dropped} == {
-        "tools or earlier messages have changed, and the API refuses this thinking after such a change"
+        "the API refuses this thinking because the tools or earlier messages changed"
     }
     assert not any(entry.lost for entry in dropped)
     assert not check_request(provider, outcome.request)

@@ -39,7 +39,7 @@ def test_a_schema_that_cannot_be_combined_with_tools_is_stated_in_the_prompt(
     assert "schema" not in plan.request
     assert plan.request["tools"]
     assert str(plan.request["messages"]).count("verdict") == 1
-    reason = "the API cannot enforce a JSON schema in a request with tools"
+    reason = "the API cannot enforce a JSON schema together with tools"
     assert reasons(plan) == [f"{reason}, so a text asks the model to follow the schema"]
 
 

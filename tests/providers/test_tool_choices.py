@@ -174,7 +174,7 @@ def test_thinking_that_is_bound_to_the_tools_is_not_sent_with_other_tools() -> N
     assert "signature" not in str(limited.request)
     assert (
         limited.ledger.entries[1].reason
-        == "tools or earlier messages have changed, and the API refuses this thinking after such a change"
+        == "the API refuses this thinking because the tools or earlier messages changed"
     )
 
 
