@@ -29,7 +29,7 @@ def load_agentscope(log: object) -> list[Msg]:
     message has tool calls and their results, the calls and the results become separate messages. In logs of
     AgentScope 2.x, a `tool_call` becomes a tool call, and a `hint` becomes a user message. A `data` block becomes
     an image, audio, video or document block, depending on its media type. Signatures and ids of thinking become
-    opaque state. Other keys become metadata.
+    opaque state. All other keys become metadata.
 
     Args:
         log: List of message dicts or AgentScope objects, or a stored state that contains such a list. The state
@@ -65,7 +65,7 @@ def _dump_object(value: Any) -> Any:
     if callable(dump):
         try:
             return dump(mode="json", warnings=False)  # includes fields with default values, such as `type`
-        except ValueError:  # the text has a lone surrogate
+        except ValueError:  # a text of the object has a lone surrogate
             return dump(warnings=False)
     dump = getattr(value, "to_dict", None) or getattr(value, "state_dict", None)
     return dump() if callable(dump) else value
@@ -109,13 +109,13 @@ def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any
     others = ((key, _find_state(as_object(item), depth - 1)) for key, item in state.items())
     matches = {key: inner for key, inner in others if inner is not None}
     if len(matches) > 1:
-        reason = f"several states have messages: {', '.join(map(repr, matches))}"
+        reason = f"the states of several agents have messages: {', '.join(map(repr, matches))}"
         raise MessageError("messages", reason, "Pass the state of one agent.")
     return next(iter(matches.values()), None)
 
 
 def _load_summary(summary: object) -> Iterator[Msg]:
-    """Yields a user message with the summary, as AgentScope sends it. Yields nothing for an empty summary."""
+    """Yields the summary as a user message, as AgentScope does. Yields nothing for an empty summary."""
     content = _convert_content(summary)
     if content:
         stored = {"name": "user", "role": "user", "content": content, "metadata": {"compressed_summary": True}}
@@ -123,7 +123,7 @@ def _load_summary(summary: object) -> Iterator[Msg]:
 
 
 def _split_marks(item: Any) -> tuple[Any, list[Any]]:
-    """Returns the message and the marks of a list item, which is a message or a pair of both."""
+    """Returns the message and the marks of a list item. The item is a message, or a pair of message and marks."""
     pair = as_list(item)
     if len(pair) == 2 and isinstance(pair[0], dict):
         return cast("Any", pair[0]), as_list(pair[1])
@@ -182,14 +182,14 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
 def _run_key(index: int, block: Any) -> tuple[str, int]:
     """Returns a key for grouping blocks. Adjacent blocks with equal keys become one message.
 
-    Tool results have one key, each hint has a different key, and all other blocks have one key.
+    All tool results have the same key. Each hint has a different key. All other blocks have the same key.
     """
     block_type = as_text(as_object(block).get("type"))
     return (block_type, index if block_type == "hint" else 0) if block_type in ("tool_result", "hint") else ("", 0)
 
 
 def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str, *, is_first: bool) -> Msg:
-    """Returns a message with adjacent blocks of an AgentScope message.
+    """Returns a message that contains some adjacent blocks of an AgentScope message.
 
     Args:
         fields: Fields of the new message. For the first blocks, all fields of the AgentScope message. For later

@@ -11,7 +11,7 @@ __all__ = ["parse_log_text"]
 
 
 def parse_log_text(log: object) -> object:
-    """Returns the list or object in JSON text. Returns a log that is not such text unchanged."""
+    """Parses a log that is the JSON text of a list or an object. Returns any other log unchanged."""
     if not isinstance(log, str | bytes | bytearray):
         return log
     try:

@@ -36,11 +36,11 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
 
     If nothing is lost, a formatter of the same provider builds the same request from the messages. A block that
     cannot be read becomes an `InvalidBlock`. A block that only the provider understands becomes an `OpaqueBlock`.
-    Cache markers are omitted; `list_cache_markers` returns their places. `load_request_options` loads the tools
-    and the other options of a request.
+    Cache markers are omitted, and `list_cache_markers` returns their places. `load_request_options` loads the
+    tools and the other options of a request.
 
     Args:
-        provider: Provider in whose format the log is, as a name or a `Provider`. Also accepts the formats
+        provider: Provider that defines the format of the log, as a name or a `Provider`. Also accepts the formats
             `agentscope`, `langchain` and `agentkit`.
         log: List of messages or complete request, as Python values or JSON text. A request is the arguments of the
             SDK call or the request body. The values may also be SDK objects.
@@ -65,5 +65,5 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
         )
     markers = list_cache_markers(provider, log)
     if markers:
-        _LOG.info("%d cache marker(s) omitted, the first at %s", len(markers), markers[0])
+        _LOG.info("%d cache marker(s) omitted; the first is at %s", len(markers), markers[0])
     return provider.load_native(log)

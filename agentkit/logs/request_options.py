@@ -24,10 +24,10 @@ from agentkit.tools.tool import Tool
 __all__ = ["LIBRARY_FORMATS", "list_cache_markers", "list_server_tools", "load_request_options"]
 
 LIBRARY_FORMATS = frozenset({"agentkit", "agentscope", "langchain"})
-"""Log formats of libraries, which belong to no provider."""
+"""Names of log formats that belong to a library, not to a provider."""
 
 _MAX_DEPTH = 20
-"""Maximum depth of the search for cache markers, in levels of nesting."""
+"""Maximum number of nested levels that are searched for cache markers."""
 
 
 def load_request_options(provider: str | LayoutSource, request: object) -> RequestOptions:
@@ -153,9 +153,9 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the objects under a key, each with its place. Keys with the value null are removed from the objects.
+    """Yields the objects under a key, each with its place. Omits keys of an object whose value is null.
 
-    The value under the key may be a list of objects or a single object.
+    The value under the key is a list of objects or a single object.
     """
     value, place = fields.get(key), f"{prefix}{key}"
     if not isinstance(value, list | dict | None):
@@ -167,10 +167,10 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
 
 
 def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
-    """Returns the server types of the tools in one declaration. A function of the application has the type None.
+    """Returns the types of the tools in one declaration. The type of a function of the application is None.
 
-    A declaration without a name and a type can declare several server tools. The keys of the declaration are the
-    types of these tools.
+    A declaration without a name and a type can declare several tools that the provider itself runs. The keys of
+    such a declaration are the types of its tools.
     """
     tool_type = as_text(tool.get(layout.type))
     if tool_type:
@@ -194,7 +194,7 @@ def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
 
 
 def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
-    """Returns the tool choice with only the names in `tools`, or None if the choice names no tool in `tools`."""
+    """Returns the tool choice of a request, limited to `tools`, or None if the choice names no tool in `tools`."""
     values = [find_value(items, path) for path in layout.options.choices]
     value: Any = next((value for value in values if value), None)
     if layout.options.read_choice is not None:

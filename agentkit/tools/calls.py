@@ -21,8 +21,8 @@ async def run_tool_calls(
     """Runs tool calls concurrently. Returns their results in the order of the calls.
 
     If a call fails, its result has `is_error=True`, and the other calls continue (see `Tool.run` and
-    `run_tool_call`). Canceling the task cancels all calls. Synchronous functions share the worker threads of
-    anyio, 40 by default.
+    `run_tool_call`). Canceling the current task cancels all calls. Synchronous functions share the worker threads
+    of anyio, 40 by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))
@@ -30,7 +30,7 @@ async def run_tool_calls(
     Args:
         calls: Tool calls of a reply.
         tools: Tools of the request.
-        max_concurrency: Maximum number of calls that run at a time. If None, all calls run at the same time.
+        max_concurrency: Maximum number of calls that run at the same time. None means no limit.
 
     Raises:
         OptionError: `calls` is not a list of tool calls, or `max_concurrency` is below 1.
@@ -60,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # this error is raised again below, outside of the ExceptionGroup
+            except KeyboardInterrupt as error:  # raised again below, outside of the ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
@@ -77,7 +77,7 @@ async def _run_all(
 
 
 def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
-    """Returns the result for a tool call that was canceled while the other tool calls continue."""
+    """Returns a failed result for a tool call that was canceled, although the other tool calls continue."""
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
 
 

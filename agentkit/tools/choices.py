@@ -18,10 +18,10 @@ class ToolChoice(Validated):
     """Tools that the model may or must call.
 
     The APIs of OpenAI and Gemini have a field for `names`. For any other API, the request contains only the tools
-    in `names`, and the ledger records this.
+    in `names`, and `Ledger.syntheses` has an entry.
 
-    If tools are omitted, the beginning of the request changes. The provider's prompt cache then has no match for
-    the request. Thinking blocks that are valid only after the same beginning are omitted.
+    Omitting tools changes the beginning of the request. The provider's prompt cache then has no match for the
+    request. agentkit omits thinking blocks that are valid only after an unchanged beginning.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
@@ -53,7 +53,7 @@ _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "requir
 
 
 def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
-    """Converts a tool choice from the application, and checks that its tools exist.
+    """Converts a tool choice from the application, and checks that the chosen tools exist.
 
     A list of names means that the model must call one of these tools. To allow a reply without a tool call as
     well, use `{"mode": "auto", "names": […]}` or OpenAI's `allowed_tools`.
@@ -81,7 +81,7 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 
 
 def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
-    """Parses a tool choice, without a check that its tools exist.
+    """Parses a tool choice. Does not check that the chosen tools exist.
 
     Raises:
         OptionError: The choice is malformed.
@@ -113,7 +113,7 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
 
 
 def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
-    """Reads the mode and the tool names from a tool choice that limits the call to some tools.
+    """Returns the mode and the tool names of a tool choice that limits the model to some tools.
 
     The choice has the key `names`, or has OpenAI's type `allowed_tools`. Returns None for any other choice. Tools
     without a name are skipped, such as tools that the provider hosts.
@@ -139,7 +139,7 @@ def _find_name(tool: object) -> object:
 
 
 def _limit_to(mode: str, names: Sequence[object]) -> ToolChoice:
-    """Returns a tool choice that limits the call to some tools. Removes repeated names."""
+    """Returns a tool choice that limits the model to some tools. Removes repeated names."""
     valid = [name for name in names if isinstance(name, str)]
     if not valid or len(valid) < len(names):
         reason = f"expected tool names (str), got {shorten_repr(list(names), 200)}"

@@ -23,7 +23,7 @@ from agentkit.tools.results import as_failure, as_refusal, as_result, find_leave
 __all__ = ["run_tool"]
 
 MAX_ITEMS = 100_000
-"""Maximum number of items from a tool's generator, because an endless generator would fill the memory."""
+"""Maximum number of items that are read from a generator. An endless generator would fill the memory."""
 
 
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
@@ -62,7 +62,7 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
 async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
     """Runs a function in a worker thread and returns its value. A cancellation does not wait for the thread.
 
-    If `limiter` is None, the call waits for one of anyio's shared threads, which other tools can occupy for long.
+    If `limiter` is None, the function waits for a free thread among the worker threads that all tools share.
     """
     is_abandoned = threading.Event()
     try:
@@ -79,8 +79,8 @@ async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | Non
 def _is_interruption(error: BaseException) -> bool:
     """Returns True if an error is a keyboard interrupt, or a cancellation of the current task.
 
-    On asyncio, a tool that awaits another canceled task raises a cancellation error too. If the current task is
-    not being canceled, such an error is an ordinary failure of the tool.
+    On asyncio, a tool also raises a cancellation error if it awaits another task that is canceled. If the current
+    task is not being canceled, this error is an ordinary failure of the tool.
     """
     try:
         canceled = anyio.get_cancelled_exc_class()
@@ -93,13 +93,13 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
-    """Returns a text that tells the model why a tool call cannot run, or "" if the call can run."""
+    """Returns the reason for the model why a tool call cannot run, or "" if the call can run."""
     if block.name != name:
         return f"This call is for the tool {block.name!r}, not for {name!r}."
     if function is None:
         return f"The tool {name!r} has no function to run."
     if block.raw_is_broken or (block.metadata or {}).get("incomplete"):
-        return "The arguments of this call were cut off, or are no JSON object. Call the tool again."
+        return "The arguments of this call were cut off, or are not a JSON object. Call the tool again."
     return ""
 
 
@@ -123,7 +123,7 @@ def _run_to_outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _
 
 
 def _collect(generator: Generator[Any, Any, Any], is_abandoned: threading.Event) -> list[Any]:
-    """Returns the items of a generator. Closes the generator if the tool call was canceled."""
+    """Returns the items of a generator. If the tool call is canceled, closes the generator."""
     items: list[Any] = []
     for item in generator:
         items.append(item)
@@ -163,10 +163,9 @@ def _argument_check(function: Callable[..., Any]) -> _Check:
 
 
 def _build_check(function: Callable[..., Any]) -> _Check:
-    """Returns a check that validates and converts arguments according to the parameter types of `function`.
+    """Returns a function that validates and converts arguments according to the parameter types of `function`.
 
-    The check does not call `function`, so that a ValidationError of `function` is not mistaken for invalid
-    arguments.
+    The returned function does not call `function`, so a ValidationError from it always means invalid arguments.
     """
     inner = function.func if isinstance(function, partial) else function
     if hasattr(inner, "cache_info"):

@@ -85,7 +85,7 @@ def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
     if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
         actual = shorten_repr(schema["type"], 60) if "type" in schema else "a root with anyOf or oneOf"
         reason = f'the root type must be "object", got {actual}'
-        raise OptionError("response_format", reason, "Use an object with the value as a property.")
+        raise OptionError("response_format", reason, "Pass the schema of an object that contains the value.")
     schema = schema if "type" in schema else {"type": "object", **schema}
     return output if schema == output.schema else replace(output, schema=schema)
 
@@ -109,7 +109,7 @@ def _read_output(value: type[Any] | Mapping[str, Any]) -> OutputSchema:
 
 
 def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replaces a reference at the root of a schema with its definition, because providers require this."""
+    """Replaces a `$ref` at the root of a schema with its definition, because providers require an object there."""
     for holder in ("$defs", "definitions"):
         name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
         if name in schema.get(holder, {}):
@@ -118,9 +118,9 @@ def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the definition that a `$ref` points to with a JSON pointer (RFC 6901).
+    """Returns the part of `root` that a `$ref` such as `#/$defs/City` refers to (JSON pointer, RFC 6901).
 
-    Returns None for any other reference.
+    Returns None if the reference is of another kind, or if `root` has no such part.
     """
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None
@@ -203,7 +203,7 @@ def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Returns a copy of a schema without null keywords, after `change` has replaced each subschema.
+    """Returns a copy of a schema in which `change` replaces each subschema. Omits keywords with the value null.
 
     `change` takes a subschema and returns the replacement. The innermost subschemas are replaced first.
     """

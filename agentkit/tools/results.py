@@ -63,8 +63,8 @@ def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | Non
 
 
 def _write_text(block: ToolUseBlock, value: object) -> str:
-    """Returns a string unchanged, and any other value as JSON text. Replaces lone surrogates in both."""
-    place = f"tool {block.name!r}: its result"
+    """Returns a string unchanged, and any other value as JSON text. Replaces lone surrogates with U+FFFD."""
+    place = f"result of tool {block.name!r}"
     return as_text(value, place) if isinstance(value, str) else _write_json(value, place)
 
 
@@ -81,7 +81,7 @@ def _write_json(value: object, place: str) -> str:
 
 
 def _contains_block(value: object) -> bool:
-    """Returns True if a value contains a message or a block at any depth. Neither must be sent as JSON."""
+    """Returns True if a value contains a message or block at any depth. Such a value must not be sent as JSON."""
     if isinstance(value, Mapping):
         return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
     if isinstance(value, list | tuple | set | frozenset):
@@ -92,7 +92,7 @@ def _contains_block(value: object) -> bool:
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """Returns the result for a tool call whose function raised an error.
 
-    The metadata of the result contain the traceback. Requests never contain the metadata.
+    The metadata of the result contains the traceback. Requests never contain this metadata.
     """
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
@@ -114,19 +114,19 @@ def _describe_error(error: BaseException) -> str:
     return "\n".join(lines)
 
 
-_MAX_LEAVES = 20  # maximum number of errors of an ExceptionGroup in one text
+_MAX_LEAVES = 20  # maximum number of errors from an ExceptionGroup in one text
 
 
 def _sentence(error: BaseException) -> str:
     try:
         text = str(error)
-    except BaseException:  # the `__str__` of the error raised an error
+    except BaseException:  # the `__str__` method of the error itself raised an error
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def find_leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yields the errors in an exception group at any depth. Yields the error itself if it is not a group."""
+    """Yields the errors in an exception group at any depth. Yields any other error itself."""
     pending = [error]
     while pending:
         last = pending.pop()

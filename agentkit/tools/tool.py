@@ -34,9 +34,8 @@ class Tool(Validated):
         parameters: JSON schema of the arguments object. The keyword `"type": "object"` is optional.
         strict: True requests strict mode, in which the provider forces the arguments to match the schema. Strict
             mode demands a schema that requires all its properties and forbids others. If the schema requires all
-            its properties, agentkit adds the rule that forbids others. If the provider still cannot accept the
-            schema, or has no strict mode, the flag is omitted and `ledger.syntheses` has an entry. None sends no
-            flag.
+            its properties, agentkit adds the rule that forbids others. If the provider cannot accept the schema,
+            or has no strict mode, the flag is omitted and `ledger.syntheses` has an entry. None omits the flag.
         function: Function that runs the tool. None if the application runs the tool itself.
 
     Raises:
@@ -68,8 +67,8 @@ class Tool(Validated):
         """Runs the tool for a tool call. A failure of the tool becomes a result, not an exception.
 
         The arguments are validated and converted according to the parameter types of the function. A synchronous
-        function runs in a worker thread with the context variables of the task. A cancellation does not wait for
-        the thread. Only a cancellation or a keyboard interrupt is raised.
+        function runs in a worker thread with the context variables of the current task. A cancellation does not
+        wait for the thread. The only exceptions are a cancellation and a keyboard interrupt.
 
         A string, a text block, a media block, or a list of such values becomes the output unchanged. Any other
         value becomes JSON text. Any failure becomes a result with `is_error`: invalid or truncated arguments, an
@@ -114,7 +113,7 @@ class Tool(Validated):
         schema.setdefault("properties", {})
         documented = _docstring(function)
         if parse_docstring:
-            # docstrings use the names of parameters, not their aliases
+            # the schema uses the aliases of parameters, but docstrings use their names
             names = adapter.json_schema(by_alias=False).get("properties", {})
             properties = dict(zip(names, schema["properties"].values(), strict=False))
             documented = _describe_parameters(documented, _docstring(signed), properties)
@@ -174,7 +173,7 @@ def _function_name(function: Callable[..., Any]) -> str:
 def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the callable whose signature describes the parameters of a tool.
 
-    This is the `__call__` of a callable object, or the function inside a `functools` cache.
+    For a callable object, this callable is `__call__`. For a `functools` cache, it is the cached function.
     """
     target: Any = function
     if hasattr(target, "cache_info") and hasattr(target, "__wrapped__"):
@@ -193,7 +192,7 @@ def _docstring(function: Callable[..., Any]) -> str:
 def _describe_parameters(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
     """Adds descriptions from docstrings to the schemas in `properties`. Returns the description of the tool.
 
-    Reads two docstrings, because a callable object can describe its parameters in its class or in `__call__`.
+    The class of a callable object and its `__call__` can both describe parameters, so there are two docstrings.
     """
     description, parameters = split_docstring(docstring)
     for name, text in {**split_docstring(method_docstring)[1], **parameters}.items():
@@ -248,8 +247,8 @@ def rename_tool(tool: Tool, name: str) -> Tool:
 def declare_tool(tool: Tool, schema_key: str | None) -> dict[str, Any]:
     """Writes the declaration of a tool for a request, with a copy of the schema.
 
-    An empty description is omitted. If `schema_key` is None, the schema is omitted. The function never writes the
-    strict flag, because its key differs between APIs. A converter adds `tool.strict` if it is not None.
+    An empty description is omitted. If `schema_key` is None, the schema is omitted. The strict flag is never
+    written, because its key differs between APIs. If `tool.strict` is not None, the converter writes the flag.
     """
     declaration: dict[str, Any] = {"name": tool.name}
     if tool.description:

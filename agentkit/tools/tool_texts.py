@@ -1,4 +1,4 @@
-"""Writes tool calls and tool results as text, and marks failed results for APIs without an error field."""
+"""Writes tool calls and results as text, and marks failed results for APIs that have no field for errors."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ __all__ = [
 _Part = TypeVar("_Part")
 
 CALL_TEXT = "(calls {name} with {arguments})"
-"""Text that replaces another agent's tool call, or any tool call if the target has no tool role."""
+"""Text that replaces the tool call of another agent, or every tool call if the target has no tool role."""
 
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
-"""Text that replaces another agent's failed tool result, or any failed result if the target has no tool role."""
+"""Text that replaces a failed tool result of another agent, or every failed result if there is no tool role."""
 
 ERROR_MARK: Final = "[error]"
-"""Text at the start of a failed tool result, for APIs without an error field."""
+"""Text at the start of a failed tool result, for APIs that have no field for errors."""
 
 
 def call_text(call: ToolUseBlock) -> str:
-    """Writes a tool call as text with its name and arguments."""
+    """Returns a text with the tool name and the arguments of a tool call."""
     return CALL_TEXT.format(name=call.name, arguments=call.arguments)
 
 
 def result_text(result: ToolResultBlock, name: str) -> str:
-    """Writes a tool result as text with the name of its tool. The text omits media."""
+    """Returns a text with the tool name and the text of a tool result. The text omits media."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)
 
 
 def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part]) -> str | list[_Part]:
-    """Writes the output of a tool result for an API without an error field.
+    """Converts the output of a tool result to the format of an API that has no field for errors.
 
     The output of a failed result begins with `ERROR_MARK`. `write_block` converts a block of the output to a part
     in the API's format.

@@ -363,7 +363,7 @@ def test_cache_markers_of_a_loaded_request_are_reported(provider: str, caplog: p
     assert list_cache_markers(provider, MARKED[provider]) == PLACES[provider]
     with caplog.at_level("INFO", "agentkit"):
         load_native(provider, MARKED[provider])
-    assert f"{len(PLACES[provider])} cache marker(s) omitted, the first at {PLACES[provider][0]}" in caplog.text
+    assert f"{len(PLACES[provider])} cache marker(s) omitted; the first is at {PLACES[provider][0]}" in caplog.text
 
 
 def test_call_arguments_and_nulls_are_not_cache_markers() -> None:

@@ -1,4 +1,4 @@
-"""`read_block`: converts a content block of a LangChain message to a block, by a table of block types."""
+"""`read_block`: converts a content block of a LangChain message to a block of agentkit, by its type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes
 _Object: TypeAlias = dict[str, Any]
 
 SIGNATURE: Final = "thought_signature"
-"""Key of a Gemini signature. Text blocks have this key in logs. `list_calls` adds the key to tool calls."""
+"""Key of a Gemini signature in the text blocks of a log. `list_calls` adds the same key to tool calls."""
 
 _ISSUERS: Final = {
     "anthropic": "anthropic",
@@ -47,7 +47,7 @@ _ISSUERS: Final = {
 """Issuers of opaque state, by the provider name in LangChain's `response_metadata["model_provider"]`."""
 
 _WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""Wire formats by LangChain's provider name. LangChain stores special blocks of these providers unchanged."""
+"""Wire formats by LangChain's provider name. LangChain stores native blocks of these providers unchanged."""
 
 
 def read_block(item: Any, provider: str, place: str) -> Block:
@@ -205,8 +205,8 @@ def _file(block: _Object, provider: str, place: str) -> Block:
 def _source(block: _Object, default_type: str) -> Source:
     """Reads the source of a media block.
 
-    LangChain 1.x stores the source under `base64` or `url`. In LangChain 0.x, `source_type` is the key under which
-    the source is stored. Anthropic stores the source as an object under `source`.
+    LangChain 1.x stores the source under `base64` or `url`. In LangChain 0.x, `source_type` names the key of the
+    source. Anthropic stores the source as an object under `source`.
     """
     inner = as_object(block.get("source")) or block
     media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None
@@ -249,7 +249,7 @@ def is_call(item: object) -> bool:
 
 
 def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
-    """Reads a tool result in Anthropic's format. LangChain allows such a result in a `HumanMessage`."""
+    """Reads a tool result in Anthropic's format. A `HumanMessage` of LangChain may contain such a result."""
     content: object = block.get("content")
     output: Any = content
     if content is None or isinstance(content, list):
@@ -269,7 +269,7 @@ def _result_item(item: Any, provider: str, place: str) -> Block:
 
 
 def _server_call(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Reads the call of a tool that the provider itself ran, as an opaque block.
+    """Returns an opaque block for the call of a tool that the provider itself ran.
 
     Anthropic's calls and results are converted to Anthropic's wire format (langchain-anthropic:
     `_convert_from_v1_to_anthropic`). Blocks of other providers stay in LangChain's format, because LangChain drops
@@ -288,7 +288,7 @@ def _server_call(block: _Object, provider: str, place: str) -> OpaqueBlock:
 
 
 def _server_result(block: _Object, provider: str, place: str) -> OpaqueBlock:
-    """Reads the result of a tool that the provider itself ran, as an opaque block."""
+    """Returns an opaque block for the result of a tool that the provider itself ran."""
     result_type = as_text(as_object(block.get("extras")).get("block_type"))
     if provider != "anthropic" or not result_type or "output" not in block:
         return _langchain_block(block, provider, place)

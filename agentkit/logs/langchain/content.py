@@ -41,7 +41,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         unread.pop(key.partition("[")[0], None)
         is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
-        # If the content has a reasoning or refusal block, the entry is a copy of this block.
+        # If the content has a reasoning or refusal block, the entry is a copy of this block and is skipped.
         if key not in content_types or key not in ("reasoning", "refusal"):
             items.append((item, f"{place}.additional_kwargs.{key}"))
     content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
@@ -56,18 +56,18 @@ def _list_content(content: Any, place: str) -> list[_Item]:
 
 
 def _replace_call(item: Any, calls: list[tuple[_Object, str]]) -> _Item | None:
-    """Returns the listed call that matches a call in the content, and removes this call from `calls`.
+    """Returns the call in `calls` that matches the content block `item`, and removes the call from `calls`.
 
-    The result has the item id of the call in the content. Returns None if no listed call matches.
+    The returned call also has the item id of `item`. Returns None if no call matches.
     """
     match = take_call(item, calls)
     return ({**match[0], "extras": {"item_id": _item_id(item)}}, match[1]) if match else None
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Converts items to blocks. Texts and calls after OpenAI's reasoning get their item ids as opaque state.
+    """Converts items to blocks. Stores the item ids of texts and calls after OpenAI's reasoning as opaque state.
 
-    Requests that contain a reasoning item must also contain the ids of the items after it.
+    A request with a reasoning item must also contain the ids of the items after the reasoning item.
     """
     follows_reasoning = False
     for item, place in items:
@@ -89,10 +89,10 @@ _GENERATED_PREFIX: Final = "lc_"  # LangChain creates ids with this prefix for b
 
 
 def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
-    """Yields all items. The blocks of one reasoning item of OpenAI are joined to one `NativeEntry`.
+    """Yields all items. Joins the blocks of each reasoning item of OpenAI to one `NativeEntry`.
 
-    Version 1 of LangChain's content splits a reasoning item into several blocks. All blocks have the id of the
-    item, and one block has the encrypted content of the item. langchain-openai joins the parts in the same way
+    Version 1 of LangChain's content splits a reasoning item into several blocks. All these blocks have the id of
+    the item, and one of them has its encrypted content. langchain-openai joins the blocks in the same way
     (`_implode_reasoning_blocks`).
     """
     groups = [list(group) for _, group in groupby(items, lambda item: _reasoning_id(item[0]) or item[1])]
@@ -139,15 +139,16 @@ def _item_id(item: Any) -> str:
 
 _USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _WAITING_TYPES: Final = ("apply_patch_call", "computer_call", "mcp_approval_request")
-"""Types of items in OpenAI's Responses API to which the application must respond. They are at a reply's end."""
+"""Types of items in OpenAI's Responses API that the application must respond to. Such items end a reply."""
 
 
 def _list_additional(fields: _Object) -> Iterator[tuple[str, Any]]:
     """Yields the items in the `additional_kwargs` of a message, each with its key.
 
-    The items of OpenAI's Chat Completions are the refusal and the audio (langchain-openai:
-    `_convert_dict_to_message`). The items of the Responses API in the older format "v0" are the reasoning item and
-    the items of tools (`_convert_to_v03_ai_message`). The item of DeepSeek, Qwen and Ollama is the thinking.
+    For OpenAI's Chat Completions API, the items are the refusal and the audio (langchain-openai:
+    `_convert_dict_to_message`). For the Responses API in LangChain's older format "v0", the items are the
+    reasoning item and the items of tools (`_convert_to_v03_ai_message`). For DeepSeek, Qwen and Ollama, the item
+    is the thinking.
     """
     if thinking := as_text(fields.get("reasoning_content")):
         yield "reasoning_content", {"type": "reasoning", "reasoning": thinking}

@@ -67,7 +67,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
     """Returns the list of messages in a graph state or a prompt value, or a list with a single message."""
     for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
-            check_log_request({"system": inner.get("system")}, ())  # all other keys of a graph state are valid
+            check_log_request({"system": inner.get("system")}, ())  # a graph state may have any other key
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
@@ -138,7 +138,7 @@ def _read_result(message: dict[str, Any], calls: _OpenCalls, place: str) -> Tool
 
 
 class _OpenCalls:
-    """Tool calls that have no result in the messages loaded so far."""
+    """Tool calls whose results were not loaded yet."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -158,9 +158,9 @@ class _OpenCalls:
     def match(self, id: str, name: str) -> tuple[str, str]:
         """Finds the open call of a tool result. Returns the id of the call and the name of the tool.
 
-        With an id, the call with this id matches. Without an id, the first open call of the tool `name` matches.
-        With neither id nor name, the first open call matches. Calls of the newest turn come first. If no open call
-        matches, returns the argument `id`. The returned name is empty if no name is known.
+        If the result has an id, the call with this id matches. If the result has only a name, the first open call
+        of this tool matches. If the result has neither, the first open call matches. The calls of the newest turn
+        are first. If no open call matches, returns the argument `id`. The returned name is empty if unknown.
 
         Args:
             id: Call id in the tool result. Empty if the result has no id.
@@ -194,7 +194,7 @@ _REASONS: Final = {
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all remaining keys."""
+    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all unread keys."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:

@@ -1,4 +1,4 @@
-"""Lists the tool calls of a LangChain message outside the content, and matches them with calls in the content."""
+"""Lists the tool calls of a LangChain message outside its content, and finds the same calls in its content."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def list_calls(message: _Object, place: str) -> list[_Call]:
 
 
 def take_call(item: Any, calls: list[_Call]) -> _Call | None:
-    """Returns the listed call that matches a call in the content, and removes this call from `calls`.
+    """Returns the call in `calls` that matches the content block `item`, and removes the call from `calls`.
 
-    Most calls are both in the list and in the content. Two calls match if they have a common id, or if neither has
-    an id and both have the same name. Returns None if no listed call matches.
+    Most calls are both in `calls` and in the content. Two calls match if they have a common id, or if both have no
+    id and the same name. Returns None if no call matches.
     """
     if not is_call(item):
         return None
@@ -62,7 +62,7 @@ def take_call(item: Any, calls: list[_Call]) -> _Call | None:
 
 
 def unwrap_calls(items: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
-    """Yields all items, but replaces each `non_standard` block that contains a tool call by this call.
+    """Yields all items. If a `non_standard` block contains a tool call, yields the call instead of the block.
 
     If the content also has the call itself, the `non_standard` block is omitted. langchain-core's `content_blocks`
     adds such a second call for providers that langchain-core does not know.
