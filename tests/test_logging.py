@@ -143,7 +143,7 @@ async def test_a_second_plan_is_logged_with_the_model(caplog: pytest.LogCaptureF
             assert (await model.generate(msgs)).text == "Yes."
     ((level, text),) = told(caplog, "models")
     assert level == logging.INFO
-    assert text.startswith(f"openai:{model.model}: the prompt is too long; planned again for ")
+    assert text.startswith(f"openai:{model.model}: the prompt is too long; shortened to at most ")
     assert len(told(caplog, "budget")) == 1
 
 

@@ -1,4 +1,4 @@
-"""Calls models through a formatter, the official SDK client of a provider, and a parser for its replies.
+"""Calls models with a formatter, the provider's official SDK client, and a parser for replies.
 
 A call accepts messages or a `Plan`, and options. It returns the reply as a `Msg`, or as a `ModelStream` of events.
 A failed call raises a `ModelError`, whose class depends on the provider's `ErrorPatterns`. The SDK handles

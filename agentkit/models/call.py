@@ -37,7 +37,7 @@ __all__ = ["ModelCall"]
 _FOREIGN_LOOP: Final = re.compile(
     r"no running event loop|different (event )?loop|loop is closed|called from async context"
 )
-"""Error texts of asyncio, trio and HTTP clients when a connection or a lock belongs to another event loop."""
+"""Pattern for error texts of asyncio, trio and HTTP clients about connections or locks of another event loop."""
 _CLOSED_CLIENT: Final = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 
 
@@ -54,9 +54,8 @@ class ModelCall:
         viewer: Name of the agent for which the model replies. None if the history policy has no viewer.
         budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
             usage of the reply. None without a budget.
-        shorten: Function that is called after a ContextLengthError. It returns a shorter plan, or None if no
-            shorter plan exists. The function is called at most once. If `shorten` is None, the plan is never
-            shortened.
+        shorten: Function that returns a shorter plan after a ContextLengthError, or None if no shorter plan
+            exists. The function is called at most once. If `shorten` is None, the plan is never shortened.
 
     """
 
@@ -78,7 +77,10 @@ class ModelCall:
         return self._parser_class(**self._parser_options())
 
     def finish_message(self, msg: Msg) -> Msg:
-        """Returns the reply without a leading `NAME:` of the viewer. Reports the usage to the budget's counter."""
+        """Returns the reply without the viewer's name (`NAME:`) at the start of the text.
+
+        Passes the token usage of the reply to the budget's counter, if the counter is a `UsageAnchoredCounter`.
+        """
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens, self.provider)
@@ -90,8 +92,8 @@ class ModelCall:
         """Returns the agentkit error for a failed call, or None if neither the provider nor its SDK failed.
 
         Credentials are removed from the texts of `error` and of the agentkit error. `error` becomes the
-        `__cause__` of the agentkit error, unless `error` still shows a credential. A ModelError without a request
-        id gets `request_id`.
+        `__cause__` of the agentkit error, unless a credential cannot be removed from `error`. A ModelError without
+        a request id gets `request_id`.
         """
         redact = create_redactor(self.endpoint.client, self.parameters, error)
         if isinstance(error, Failure):
@@ -111,7 +113,7 @@ class ModelCall:
 
     @property
     def can_replan(self) -> bool:
-        """True if the call shortens a prompt that is too long, and has not done so before."""
+        """True if `replan` can still be called. A call shortens its plan at most once."""
         return self.shorten is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
@@ -173,7 +175,7 @@ class ModelCall:
             return self._client_error(f"the client is closed ({runtime_error})", advice)
         if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
             advice = (
-                "Create a client in each event loop, or pass no client: ChatModel then opens one in each loop."
+                "Create a client for each event loop. Without a client, ChatModel opens a client for each loop."
             )
             reason = f"the client has open connections in another event loop ({runtime_error})"
             return self._client_error(reason, advice)
@@ -187,7 +189,7 @@ class ModelCall:
         return self._client_error("the model was closed during the call", advice)
 
     def _client_error(self, reason: str, advice: str) -> NetworkError:
-        """Returns an error that is not retryable, because the client cannot be used again."""
+        """Returns an error that is not retryable, because a retry with the same client fails again."""
         return NetworkError(self.provider.name, reason, retryable=False, advice=advice)
 
     def _as_model_error(self, failure: Failure) -> ModelError:
@@ -215,7 +217,7 @@ def _is_address_error(error: BaseException | None) -> bool:
 def _is_header_error(error: BaseException | None) -> bool:
     """Returns True if an HTTP client rejected the value of a header.
 
-    httpx and aiohttp raise UnicodeEncodeError. h11 reports an illegal header.
+    For such a value, httpx and aiohttp raise UnicodeEncodeError. The error of h11 has the text "Illegal header".
     """
     while error is not None:
         if isinstance(error, UnicodeEncodeError) or "Illegal header" in str(error):
@@ -225,5 +227,5 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns `error` or its direct cause, whichever has exactly the class RuntimeError, otherwise None."""
+    """Returns `error` or its cause if the class is exactly RuntimeError, and None if neither has this class."""
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -41,11 +41,14 @@ __all__ = ["ChatModel"]
 _log = get_logger("models")
 
 _SHORTENED_SHARE = 0.75
-"""Maximum size of the next plan, as a share of the refused prompt, if the error names no token limit."""
-_SAFE_SHARE = 0.97
-"""Maximum size of the next plan, as a share of the provider's token limit.
+"""Maximum size of the shorter prompt, as a share of the refused prompt.
 
-The share is below 1, because local and provider token counts differ, and the ratio varies between messages.
+The share is used if the provider's error does not contain the token count of the refused prompt.
+"""
+_SAFE_SHARE = 0.97
+"""Maximum size of the shorter prompt, as a share of the provider's token limit.
+
+The share is below 1, because the local token count only approximates the provider's token count.
 """
 
 
@@ -86,9 +89,9 @@ class ChatModel:
             - `client_options`: options of the SDK's client, such as `api_key` and `base_url`.
             - `replan`: True to shorten a prompt that the provider rejects as too long, and to send the request
               once more. The default is True if the model has a budget, and False otherwise.
-            - `timeout`: seconds to wait for a connection, and for each piece of the reply. None: the default of
-              the SDK, which is ten minutes for OpenAI and Anthropic, and five minutes for DashScope. By
-              default, Ollama and Gemini wait without a limit.
+            - `timeout`: seconds to wait for a connection, and for each piece of the reply. None means the default
+              of the SDK: ten minutes for OpenAI and Anthropic, five minutes for DashScope, and no limit for
+              Ollama and Gemini.
 
     Raises:
         OptionError: If an option is unknown or invalid.
@@ -160,7 +163,7 @@ class ChatModel:
                 - `tool_choice`: choice among the tools (see `ToolChoice`).
                 - `response_format`: Pydantic model or JSON schema that the reply must match. A plan already
                   contains these three options, so they cannot be passed with a plan.
-                - `max_tokens`: maximum tokens of the reply. None: the `max_tokens` of this `ChatModel`.
+                - `max_tokens`: maximum tokens of the reply. None means the `max_tokens` of this `ChatModel`.
                 - `parameters`: parameters under the provider's own names, such as `{"temperature": 0}`.
 
         Raises:
@@ -186,7 +189,7 @@ class ChatModel:
         return self
 
     async def aclose(self) -> None:
-        """Closes the client if the model opened the client. The next call opens a new client.
+        """Closes the client, unless the application passed the client. The next call then opens a new client.
 
         A call that is in progress raises a NetworkError.
         """
@@ -229,7 +232,7 @@ class ChatModel:
         return tokens if isinstance(tokens, TokenCount) else TokenCount(tokens)
 
     async def _replan(self, options: RequestOptions, plan: Plan, error: ContextLengthError) -> Plan | None:
-        """Returns a plan of the same conversation within a smaller budget, or None if nothing fits."""
+        """Returns a plan of the same conversation within a smaller budget, or None if no request fits."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
         limit = _next_limit(tokens, self.provider.error_patterns.parse_sizes(error.provider_message))
         budget = self.formatter.budget
@@ -241,9 +244,9 @@ class ChatModel:
         try:
             shorter = await formatter.plan(tuple(plan.ledger.msgs), **options)
         except BudgetError:
-            _log.info("%s:%s: the prompt is too long, and no request fits %d tokens", *self._names, limit)
+            _log.info("%s:%s: the prompt is too long, and no request has at most %d tokens", *self._names, limit)
             return None
-        _log.info("%s:%s: the prompt is too long; planned again for %d tokens", *self._names, limit)
+        _log.info("%s:%s: the prompt is too long; shortened to at most %d tokens", *self._names, limit)
         return shorter
 
     @property
@@ -252,7 +255,7 @@ class ChatModel:
 
 
 def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of a call with the token limit. A parameter of the caller replaces the limit."""
+    """Returns the parameters of a call and the token limit. A parameter with the same name replaces the limit."""
     merged = {**limit, **parameters}
     for name, value in limit.items():
         if isinstance(value, Mapping) and isinstance(merged[name], Mapping):

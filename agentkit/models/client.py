@@ -27,14 +27,15 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class ModelClient:
-    """Holder of the SDK client of a model. The user passes a client, or the first call opens a client.
+    """Object that stores the SDK client of a model. The user passes a client, or the first call opens a client.
 
     A client from the user works in any event loop that the SDK supports, and stays open until the user closes it.
-    A client that `ModelClient` opens belongs to the event loop that runs at that time. After that loop has ended,
-    the next call opens a new client. If a client cannot be opened, the error shows no credentials.
+    A client that `ModelClient` opens belongs to the event loop that is running when the client is opened. After
+    this loop has ended, the next call opens a new client. If a client cannot be opened, the error shows no
+    credentials.
 
     Attributes:
-        options: Options for the next SDK client that is opened.
+        options: Options for each SDK client that `ModelClient` opens.
 
     """
 
@@ -49,7 +50,7 @@ class ModelClient:
             check_client(client)
             self._endpoint = endpoint_class(client)
         self._loop: Any = None  # event loop of a client that this object opened
-        self._abandoned: EndpointBase | None = None  # endpoint whose event loop has ended
+        self._abandoned: EndpointBase | None = None  # endpoint to close, because its event loop has ended
         self._binding = Lock()
         self._opening = anyio.Lock()
 
@@ -77,7 +78,7 @@ class ModelClient:
         async with self._opening:
             await self._close_abandoned()
             if self._endpoint is None:
-                # Cancellation waits until the client is open, because otherwise no code could close the client.
+                # A cancellation must not interrupt the opening, because no code could then close the client.
                 await run_to_completion(self._open, inf)
             assert self._endpoint is not None
             return self._endpoint
@@ -99,7 +100,7 @@ class ModelClient:
         self._endpoint = await anyio.to_thread.run_sync(opening)
 
     def _bind(self) -> None:
-        """Binds the client to the running event loop, because connections and locks work in one loop only."""
+        """Assigns the client to the running event loop, because connections and locks work in only one loop."""
         loop = get_running_loop()
         with self._binding:
             if self._loop is loop:
@@ -111,7 +112,10 @@ class ModelClient:
             self._abandoned, self._endpoint = self._endpoint, None
 
     async def _close_abandoned(self) -> None:
-        """Closes a client whose event loop has ended. Ignores errors, because its connections have ended too."""
+        """Closes a client whose event loop has ended.
+
+        Ignores errors, because the connections of the client ended with the event loop.
+        """
         abandoned, self._abandoned = self._abandoned, None
         if abandoned is not None:
             with suppress(Exception):
@@ -132,7 +136,8 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
     else:
         check_client(opened.client)
         return opened
-    raise refusal  # raised outside the handler: otherwise an SDK error with a key becomes `__context__`
+    # Inside the `except` block, an SDK error that may contain an API key would become the `__context__`.
+    raise refusal
 
 
 def _as_opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:

@@ -25,7 +25,7 @@ The body is read, because HTTP clients reuse a connection only after the end of 
 """
 
 _PIECE_BYTES: Final = 32 * 1024
-"""Maximum size of a piece of a long chunk. A piece of this size is parsed in less than a millisecond."""
+"""Maximum size of a piece of a long chunk, in bytes. Parsing such a piece takes less than a millisecond."""
 
 
 class ReplyConnection:

@@ -22,7 +22,7 @@ class OutgoingRequest:
     """Finished request for one model call.
 
     Attributes:
-        path: URL path relative to the client's base URL. Some endpoints store the name of the model here instead.
+        path: URL path relative to the client's base URL. For endpoints without a path, the name of the model.
         body: JSON body of the request.
         stream: True if the reply is streamed.
         options: Options of the HTTP request under the SDK's names, such as headers, query and timeout.
@@ -58,9 +58,9 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 
 
 def dump_body(body: Mapping[str, Any]) -> bytes | None:
-    """Returns the JSON bytes of a body. They equal the JSON of an SDK, but are written about six times as fast.
+    """Returns the JSON bytes of a body. The bytes are the same as from an SDK, but take a sixth of the time.
 
-    Returns None if this function cannot serialize a value. The SDK is possibly able to serialize the value.
+    Returns None if a value cannot be serialized. The SDK may be able to serialize the value.
     """
     try:
         return _WRITER.to_json(body, by_alias=True, exclude_unset=True, warnings=False)
@@ -188,7 +188,8 @@ def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> 
     """Returns a copy of a request with more parameters. Two JSON objects with the same name are merged.
 
     Raises:
-        OptionError: If the request already has a parameter of this name, and the two values are not both objects.
+        OptionError: If the request and `options` have a parameter with the same name, unless both values are
+            objects.
 
     Example:
         >>> merge_parameters({"messages": [], "config": {"seed": 1}}, {"config": {"top_k": 5}})
@@ -203,6 +204,6 @@ def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> 
         elif isinstance(current, dict) and isinstance(value, Mapping):
             body[name] = {**cast("dict[str, Any]", current), **cast("Mapping[str, Any]", value)}
         else:
-            advice = "Remove the parameter, or the option of the call that sets it."
+            advice = "Remove the parameter, or remove the option of the call that sets the same parameter."
             raise OptionError(f"parameters.{name}", "already set by the request", advice)
     return body

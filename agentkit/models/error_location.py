@@ -31,10 +31,10 @@ def _paths_pattern(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{lists})((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 
 
-_MAX_SEARCHED = 4_000  # characters of an error text to search, because the number of paths has no limit
-_MAX_PATHS = 20  # paths to follow in one error text
-_MAX_STEPS = 20  # keys and indexes to follow in one path
-_MAX_DIGITS = 9  # digits of a list index in a path
+_MAX_SEARCHED = 4_000  # maximum characters to search, because a longer error text can contain very many paths
+_MAX_PATHS = 20  # maximum paths to follow in one error text
+_MAX_STEPS = 20  # maximum keys and indexes to follow in one path
+_MAX_DIGITS = 9  # maximum digits of a list index in a path
 _MIN_LENGTH = 3  # minimum characters of an id or text, because shorter strings match by chance
 
 
@@ -68,11 +68,11 @@ def locate_block(
 
 
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
-    """Yields the parts of the request to which the paths in an error text lead.
+    """Yields the parts of the request to which the paths in an error text refer.
 
-    Yields each part together with the list of later turns. For each path, a text at its end comes first. Then come
-    the JSON objects on the path, from the innermost object to the complete turn. The complete turn is omitted if
-    the path leads to one part of the turn. Other strings come last.
+    Yields each part together with the list of later turns. For each path, the first part is a text at the end of
+    the path. The next parts are the JSON objects on the path, from the innermost object to the complete turn. If
+    the path refers to one part of the turn, the complete turn is omitted. The last parts are other strings.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -93,7 +93,7 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
 
 
 def _follow_path(turns: list[Any], steps: Sequence[str], layout: WireLayout) -> list[Any]:
-    """Returns the turn at a path, then each value inside it along the path.
+    """Returns the values on a path: the turn, then each nested value to which the path refers.
 
     An unknown key ends the path. If an index is out of range, the result is empty, because the provider probably
     counts the parts in another way.
@@ -139,8 +139,8 @@ def _find_block(
 ) -> BlockPath | None:
     """Returns the path of the message block from which a part of the request was written, or None.
 
-    If several blocks have the same text, they are counted from the end of the conversation, because the start of
-    the conversation may be missing from the request.
+    If several blocks have the same text, the number of later turns with this text selects the block. The blocks
+    are counted from the end, because the request may not contain the start of the conversation.
     """
     # Blanks around a text are ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers

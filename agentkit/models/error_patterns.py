@@ -104,7 +104,7 @@ class ErrorPatterns:
 
 
 def _join(first: Any, second: Any) -> Any:
-    """Joins the values of one field of two objects: two patterns, two tuples of patterns, or two maps."""
+    """Joins two values of a field: two patterns, two tuples of patterns, or two mappings."""
     if isinstance(first, tuple):
         return first + second
     if isinstance(first, Mapping):

@@ -29,8 +29,8 @@ _TEMPLATE_ADVICE: Final = (
     "template accepts: system_role, tool_role, parallel_tool_calls, images, alternating_turns, call_ids."
 )
 _QUOTED: Final = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
-_NO_STATUS: Final = (None, 200)  # status of an error in a stream, or in a reply with HTTP status 200
-_RETRIED: Final = frozenset({408, 409, 424, 425})  # statuses that the official SDKs retry, and 424 from Bedrock
+_NO_STATUS: Final = (None, 200)  # status of a `Failure` from a stream, or from a reply with HTTP status 200
+_RETRIED: Final = frozenset({408, 409, 424, 425})  # statuses of errors that a retry may solve; Bedrock sends 424
 
 
 def as_model_error(failure: Failure, provider: str, patterns: ErrorPatterns, place: str = "") -> ModelError:
@@ -133,7 +133,7 @@ def _is_quota(failure: Failure, patterns: ErrorPatterns) -> bool:
     """Returns True if the account's quota is exhausted, so that a retry cannot help."""
     if failure.code is not None:
         return _matches(patterns.quota_code, failure.code)
-    # An error with a waiting time is a temporary rate limit.
+    # If the provider sends a waiting time, the error is a temporary rate limit.
     return failure.retry_after is None and _matches(patterns.quota_text, _remove_quotes(failure))
 
 

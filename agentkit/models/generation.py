@@ -43,13 +43,14 @@ async def _generate_once(call: ModelCall) -> Msg:
             raise
     if not requires_stream:
         assert raised is not None
-        raise raised  # raised outside the handler: otherwise an SDK error with a key becomes `__context__`
+        # Inside the `except` block, an SDK error that may contain an API key would become the `__context__`.
+        raise raised
     call.endpoint.stream_only_models.add(call.model)
     return await _read_stream(call)
 
 
 async def _read_stream(call: ModelCall) -> Msg:
-    """Requests a stream and returns its message. Raises NetworkError if the stream breaks off."""
+    """Requests a stream and returns the complete message. Raises NetworkError if the stream breaks off."""
 
     async def get_call() -> ModelCall:
         return call

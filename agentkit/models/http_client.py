@@ -10,7 +10,7 @@ from agentkit.replies.error_bodies import Failure
 __all__ = ["as_network_failure", "is_transport_error", "split_http_options"]
 
 _HTTP_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Names of HTTP options by SDK option. The body omits these options (openai-python: make_request_options)."""
+"""Maps SDK options to HTTP options. Request bodies omit these options (openai-python: make_request_options)."""
 
 _HTTP_PACKAGES = frozenset({"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2"})
 
@@ -29,15 +29,15 @@ def split_http_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 def is_transport_error(error: BaseException) -> bool:
     """Returns True if the class of the error belongs to an HTTP client.
 
-    During a stream, SDKs do not convert these errors to errors of the SDK.
+    SDKs do not convert errors of the HTTP client that occur during a stream.
     """
     return type(error).__module__.partition(".")[0] in _HTTP_PACKAGES
 
 
 def as_network_failure(error: BaseException) -> Failure:
-    """Returns the network failure for an error from an HTTP client.
+    """Returns a `Failure` with `network=True` for an error from an HTTP client.
 
-    The message includes the `__cause__` of the error, because the text of an SDK's error can be only
+    The message includes the `__cause__` of the error, because the text of an SDK's error can be as short as
     'Connection error.'.
     """
     message, cause = str(error).strip() or type(error).__name__, error.__cause__

@@ -52,8 +52,8 @@ class HttpEndpoint(HttpResponseEndpoint):
         """Returns an endpoint with a new client.
 
         Args:
-            api_key: API key. None: the value of the environment variable that `key_variable` names.
-            base_url: URL of another server. None: the class attribute `base_url`.
+            api_key: API key. None means the value of the environment variable that `key_variable` names.
+            base_url: URL of another server. None means the class attribute `base_url`.
             **options: Further options of `httpx2.AsyncClient`.
 
         Raises:
@@ -76,7 +76,7 @@ class HttpEndpoint(HttpResponseEndpoint):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with the model in its body. Headers, query and timeout become HTTP options.
+        """Returns a request whose body contains the model. Headers, query and timeout become HTTP options.
 
         Raises:
             OptionError: If the request already has a key with the name of a parameter.

@@ -55,7 +55,7 @@ _ADVICE = (
 def check_model_options(options: ModelOptions) -> None:
     """Raises OptionError for an unknown or invalid option of `ChatModel`.
 
-    The formatter checks the options of formatters.
+    The formatter checks its own options.
     """
     check_names("ChatModel", options, _MODEL_OPTIONS, _ADVICE)
     check_option("client_options", options.get("client_options"), Mapping | None)
@@ -83,7 +83,7 @@ def _check_timeout(timeout: float | None) -> None:
 
 
 def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
-    """Returns the options of `ChatModel` that belong to the formatter, with the items of `formatter_options`."""
+    """Returns the options of `ChatModel` for the formatter, including the items of `formatter_options`."""
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)
     for name in further or ():
@@ -110,6 +110,6 @@ def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider
         model = model if model is not None else suffix or None
         provider = load_provider(name)
     if not model:
-        advice = f"Pass '{provider.name}:MODEL' as the provider, or pass model=."
+        advice = f"Pass '{provider.name}:MODEL' as the provider, or pass the name as `model`."
         raise OptionError("model", "expected the name of a model, got none", advice)
     return provider, model

@@ -32,7 +32,9 @@ DISTRIBUTION = "agentkit-middleware"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Formatters, parser and endpoint of a provider. An entry point in `agentkit.providers` refers to this object.
+    """Formatters, parser and endpoint of a provider.
+
+    A provider package declares its `Provider` as an entry point in the group `agentkit.providers`.
 
     Attributes:
         name: Name of the provider, as in `load_provider(NAME)` and `ChatModel("NAME:MODEL")`.
@@ -132,7 +134,7 @@ def load_provider(name: str) -> Provider:
         raise
     except BaseException as error:  # the import of a module can raise any exception
         cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        reason = f"the package does not load ({cause})"
+        reason = f"the package cannot be imported ({cause})"
         raise ProviderError(name, reason, available_providers()) from error
     if not isinstance(loaded, Provider):
         raise ProviderError(name, f"the entry point {point.value!r} is not a Provider", available_providers())
@@ -140,7 +142,7 @@ def load_provider(name: str) -> Provider:
 
 
 def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
-    """Returns the built-in provider's entry point if there is one, otherwise the only entry point of the name."""
+    """Returns the entry point of the built-in provider, or else the only entry point with the name."""
     built_in = next((point for point in points if _get_distribution(point) == DISTRIBUTION), None)
     others = [point for point in points if point is not built_in]
     if built_in is not None:
@@ -156,7 +158,7 @@ def _select(name: str, points: list[EntryPoint]) -> EntryPoint:
 
 
 def _get_distribution(point: EntryPoint) -> str:
-    """Returns the normalized name of an entry point's distribution (PyPA: names and normalization)."""
+    """Returns the name of an entry point's distribution, normalized (PyPA specification of names)."""
     name: object = None
     with suppress(Exception):  # in a damaged installation, metadata can be missing or have a wrong type
         name = point.dist.name if point.dist is not None else None
@@ -166,8 +168,8 @@ def _get_distribution(point: EntryPoint) -> str:
 def _suggest(name: str) -> str:
     """Returns advice for an unknown provider name.
 
-    If the name is a model name, the advice is `PROVIDER:MODEL`. Otherwise, it is a similar provider name, or
-    empty.
+    For the name of a model, the advice is `PROVIDER:MODEL`. For other names, the advice is a similar provider
+    name, or an empty string.
     """
     for provider in iter_providers():
         if provider.models and _matches(provider.models, name):

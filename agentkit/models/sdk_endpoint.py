@@ -1,4 +1,4 @@
-"""`SDKEndpoint`, the base class of endpoints for SDKs that Stainless, a code generator, generates."""
+"""`SDKEndpoint`, the base class of endpoints for SDKs from the code generator Stainless."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["SDKEndpoint"]
 class SDKEndpoint(HttpResponseEndpoint):
     """Endpoint that passes the finished body to the `post` method of an SDK's async client.
 
-    The SDKs of OpenAI and Anthropic both have this method and equal error classes, because Stainless generates
-    them.
+    The SDKs of OpenAI and Anthropic both have this method and the same names of error classes, because the code
+    generator Stainless creates both SDKs.
 
     Attributes:
         provider: Name of the provider in error texts.
@@ -83,13 +83,13 @@ class SDKEndpoint(HttpResponseEndpoint):
         import httpx2
 
         sdk = self.import_sdk()
-        # The SDK's clients for cloud platforms read the body as a dict, and middleware can read the body.
+        # Clients for cloud platforms, and middleware, read the body as a dict. Other clients send finished bytes.
         has_middleware = bool(getattr(self.client, "middleware", ()))
         reads_body = has_middleware or self.client.__class__ is not getattr(sdk, self.client_class)
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # With this class, the SDK does not parse the response. Clients that use httpx return httpx.Response.
+            # With this class, the SDK returns the response unparsed. Clients that use httpx return httpx.Response.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),

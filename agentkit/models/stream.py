@@ -57,14 +57,14 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True if events can be yielded; the prompt is then final
+        self._releases_events = False  # True if events may be yielded, because no shorter prompt can be sent
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
 
     async def __aenter__(self) -> Self:
         if self._call is not None:
-            raise InputError("stream", "already opened", "Call model.stream() again for each reply.")
+            raise InputError("stream", "already opened", "Call model.stream() for each reply.")
         try:
             self._call = await self._create_call()
             await self._open()
@@ -104,7 +104,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     @property
     def plan(self) -> Plan:
-        """Plan of the request. If the provider refused the first prompt as too long, the plan of the second.
+        """Plan of the request. If a shorter prompt was sent, this is the plan of the shorter prompt.
 
         Raises:
             InputError: If the stream was not opened.
@@ -186,7 +186,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
     def _add_events(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
         self._has_events = self._has_events or bool(events)
-        # If a shorter prompt is still possible, no event is yielded before the first content.
+        # Before the first content, the provider may still refuse the prompt as too long. The events of the refused
+        # request must then not be yielded.
         if not self._releases_events and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
             self._releases_events = self._parser is not None and self._parser.reply.error is None
 
@@ -200,9 +201,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._message = self._call.finish_message(message)
 
     async def _fail(self, error: Exception | Failure) -> None:
-        """Stores a ModelError, which is raised after the events that arrived. Raises any other error at once.
+        """Handles an error of the call. Sends a shorter prompt if the provider refused the prompt as too long.
 
-        Instead, sends a shorter prompt if the provider refused the prompt as too long and `can_replan` is True.
+        If no shorter prompt can be sent, stores a ModelError, which is raised after the events that arrived.
+        Raises any other error at once.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error, self.request_id)

@@ -134,7 +134,7 @@ def test_an_error_in_one_provider_module_affects_only_that_provider(
     kind: str, install: Callable[..., None]
 ) -> None:
     install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES[kind])
-    with pytest.raises(ProviderError, match=rf"'broken': the package does not load \({kind}") as caught:
+    with pytest.raises(ProviderError, match=rf"'broken': the package cannot be imported \({kind}") as caught:
         load_provider("broken")
     assert type(caught.value.__cause__).__name__ == kind
     assert load_provider("openai").name == "openai"
@@ -207,6 +207,6 @@ def test_format_all_reports_a_broken_provider_and_continues(
     out, err = capsys.readouterr()
     assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
     assert code == 0
-    assert "provider 'broken': the package does not load (ValueError: no such region)" in err
+    assert "provider 'broken': the package cannot be imported (ValueError: no such region)" in err
     assert "provider 'late': the formatter failed (KeyError" in err
     assert run(["format", "--provider", "late", *options, str(output)]) == 2

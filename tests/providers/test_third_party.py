@@ -78,8 +78,8 @@ def test_a_provider_that_is_not_installed_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("parrot-broken", "does not load"),
-        ("parrot-missing", "does not load"),
+        ("parrot-broken", "cannot be imported"),
+        ("parrot-missing", "cannot be imported"),
         ("parrot-wrong", "is not a Provider"),
     ],
 )
