@@ -22,8 +22,8 @@ _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9
 class ModelRules:
     """Rules of a model's chat template. Pass them as the option `model_rules`, because no server reports them.
 
-            gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
-            model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
+        gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
+        model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
 
     The ledger records every change that a rule causes. `apply` adds the rules to the target's capabilities.
 
