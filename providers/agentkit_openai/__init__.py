@@ -5,8 +5,8 @@ requests through the openai SDK, which the extra `openai` installs. The modules 
 `replies` and `logs` are for Chat Completions. The package `responses` has modules with the same names for OpenAI
 Responses.
 
-An instance of `OpenAICompatible` describes a vendor by the differences between its API and OpenAI's. The module
-`vendors` has the descriptions of vendors without a separate package.
+An `OpenAICompatible` object describes a vendor by the differences between its API and OpenAI's API. The module
+`vendors` describes the vendors that have no separate package.
 
 Read `capabilities` first, then `convert`.
 """
@@ -95,7 +95,7 @@ def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
         options: Options of the parser (see `ParserOptions`).
 
     Raises:
-        MessageError: `reply` is not a reply from either API, or it reports an error.
+        MessageError: `reply` is not a reply from either API, or the reply reports an error.
     """
     value = native_to_json(reply)
     fields = as_object(value)

@@ -10,14 +10,15 @@ from agentkit.provider_kit import AudioBlock, Base64Source, as_object, as_text, 
 __all__ = ["AudioBuffer", "get_audio_id"]
 
 _MEDIA_TYPES = {
-    # Media types by audio format (openai-python: ChatCompletionAudioParam.format). pcm16 data have no header and
-    # no standard media type.
+    # Media types by audio format (openai-python: ChatCompletionAudioParam.format). The format pcm16 has no file
+    # header and no standard media type.
     "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "aac": "audio/aac", "opus": "audio/ogg",
     "pcm16": "audio/pcm",
 }  # fmt: skip
 
 _SIGNATURES = {
-    # Media types by the beginning of the base64 text, which encodes RIFF, ID3, an MPEG audio frame, fLaC or OggS.
+    # Media types by the first characters of the base64 text. These characters encode the start of a file: RIFF,
+    # ID3, an MPEG audio frame, fLaC or OggS.
     "UklGR": "audio/wav", "SUQz": "audio/mpeg", "//": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg",
 }  # fmt: skip
 
@@ -25,7 +26,7 @@ _SIGNATURES = {
 class AudioBuffer:
     """Buffer for the `audio` object of a reply, which arrives complete or in pieces.
 
-    The object has base64 data, a transcript, an id, and the time at which the id expires.
+    The object contains base64 data, a transcript, an id, and the expiry time of the id.
     """
 
     def __init__(self) -> None:
@@ -44,27 +45,27 @@ class AudioBuffer:
 
     @property
     def is_complete(self) -> bool:
-        """True after the last piece of the `audio` object. Only this piece has the time of expiry.
+        """True after the last piece of the `audio` object, which is the only piece with an expiry time.
 
-        openai-python: ChoiceDeltaAudio.
+        Source: openai-python, ChoiceDeltaAudio.
         """
         return "expires_at" in self._fields
 
     @property
     def transcript(self) -> str:
-        """Transcript that has arrived so far."""
+        """Text of the transcript pieces that have arrived."""
         return "".join(self._transcript)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata for the audio block, with the transcript, the id and the time of expiry that have arrived."""
+        """Metadata for the audio block: the transcript, the id and the expiry time, if they have arrived."""
         return {**({"transcript": self.transcript} if self.transcript else {}), **self._fields}
 
     @property
     def state(self) -> dict[str, Any]:
         """Opaque state for the audio block, as keyword arguments of `OpaqueState`.
 
-        OpenAI accepts the id in place of the audio data. Other APIs get the transcript.
+        OpenAI accepts the id instead of the audio data. Requests to other APIs contain the transcript.
         """
         audio = {name: value for name, value in self.metadata.items() if name != "expires_at"}
         return {"fields": {"audio": audio}} if audio else {}
@@ -73,8 +74,8 @@ class AudioBuffer:
         """Creates the audio block. Returns None if no audio data arrived.
 
         Args:
-            format: Audio format that the request asks for. If it is None or unknown, the first bytes of the data
-                determine the media type. If they are unknown too, the media type is `audio/pcm`.
+            format: Audio format that the request asks for. If the format is None or unknown, the start of the data
+                determines the media type. If the start is unknown too, the media type is `audio/pcm`.
         """
         data = _join_base64(self._data)
         media_type = _MEDIA_TYPES.get(as_text(format)) or next(
@@ -87,12 +88,15 @@ class AudioBuffer:
 
 
 def get_audio_id(block: AudioBlock) -> str:
-    """Returns the id that OpenAI accepts in place of the audio data, or an empty string if the block has no id."""
+    """Returns the id that OpenAI accepts instead of the audio data, or an empty string if there is no id."""
     return as_text(as_object(get_state_fields(block.state).get("audio")).get("id"))
 
 
 def _join_base64(pieces: list[str]) -> str:
-    """Joins pieces of base64 text. Servers encode all data at once and split the text, or encode each piece."""
+    """Joins pieces of base64 text.
+
+    Some servers encode all data and then split the text. Other servers encode each piece separately.
+    """
     text = "".join(pieces)
     if "=" not in text.rstrip("="):
         return text

@@ -1,6 +1,6 @@
 """Calls of OpenAI's custom tools, which get text instead of JSON arguments.
 
-In a `ToolUseBlock`, the text is the only argument.
+A `ToolUseBlock` stores the text as the argument `input`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
 CUSTOM_CALL: dict[str, Any] = {"type": "custom"}
 """Fields of the opaque state that mark a call of a custom tool.
 
-Requests to targets without custom tools contain a function call instead.
+For a target without custom tools, the call is written as a function call.
 """
 
 

@@ -1,8 +1,8 @@
 """Regular expressions that classify errors of servers with OpenAI's APIs.
 
-All compatible servers share these patterns, because the `base_url` of a client can lead to any server. Gateways
-such as LiteLLM and OpenRouter also pass on the errors of other vendors. The patterns match texts from documents,
-source code and recorded errors. No server guarantees its error texts.
+All compatible servers share these patterns, because the `base_url` of a client can be the address of any server.
+Gateways such as LiteLLM and OpenRouter also pass on the errors of other vendors. The patterns match texts from
+documents, source code and recorded errors. No server guarantees its error texts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _OPENAI = ErrorPatterns(
         r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
     ),
     context_sizes=(
-        # The limit in vLLM's error text includes the tokens of the reply.
+        # Error text of vLLM. The limit includes the tokens of the reply.
         r"maximum context length is (?P<limit>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
         r".*?(?P<count>\d+) input tokens",
-        # DeepSeek, and OpenAI before 2025: "(A in the messages, B in the completion)"
+        # Error text of DeepSeek, and of OpenAI before 2025: "(A in the messages, B in the completion)".
         r"maximum context length is (?P<limit>\d+) tokens.*?\((?P<count>\d+) in the messages, "
         r"(?P<reply>\d+) in the completion\)",
         r"maximum context length is (?P<limit>\d+) tokens"
@@ -37,7 +37,7 @@ _OPENAI = ErrorPatterns(
     rate_limit_code=r"rate_limit|insufficient_quota",
     overload_code=(
         r"overloaded|server_error|\bapi_error|timeout_error|UNAVAILABLE|InternalError\b|InternalServer"
-        r"|insufficient_system_resource"  # DeepSeek
+        r"|insufficient_system_resource"  # error code of DeepSeek
     ),
     bad_request_code=(
         r"invalid_request_error|invalid_prompt|\b(invalid|unsupported|empty)_(image|base64|value|parameter)"
@@ -48,24 +48,30 @@ _OPENAI = ErrorPatterns(
 
 _SERVERS = ErrorPatterns(
     context_length_text=(
-        r"context length is only|longer than the maximum model length|too long to fit into the model"  # vLLM
-        r"|longer than the model's context length|exceeds the maximum allowed length"  # SGLang
-        r"|too large for model with \d+ maximum context length"  # Mistral
-        r"|`inputs` tokens \+ `max_new_tokens` must be"  # text-generation-inference
+        # Error texts of vLLM.
+        r"context length is only|longer than the maximum model length|too long to fit into the model"
+        # Error texts of SGLang.
+        r"|longer than the model's context length|exceeds the maximum allowed length"
+        # Error text of Mistral.
+        r"|too large for model with \d+ maximum context length"
+        # Error text of text-generation-inference.
+        r"|`inputs` tokens \+ `max_new_tokens` must be"
     ),
     context_sizes=(
-        r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",  # Mistral
+        # Error text of Mistral.
+        r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",
         # Error texts of vLLM. The third pattern matches the text of versions before 0.5.
         r"passed (?P<count>\d+) input tokens.*?maximum input length of (?P<limit>\d+) tokens",
         r"\(length (?P<count>\d+)\) is longer than the maximum model length of (?P<limit>\d+)",
         r"total length (?P<count>\d+)\) is too long [^()]*\(context length (?P<limit>\d+)\)",
-        r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",  # llama.cpp
-        # SGLang
+        # Error text of llama.cpp.
+        r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
+        # Error text of SGLang.
         r"input( length)? \((?P<count>\d+) tokens\) (is longer|exceeds) [^()]*length \((?P<limit>\d+) tokens\)",
-        # text-generation-inference
+        # Error text of text-generation-inference.
         r"`max_new_tokens` must be <= (?P<limit>\d+)\. Given: (?P<count>\d+) `inputs` tokens and (?P<reply>\d+)",
     ),
-    # Patterns for errors of chat templates, which llama.cpp and vLLM pass on with status 400 or 500.
+    # Error texts of chat templates, which llama.cpp and vLLM pass on with status 400 or 500.
     template_text=(
         r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
@@ -73,7 +79,7 @@ _SERVERS = ErrorPatterns(
 )
 
 _GATEWAYS = ErrorPatterns(
-    # Patterns for error texts of Anthropic and Google.
+    # Error texts of Anthropic and Google, which gateways pass on.
     context_length_text=r"(input|prompt) is too long|exceeds? the maximum number of tokens|input token count",
     context_sizes=(
         r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
@@ -87,7 +93,7 @@ _GATEWAYS = ErrorPatterns(
     bad_request_code=r"INVALID_ARGUMENT|ValidationException|ResourceNotFound",
 )
 
-# Patterns for errors of DashScope (model-studio: error codes), which also serves models of other vendors.
+# Errors of DashScope, which also serves models of other vendors. Source: model-studio, "error codes".
 _DASHSCOPE = ErrorPatterns(
     context_length_text=r"Range of input length should be",
     other_limit=r"Range of max_tokens",

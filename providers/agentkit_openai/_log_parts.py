@@ -1,4 +1,4 @@
-"""Readers of entries and content parts in logs of OpenAI's APIs."""
+"""Functions that read entries and content parts from logs of OpenAI's APIs."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def read_entries(
         log: List of entries, a request that contains the list, a single entry, or the JSON text of any of these.
         name: Key of the list of entries in a request, such as `messages`.
         entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
-        other_names: Other request keys from which the loader reads messages.
+        other_names: Other keys of a request under which the loader can read messages.
 
     Raises:
-        MessageError: `log` has no such list and is no entry, or no entry has one of `entry_keys`, or a request has
-            messages under a key that the loader does not read.
+        MessageError: `log` is neither a list nor an entry and contains no list of entries. Or no entry has one of
+            `entry_keys`. Or a request has messages under a key that the loader does not read.
     """
     value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
     request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -100,7 +100,8 @@ def read_entries(
 def as_content(blocks: list[Block]) -> str | list[Block]:
     """Returns blocks as the content of a message.
 
-    A single text without opaque state and metadata becomes a string. An empty list becomes an empty string.
+    A single text block without opaque state and without metadata becomes a string. An empty list becomes an empty
+    string.
     """
     if not blocks:
         return ""
@@ -111,9 +112,9 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
 
 
 def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
-    """Returns the blocks of a message, with its annotations in the metadata of the last text block.
+    """Returns `blocks` with the annotations of the message in the metadata of the last text block.
 
-    The metadata key is `citations`, as in parsed replies. Without annotations or without a text block, the blocks
+    The metadata key is `citations`, as in parsed replies. If there are no annotations or no text block, the blocks
     are returned unchanged.
     """
     citations = as_list(annotations)
@@ -127,7 +128,7 @@ def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
 
 
 def read_output(content: object, source: LogSource, place: str) -> str | list[Any]:
-    """Reads native content as the output of a tool result. A single text becomes a string."""
+    """Reads content from a log as the output of a tool result. A single text becomes a string."""
     if isinstance(content, str):
         return content
     blocks = read_content(content, source, place)
@@ -137,7 +138,7 @@ def read_output(content: object, source: LogSource, place: str) -> str | list[An
 
 
 def read_content(content: object, source: LogSource, place: str) -> list[Block]:
-    """Reads native content as blocks. Native content is a string, a list of content parts, or None."""
+    """Reads content from a log as blocks. The content is a string, a list of content parts, or None."""
     if isinstance(content, str):
         return [TextBlock(content)] if content else []
     if content is None:
@@ -153,12 +154,12 @@ def _read_part(part: object, source: LogSource, place: str) -> Block:
     if isinstance(part, str):
         return TextBlock(as_text(part))
     if not isinstance(part, dict):
-        return as_invalid_block(part, "expected a content part", place)
+        return as_invalid_block(part, "expected a content part (an object or a string)", place)
     fields = cast("dict[str, Any]", part)
     part_type = fields.get("type", "text" if fields.keys() == {"text"} else None)
     if not isinstance(part_type, str):
         keys = [key[:40] for key in list(fields)[:8]]
-        return as_invalid_block(fields, f"expected a content part with a type, got the keys {keys}", place)
+        return as_invalid_block(fields, f"expected a content part with the key `type`, got the keys {keys}", place)
     try:
         block = _create_block(part_type, fields, source)
     except MessageError as error:
@@ -174,7 +175,7 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part, with their values, that no field of a media block represents.
+    """Returns the keys of a media part, with their values, for which a media block has no field.
 
     Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio), which change what the model sees.
     """
@@ -182,14 +183,14 @@ def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # the API requires this key, and "auto" is its neutral value
+        del keys["detail"]  # the key is required, and "auto" is its default
     return cast("dict[str, Any]", make_json_safe(keys))
 
 
 def _get_file_name(block: MediaBlock) -> dict[str, str]:
-    """Returns the file name of a document as a field of its opaque state.
+    """Returns `{"filename": NAME}` for the opaque state of a document.
 
-    The dict is empty if the formatter would derive the same name from the title of the document.
+    Returns an empty dict if the formatter derives the same file name from the title of the document.
     """
     title = block.title if isinstance(block, DocumentBlock) else None
     return {"filename": title} if title and choose_file_name(block) != title else {}
@@ -203,8 +204,9 @@ def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
     """Creates the block for a content part. Returns None if the type is unknown or a media part has no data.
 
-    The types come from openai-python (ChatCompletionContentPartParam, ResponseInputContentParam), and the
-    types of media with a URL from vLLM's docs.
+    The types are those of openai-python (ChatCompletionContentPartParam, ResponseInputContentParam). The types
+    `audio_url` and `video_url` come from vLLM's docs, and `document_url` from the mistralai SDK
+    (DocumentURLChunk).
 
     Raises:
         MessageError: The part has invalid values.
@@ -228,7 +230,7 @@ def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Bl
         case "input_audio":
             value = part.get("input_audio")
             return _create_audio({"data": value} if isinstance(value, str) else as_object(value))
-        case "document_url":  # mistralai SDK: DocumentURLChunk
+        case "document_url":
             document = _parse_url(part.get("document_url"))
             title = as_text(part.get("document_name")) or None
             return DocumentBlock(document, title=title) if document else None

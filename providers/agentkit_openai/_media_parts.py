@@ -1,4 +1,4 @@
-"""Writers of media blocks as content parts of Chat Completions, and helpers for both APIs of OpenAI."""
+"""Functions that write media blocks as content parts. Some of them are for both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ __all__ = [
 
 
 def source_url(source: Source) -> str:
-    """Returns the URL of a media source, or a data URL if the source contains the data."""
+    """Returns the URL of a media source. If the source contains the data, returns a data URL."""
     return source.data_url if isinstance(source, Base64Source) else source.url
 
 
 def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """Returns copies of the named fields of a block's opaque state. Fields that the state lacks are omitted."""
+    """Returns copies of the fields `names` of a block's opaque state. Missing fields are omitted."""
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 
 
 def get_detail(block: MediaBlock) -> dict[str, Any]:
-    """Returns a dict with the `detail` of an image, or an empty dict (openai-python: ImageURL.detail)."""
+    """Returns `{"detail": LEVEL}` for an image, or an empty dict (openai-python: ImageURL.detail)."""
     return copy_state_fields(block, "detail") if block.type == "image" else {}
 
 
 def get_part_keys(block: MediaBlock) -> dict[str, Any]:
-    """Returns the additional keys of the content part from which a media block was loaded, with their values.
+    """Returns the additional keys, with their values, of the content part from which a block was loaded.
 
-    `detail`, `filename` and the keys of the message are excluded, because other functions write these keys.
+    The result contains neither `detail` and `filename` nor keys of the message, because other functions write
+    these keys.
     """
     keys = {
         key: value
@@ -61,8 +62,8 @@ def get_part_keys(block: MediaBlock) -> dict[str, Any]:
 def choose_file_name(block: MediaBlock) -> str:
     """Returns the file name of a document.
 
-    A title that was a file name in a log is returned unchanged. Otherwise, the name is derived from the title and
-    the media type.
+    If the title was a file name in a log, the title is returned unchanged. Otherwise, the name is derived from the
+    title and the media type.
     """
     title = getattr(block, "title", None) or ""
     if title and copy_state_fields(block, "filename").get("filename") == title:
@@ -95,7 +96,7 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
         case "audio":
             source = block.source
             if not isinstance(source, Base64Source):
-                raise ConversionError("media by URL", "a turn or a tool result")
+                raise ConversionError("audio URL", "content part")
             audio = {"data": source.data, "format": AUDIO_FORMATS[source.media_type]}
             return {"type": "input_audio", "input_audio": audio}
         case "document":
@@ -110,7 +111,7 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
 def write_url_part(block: MediaBlock) -> dict[str, Any]:
     """Writes a media block as a content part `image_url`, `audio_url` or `video_url` (vLLM's docs).
 
-    Media without a URL are written as a data URL.
+    Media without a URL are written with a data URL.
     """
     key = f"{block.type}_url"
     return {"type": key, key: {"url": source_url(block.source), **get_detail(block)}}

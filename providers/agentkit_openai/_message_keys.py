@@ -1,11 +1,11 @@
-"""Keys of native messages that no block or message field represents.
+"""Keys of messages in logs for which agentkit has no field.
 
-The log loader stores these keys in the opaque state of a block, each with `KEY_PREFIX`. Examples are unknown keys,
-the role `developer`, and `partial`, which asks the model to continue its text. The formatter sends the keys back,
-but only to the API that the log came from.
+The log loader stores these keys in the opaque state of a block, with the prefix `KEY_PREFIX`. Examples are unknown
+keys, the role `developer`, and `partial`, which asks the model to continue its text. The formatter sends the keys
+back, but only to the API from which the log comes.
 
-The fields `phase` and `refusal` have no prefix: `phase` is a key of an item (Responses), and `refusal` marks a
-block.
+The fields `phase` and `refusal` of opaque state have no prefix. `phase` is a key of an item in Responses, and
+`refusal` marks a text as a refusal.
 """
 
 from __future__ import annotations
@@ -29,19 +29,23 @@ from agentkit.provider_kit import (
 __all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_extra_keys", "get_message_keys", "get_role"]
 
 KEY_PREFIX = "message."
-"""Prefix that marks a field of a block's opaque state as a key of the message.
+"""Prefix of the fields in opaque state that are keys of the message.
 
-A field without this prefix is a key of the content part.
+Fields without this prefix are keys of the content part.
 """
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
-"""Pattern for all state fields with `KEY_PREFIX`, used in `passthrough_keys` of capabilities."""
+"""Pattern for all state fields with `KEY_PREFIX`, for `passthrough_keys` of the capabilities."""
 
 _UNPREFIXED = frozenset({"role", "partial", "prefix"})
-"""Keys of messages that agentkit 0.3.0 stored in texts without `KEY_PREFIX`. They are still read."""
+"""Message keys that agentkit 0.3.0 stored without `KEY_PREFIX` in the opaque state of texts.
+
+The formatter still sends these keys back.
+"""
 
 _KEYS_READ = frozenset(
-    # openai-python: ChatCompletionMessageParam, ChatCompletionMessage. The SDK creates `parsed` from `content`.
+    # Source: openai-python, ChatCompletionMessageParam and ChatCompletionMessage. The loader ignores `parsed`,
+    # because the SDK creates this key from `content`.
     {"role", "content", "name", "refusal", "audio", "annotations", "parsed"}
     | {"tool_calls", "tool_call_id", "function_call"}
     | {"cache_control", "prompt_cache_breakpoint"}
@@ -67,8 +71,9 @@ def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> di
 def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -> list[Any] | None:
     """Stores keys of a message in the opaque state of one of its blocks.
 
-    The keys are stored in the last text, if possible in a text that is not blank, because requests contain no
-    blank text. If there is no text, the keys are stored in the last tool call or media block.
+    The keys are stored in the last text that is not blank, because requests contain no blank text. If all texts
+    are blank, the keys are stored in the last text. If there is no text, the keys are stored in the last tool call
+    or media block.
 
     Args:
         blocks: Blocks of the message.
@@ -91,9 +96,9 @@ def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -
 
 
 def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
-    """Returns the keys of a message that its blocks store in opaque state, with their values.
+    """Returns the message keys, with their values, that the opaque state of the blocks stores.
 
-    `KEY_PREFIX` is removed from the keys.
+    The returned keys do not have `KEY_PREFIX`.
     """
     return {
         key.removeprefix(KEY_PREFIX): copy_json(value)
@@ -107,9 +112,9 @@ def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
 def get_role(msg: Msg) -> str:
     """Returns the role of a message in a request.
 
-    A system message has the role `developer` if a block of the message stores that role in opaque state.
+    The role of a system message is `developer` if the opaque state of a block stores this role.
 
-    Sources: openai-python, ChatCompletionDeveloperMessageParam and EasyInputMessageParam.
+    Source: openai-python, ChatCompletionDeveloperMessageParam and EasyInputMessageParam.
     """
     if msg.role != "system" or not msg.features & Feature.STATE:
         return msg.role

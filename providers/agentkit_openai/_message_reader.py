@@ -23,8 +23,8 @@ from agentkit_openai.compatible import OpenAICompatible
 
 __all__ = ["MessageReader"]
 
-# Blocks are sorted by these keys, because pieces of different blocks may arrive in any order. Texts and images in
-# the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
+# The keys of blocks define their order, because pieces of different blocks may arrive in any order. Texts and
+# images in the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
 _THINKING: BlockKey = (0,)
 _CONTENT = 1
 _REFUSAL: BlockKey = (2,)
@@ -36,9 +36,9 @@ _LEGACY_CALL: BlockKey = (6,)
 class MessageReader:
     """Reader for the message of one reply, which arrives complete or in deltas.
 
-    Content, reasoning, refusal and audio become one block each. Images in the content separate its text into
-    several blocks. Annotations become `citations` in the metadata of the text. `settle` adds the values that are
-    final only at the end of the reply.
+    Content, reasoning, refusal and audio each become one block. An image in the content divides the text into two
+    blocks. Annotations become `citations` in the metadata of the text. `settle` adds the values that are final
+    only at the end of the reply.
     """
 
     def __init__(self, reply: ReplyBuilder, vendor: OpenAICompatible, audio_format: object) -> None:
@@ -60,13 +60,13 @@ class MessageReader:
 
     @property
     def has_complete_audio(self) -> bool:
-        """True after the last piece of the audio. Some servers then send no finish reason."""
+        """True after the last piece of the audio. Some servers send no finish reason after this piece."""
         return self._audio.is_complete
 
     def read(self, message: dict[str, Any], is_complete: bool = False) -> None:
         """Reads a complete message or a stream delta (openai-python: ChatCompletionMessage, ChoiceDelta).
 
-        In a complete message, each entry of `tool_calls` is a separate tool call.
+        If `is_complete` is True, each entry of `tool_calls` is a separate tool call.
         """
         for field in self._vendor.reasoning_fields:
             thinking = message.get(field)
@@ -100,7 +100,7 @@ class MessageReader:
         if isinstance(content, str):
             self.reply.add_text(self._text, content)
             return
-        for part in as_list(content):  # some servers send a list of content parts instead of a string
+        for part in as_list(content):  # some servers send a list of content parts instead of text
             if isinstance(part, str):
                 self._read_content(part)
             elif isinstance(part, dict):
@@ -140,8 +140,8 @@ class MessageReader:
     def _continue_call(self, entry: dict[str, Any]) -> bool:
         """Reads an entry of `tool_calls` that has only a piece of the arguments of an earlier tool call.
 
-        Returns True if the entry was read. An entry with an id, a name or an unknown tool call is not read. Most
-        entries of a stream have only a piece of arguments, and this method reads them quickly.
+        Returns False for any other entry, which is then not read. Most entries of a stream have only a piece of
+        arguments, and this method reads them quickly.
         """
         function: dict[str, Any] = as_object(entry.get("function"))
         if entry.get("id") or function.get("name"):
@@ -178,8 +178,8 @@ class MessageReader:
     def mark_truncated(self) -> None:
         """Marks the last tool call of a truncated reply as incomplete.
 
-        A function call with arguments gets no mark, because invalid JSON already shows that the arguments are cut
-        off.
+        A function call with arguments gets no mark, because its invalid JSON already shows that the arguments are
+        cut off.
         """
         key = self._calls.last
         if key and (key in self._custom_calls or not self.reply.get_arguments(key).strip()):
@@ -190,7 +190,7 @@ class MessageReader:
     def settle(self) -> None:
         """Adds the values that are final only at the end of a reply.
 
-        These values are the input of custom tools, citations, audio and reasoning details.
+        These values are the inputs of custom tools, citations, audio and reasoning details.
         """
         for key in (*self._calls, *([_LEGACY_CALL] if self.reply.has_block(_LEGACY_CALL) else [])):
             text = self.reply.get_arguments(key)

@@ -15,14 +15,14 @@ __all__ = ["BREAKPOINTS", "mark_cache_control", "mark_chat", "mark_latest"]
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
     {"cache_breakpoints": True},
-    "gpt-5.6 and later (SDK: `prompt_cache_options`); terra models refuse markers (Kilo-Org/kilocode#13052)",
+    "gpt-5.6 and later have markers (SDK: `prompt_cache_options`), except terra models (Kilo-Org/kilocode#13052)",
     "2026-11-21",
 )
 
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50
 _MAX_MARKERS = 4
-_REACH = 20  # number of content parts before a marker in which the cache looks for an earlier marker
+_REACH = 20  # the cache searches this many content parts before a marker for an earlier marker
 
 _Part: TypeAlias = dict[str, Any]
 
@@ -37,8 +37,8 @@ def _open_parts(
 ) -> tuple[list[_Part | None], int, int | None]:
     """Returns the content parts of messages that were written from the turns and tool results in `legal`.
 
-    Each string becomes a list of one part in place, because only parts can have markers. Strings without a marker
-    become lists too, so that a message has the same content in later requests.
+    Each string in the messages is replaced by a list of one part, because only parts can have markers. The
+    function also replaces strings that get no marker, so that a message has the same content in later requests.
 
     Returns:
         The parts, the number of parts in the system prompt, and the index at which the last assistant turn begins.
@@ -54,7 +54,7 @@ def _open_parts(
             content = message["content"] = [as_part(content)]
         if message["role"] in _ROLES and isinstance(content, list):
             if message["role"] == "tool":
-                flags *= len(content)  # all parts of a tool result share the flag of its block
+                flags *= len(content)  # all parts of a tool result have the flag of its block
             parts += [part if flag else None for part, flag in zip(content, flags, strict=True)]
         else:
             parts += [None] * (len(flags) or 1)
@@ -65,7 +65,7 @@ def _open_parts(
 
 
 def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
-    """Yields one tuple of flags for each chat message of the request, with one flag for each text or media item.
+    """Yields one tuple for each chat message of the request, with one flag for each text or media item.
 
     A flag is True if the text or media item has the same content in later requests.
     """
@@ -86,8 +86,9 @@ def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
 def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
     """Adds OpenAI's cache markers to the end of the system prompt and to the latest 50 parts, in place.
 
-    The cache finds a stored prefix only at a marker. Each request therefore marks the parts at which earlier
-    requests ended. The cache finds the last marker of the previous request if fewer than 50 parts are new.
+    The cache finds a stored prefix only if the new request also has a marker at the end of this prefix. Each
+    request therefore marks the latest parts, at which earlier requests ended. The cache finds the prefix of the
+    previous request if fewer than 50 parts are new.
 
     "OpenAI creates one implicit breakpoint and writes up to the latest three explicit breakpoints"; "for cache
     matching, OpenAI considers up to the latest 80 breakpoints in the conversation, without a content-block
@@ -112,8 +113,8 @@ def mark_cache_control(
     One marker is at the end of the system prompt. The other markers are in the turns, at content parts where the
     next request can find the stored prefix. `place_cache_breakpoints` chooses these content parts.
 
-    Strings and tool calls count as content parts for the distance between markers, because the vendor may count
-    them. If the vendor does not count them, markers are only closer together than necessary.
+    The distance between two markers includes strings and tool calls, because the vendor may count them as parts.
+    If the vendor does not count them, the markers are closer together than necessary.
     """
     parts, system_count, last_turn = _open_parts(messages, legal, as_part)
     candidates = [index for index, part in enumerate(parts) if part]

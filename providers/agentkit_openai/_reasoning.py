@@ -1,7 +1,7 @@
 """Reading and writing of reasoning in the chat messages of OpenAI-compatible vendors.
 
 A vendor sends reasoning as text in a message key, as content parts, or as a list of opaque details. A
-`ThinkingBlock` has the readable text. The opaque state of the block stores values that the vendor requires in
+`ThinkingBlock` contains the readable text. The opaque state of the block stores values that the vendor requires in
 later requests, such as Mistral's `signature` or OpenRouter's `reasoning_details`.
 """
 
@@ -33,7 +33,7 @@ DETAILS = "reasoning_details"
 """
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a reasoning detail whose texts arrive in fragments in a stream. The fragments are joined."""
+"""Keys of a reasoning detail whose text arrives in fragments in a stream. `ReasoningDetails` joins them."""
 
 
 def write_reasoning(
@@ -41,7 +41,7 @@ def write_reasoning(
 ) -> None:
     """Adds reasoning to an assistant message, in place.
 
-    With `always`, the message gets the vendor's `reasoning_field` even if there is no reasoning.
+    If `always` is True, the message gets the vendor's `reasoning_field` even if there is no reasoning.
     """
     details = [as_list(get_state_fields(block.state).get(DETAILS)) for block in thoughts]
     if vendor.reasoning_details and any(details):
@@ -65,7 +65,7 @@ def _part(block: ThinkingBlock) -> dict[str, Any]:
 def part_text(part: dict[str, Any]) -> str:
     """Returns the text of a content part of the type `thinking`.
 
-    The part can contain texts and references. References are skipped, because they have no text.
+    The part can contain texts and references. References have no text and are skipped.
     """
     inner = part.get("thinking")
     if isinstance(inner, str):
@@ -88,11 +88,12 @@ class ReasoningDetails:
     """Reasoning details of one reply, joined from the fragments of a stream.
 
     Fragments with the same `type` and `index` become one detail. A fragment without an index becomes a separate
-    detail. A fragment can have a signature and no text. OpenRouter must get the joined details back, because
-    separate fragments led to the error "Invalid `signature` in `thinking` block" (agno-agi/agno#8794, 2026-07-07).
+    detail. A fragment can have a signature and no text. Requests to OpenRouter must contain the joined details,
+    because separate fragments led to the error "Invalid `signature` in `thinking` block" (agno-agi/agno#8794,
+    2026-07-07).
 
     Attributes:
-        items: Details that have arrived so far.
+        items: Details that have arrived.
     """
 
     def __init__(self) -> None:

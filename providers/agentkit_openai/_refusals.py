@@ -14,13 +14,13 @@ __all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "re
 REFUSAL_FIELD: dict[str, Any] = {"refusal": True}
 """Opaque state fields that mark a text as a refusal from a message key.
 
-openai-python: ChatCompletionMessage.refusal.
+Source: openai-python, ChatCompletionMessage.refusal.
 """
 
 REFUSAL_PART: dict[str, Any] = {"type": "refusal"}
 """Opaque state fields that mark a text as a refusal from a content part.
 
-openai-python: ResponseOutputRefusal, ChatCompletionContentPartRefusalParam.
+Source: openai-python, ResponseOutputRefusal and ChatCompletionContentPartRefusalParam.
 """
 
 

@@ -15,7 +15,7 @@ FINISH_REASONS = {
     "tool_calls": FinishReason.TOOL_USE,
     "function_call": FinishReason.TOOL_USE,
     "content_filter": FinishReason.CONTENT_FILTER,
-    # The server has too few resources to continue (api-docs.deepseek.com/api/create-chat-completion).
+    # The server does not have enough resources to continue (api-docs.deepseek.com/api/create-chat-completion).
     "insufficient_system_resource": FinishReason.ERROR,
     "aborted": FinishReason.INTERRUPTED,
     "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context is full
@@ -34,18 +34,18 @@ FINISH_REASONS = {
 _Path: TypeAlias = tuple[str, ...]
 
 _USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
-    # Paths of token counts in native usage objects, by field of `Usage`. The first count above 0 is used.
+    # Paths of token counts in `usage` objects of replies, by field of `Usage`. The first count above 0 is used.
     "input_tokens": (("prompt_tokens",), ("input_tokens",)),  # openai-python: CompletionUsage; ResponseUsage
     "output_tokens": (("completion_tokens",), ("output_tokens",)),
     "cache_read_tokens": (
         ("prompt_tokens_details", "cached_tokens"),
         ("input_tokens_details", "cached_tokens"),
-        ("prompt_cache_hit_tokens",),  # DeepSeek (api-docs.deepseek.com/guides/kv_cache)
+        ("prompt_cache_hit_tokens",),  # key of DeepSeek (api-docs.deepseek.com/guides/kv_cache)
     ),
     "cache_write_tokens": (
         ("prompt_tokens_details", "cache_write_tokens"),
         ("input_tokens_details", "cache_write_tokens"),
-        ("prompt_tokens_details", "cache_creation_input_tokens"),  # DashScope (model-studio/context-cache)
+        ("prompt_tokens_details", "cache_creation_input_tokens"),  # key of DashScope (model-studio/context-cache)
     ),
     "reasoning_tokens": (
         ("completion_tokens_details", "reasoning_tokens"),
@@ -55,7 +55,7 @@ _USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
 
 
 def parse_usage(usage: object) -> Usage | None:
-    """Parses a native `usage` object. Returns None if it reports no tokens.
+    """Parses the `usage` object of a reply. Returns None if the object reports no tokens.
 
     Input tokens include cached tokens, and output tokens include reasoning tokens.
     """
@@ -77,8 +77,9 @@ def _find_count(usage: dict[str, Any], paths: tuple[_Path, ...]) -> int:
 def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:
     """Returns the message and the code of an error, or None if the body reports no error.
 
-    OpenAI sends the error object under the key `error`. Older vLLM servers send the error object itself, with
-    `"object": "error"`. Gateways send a bare object with `message` and `code` in streams.
+    OpenAI sends the error object under the key `error`. Older vLLM servers send the error object as the body, with
+    `"object": "error"`. Gateways also send the error object as the body of a stream event, with `message` and
+    `code`.
     """
     error: Any = body.get("error")
     is_bare = isinstance(body.get("message"), str) and "code" in body and not body.keys() & {"choices", "id"}

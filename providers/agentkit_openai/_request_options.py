@@ -1,4 +1,4 @@
-"""Writers of tools, tool choices and output schemas for requests to both APIs of OpenAI."""
+"""Functions that write tools, tool choices and output schemas for both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCHEMA_NAMES = NameRule(limit=64)
 def write_chat_options(task: RequestSpec) -> dict[str, Any]:
     """Writes the tools and the output schema of a Chat Completions request.
 
-    The keys are `tools`, `tool_choice` and `response_format`. Keys that the task does not need are omitted.
+    Returns a dict with the keys `tools`, `tool_choice` and `response_format`, without the keys that have no value.
     """
     options = task.write_tools(_chat_tool, write_tool_choice)
     if task.output and task.capabilities.output == "object":
@@ -43,7 +43,7 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 def write_responses_options(task: RequestSpec) -> dict[str, Any]:
     """Writes the tools and the output schema of a Responses request.
 
-    The keys are `tools`, `tool_choice` and `text`. Keys that the task does not need are omitted.
+    Returns a dict with the keys `tools`, `tool_choice` and `text`, without the keys that have no value.
     """
     options = task.write_tools(_responses_tool, _responses_tool_choice)
     if task.output:

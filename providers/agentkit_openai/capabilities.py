@@ -45,13 +45,14 @@ _WEB = frozenset({"http", "https"})
 IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
 """Limits for images in a request to OpenAI.
 
-A request can have 1,500 images and 512 MB (guides/images-vision). The newest models refuse images of more than
-30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an `image_url` to 20,971,520 characters.
+A request can have at most 1,500 images, and 512 MB in total (guides/images-vision). The newest models refuse
+images of more than 30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an `image_url` to 20,971,520
+characters.
 """
 FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
 """Limits for files in a request to OpenAI, in characters of base64 text.
 
-OpenAI accepts 50 MB for each file and for all files together (guides/file-inputs).
+OpenAI accepts at most 50 MB for each file, and at most 50 MB for all files together (guides/file-inputs).
 """
 MEDIA_TOTAL = 500_000_000
 """Maximum number of base64 characters in a request, below OpenAI's limit of 512 MB (guides/images-vision)."""
@@ -70,19 +71,19 @@ STRICT = StrictRules(
 )
 """JSON Schema features that OpenAI's strict mode accepts (guides/structured-outputs#supported-schemas).
 
-The API refused schemas with other keywords, such as `maxLength`.
+The API refuses schemas with other keywords, such as `maxLength`.
 """
 
 ALLOWED_TOOLS = frozenset({"auto", "required"})
 """Modes that a tool choice with a list of allowed tools can have.
 
-openai-python: ToolChoiceAllowed, ChatCompletionAllowedTools.
+Source: openai-python, ToolChoiceAllowed and ChatCompletionAllowedTools.
 """
 
 _PLACES = {
-    # Kinds of turns that can contain a content part, by type of the part. "Image URLs are only allowed for
-    # messages with role 'user'" (error text). Other media have the same rule. openai-python:
-    # ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
+    # Kinds of turns that can contain a content part, by type of the part. Error text: "Image URLs are only allowed
+    # for messages with role 'user'". The same rule applies to other media. Source: openai-python,
+    # ChatCompletionAssistantMessageParam and ChatCompletionToolMessageParam.
     **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
     "refusal": frozenset({"assistant"}),
 }
@@ -139,7 +140,7 @@ CHAT = Capabilities(
     ),
     tools=ToolCapabilities(
         results="each",
-        call_ids=NameRule(limit=40, prefix="call_"),  # error string_above_max_length: "maximum length 40"
+        call_ids=NameRule(limit=40, prefix="call_"),  # error text: "maximum length 40"
         names=NameRule(limit=64),
         allowed=ALLOWED_TOOLS,
         strict=STRICT,
@@ -147,16 +148,16 @@ CHAT = Capabilities(
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         audio_by_id=True,  # guides/audio: requests refer to "a previous audio response" by its id
-        # guides/file-inputs: Chat Completions accepts only PDF files, and no URLs of files
+        # guides/file-inputs: Chat Completions accepts PDF files only as data, not by URL, and no other files
         document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
     ),
     thinking=ThinkingCapabilities(mode="never"),  # no field for reasoning in requests and replies (API reference)
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # data without a type are keys of an assistant message
+        is_reply_data=lambda data: "type" not in data,  # data without a type are the keys of an assistant message
         places=_part_places,
         passthrough_keys={
-            # agentkit 0.3.0 stored `message.role` as `role`.
+            # agentkit 0.3.0 stored the key `message.role` as `role`. Both keys are accepted.
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
             "tool_use": frozenset({"type", MESSAGE_KEYS}),
             "image": frozenset({"*"}),
@@ -166,9 +167,9 @@ CHAT = Capabilities(
         },
     ),
 )
-"""Capabilities that all current models of api.openai.com share.
+"""Capabilities that all current models of api.openai.com have.
 
-Audio is excluded, because only audio models accept it (recorded error).
+Audio is excluded, because only audio models accept audio (recorded error).
 """
 
 VENDOR_KEYS = {
@@ -182,7 +183,7 @@ Unlike OpenAI, these vendors have no developer messages and no custom tools.
 """
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
-"""Keys of opaque state that are sent back to APIs which refuse unknown keys in messages, by block type."""
+"""Keys of opaque state that are sent back to APIs that refuse unknown keys in messages, by block type."""
 
 VENDOR_CHAT = CHAT.override(
     {
@@ -190,7 +191,7 @@ VENDOR_CHAT = CHAT.override(
         "tools.allowed": frozenset(),
         "media.audio_by_id": False,
         "media.document": None,
-        "media.total": 0,  # 0 because the limit is unknown
+        "media.total": 0,  # 0: the limit is unknown
         "opaque.passthrough_keys": VENDOR_KEYS,
     }
 )
@@ -198,24 +199,24 @@ VENDOR_CHAT = CHAT.override(
 
 TEMPLATE_CHAT = VENDOR_CHAT.override(
     {
-        # vLLM joins the parts of a message with line breaks if the template expects a string (vLLM's docs)
+        # vLLM joins the parts of a message with line breaks if the chat template expects a string (vLLM's docs)
         "turns.text_joining": "glued",
-        "turns.late_system": "line",  # several templates accept only one system message, at the start
+        "turns.late_system": "line",  # several chat templates accept only one system message, at the start
         "turns.one_system": True,
         "turns.merge": True,
         "turns.first_user": True,
         "turns.needs_user": True,
-        # Error text of templates of Mistral and Gemma: "Conversation roles must alternate". These templates do not
-        # count tool results as turns.
+        # Chat templates of Mistral and Gemma require alternating turns. Error text: "Conversation roles must
+        # alternate". These templates ignore tool results when they check the order.
         "turns.alternate": True,
-        # Templates of Mistral and Hugging Face require call ids of nine letters or digits. Other templates accept
-        # any id.
+        # Chat templates of Mistral and Hugging Face require call ids of nine letters or digits. Other templates
+        # accept any id.
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
 """Capabilities of servers that write the prompt with a model's chat template.
 
-Requests satisfy even the strictest common templates.
+The rules are those of the strictest common templates, so that all common templates accept the requests.
 """
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
@@ -225,7 +226,7 @@ CHAT_FACTS = (
     ModelFact(
         r"(gpt-audio|gpt-4o(-mini)?-audio|gpt-realtime)",
         {"media.audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
-        "SDK ChatModel; guides/audio: only audio models accept input_audio",
+        "only audio models accept `input_audio` (guides/audio; openai-python: ChatModel)",
         "2026-11-20",
     ),
     BREAKPOINTS,

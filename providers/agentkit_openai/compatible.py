@@ -60,30 +60,31 @@ class OpenAICompatible:
         name: Provider name, as in `load_provider("NAME")` and `ChatModel("NAME:MODEL")`.
         title: Vendor name at the beginning of class names, such as `DeepSeek`.
         capabilities: Rules of the vendor's API, including the issuer of its opaque state.
-        facts: Differences between single models and `capabilities`.
+        facts: Rules that differ from `capabilities` for some models.
         models: Regular expression for the beginning of the vendor's model names. None if model names do not
             identify the vendor.
-        address: Base URL of the API. With None, the SDK uses its default URL, unless `needs_address` is True.
+        address: Base URL of the API. If None, the SDK uses its default URL, unless `needs_address` is True.
         address_variable: Environment variable with a base URL that replaces `address`.
         address_path: Path that is appended to the URL from `address_variable`.
         needs_address: True if the vendor has no default address. Users then pass `base_url`, or set
             `address_variable` if the vendor has one.
-        key: Environment variable with the API key. With None and without `keyless`, the SDK reads its own
+        key: Environment variable with the API key. If both `key` and `keyless` are None, the SDK reads its default
             variable.
-        keyless: API key that is sent if no key is set. None if the vendor always requires a key.
+        keyless: API key that is sent if the user sets no key. None if the vendor always requires a key.
         max_tokens: Name of the request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage through `stream_options`.
-        reasoning_field: Message key in which requests contain earlier reasoning. None if there is no such key.
+        reasoning_field: Message key in which requests contain earlier reasoning. None if requests contain none.
         reasoning_fields: Keys of reply messages that can contain reasoning. The first key with text is read.
         reasoning_always: True if each assistant message requires `reasoning_field`, even with an empty text.
-        reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede the text.
+        reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede all texts.
         reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
-        empty_content: Content of an assistant message that has tool calls and no text. None is sent as null.
+        empty_content: Content of an assistant message that has tool calls and no text. None becomes JSON null.
         custom_tools: True if the API has custom tools, whose input is text instead of JSON.
-        last_keys: Message keys that ask the model to continue its text. Only the last message can have them.
-        prefill: Keys that the API requires in the last message if it is an assistant message.
-        media_parts: Functions that write media blocks as content parts, by media kind. A kind without a function
-            is written as for OpenAI.
+        last_keys: Message keys that ask the model to continue the text of the last message. Other messages cannot
+            have these keys.
+        prefill: Keys, with their values, that the API requires in the last message if it is an assistant message.
+        media_parts: Functions that write media blocks as content parts, by kind of media. If a kind has no
+            function, its parts are written in OpenAI's format.
         testing: Module with a fake service of the vendor, for `agentkit.testing.LoopbackServer`. None if there is
             no such module.
         mark_breakpoints: Function that adds markers for the vendor's prompt cache.
@@ -153,8 +154,8 @@ class OpenAICompatible:
         """Creates the provider for the vendor.
 
         Args:
-            chat_formatter: Formatter class whose `vendor` is this description. With None, a new class is created.
-            multi_agent_formatter: Subclass of `chat_formatter` for conversations of many agents. With None, a new
+            chat_formatter: Formatter class whose `vendor` is this description. If None, a new class is created.
+            multi_agent_formatter: Subclass of `chat_formatter` for conversations of many agents. If None, a new
                 class is created.
         """
         from agentkit_openai.convert import OpenAIChatFormatter
@@ -185,7 +186,6 @@ def _parser(row: OpenAICompatible) -> type[OpenAIChatStreamParser]:
 
 
 def _subclass(row: OpenAICompatible, base: type[_T], suffix: str, **members: Any) -> type[_T]:
-    """Creates a subclass of `base` for a vendor."""
     doc = f"`{base.__name__}` for {row.title}, created from an `OpenAICompatible` description."
     members |= {"vendor": row, "__doc__": doc, "__module__": __name__}
     return cast("type[_T]", type(f"{row.title}{suffix}", (base,), members))
@@ -201,4 +201,4 @@ OPENAI = OpenAICompatible(
     testing="agentkit_openai.testing",
     custom_tools=True,
 )
-"""Description of the Chat Completions API of OpenAI."""
+"""Description of OpenAI's Chat Completions API."""

@@ -40,19 +40,21 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""Features of messages whose blocks can store message keys from a log."""
+"""Features of a message whose blocks can store keys of a message from a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""Features of assistant messages that can need other keys than `content`."""
+"""Features of an assistant message that can need keys in addition to `content`."""
 
 
 class _AssistantParts(NamedTuple):
-    """Parts of an assistant turn, by the keys of the message under which they are written.
+    """Blocks of an assistant turn, grouped by the message keys for which they are written.
 
     Attributes:
-        calls: Tool calls as JSON objects.
-        fields: Further keys of the message, such as `audio`, with their values.
-
+        content: Blocks for the key `content`.
+        calls: JSON objects for the key `tool_calls`.
+        thoughts: Thinking blocks for the vendor's reasoning keys.
+        fields: Other keys of the message, such as `audio`, with their values.
+        refusals: Texts for the key `refusal`.
     """
 
     content: list[Block]
@@ -68,11 +70,12 @@ class OpenAIChatFormatter(FormatterBase):
     The formatter for an OpenAI-compatible vendor is a subclass whose attribute `vendor` describes the vendor.
 
     Args:
-        model: Name of the model. With None, the request is one that all current models accept.
+        model: Name of the model. If None, requests use only features that all current models accept.
         cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text is then
-            written as a list of one part. Most vendors and older models cache prompts without markers.
-        spoken_replies: `"id"` replaces earlier audio of OpenAI's models by its id. OpenAI accepts the id until it
-            expires, about an hour after the reply (`expires_at` in the metadata of the audio block).
+            written as a list of one part. Most vendors and older models cache prompts without markers. `"off"`
+            adds no markers.
+        spoken_replies: `"id"` replaces audio in earlier replies of OpenAI by its id. OpenAI accepts the id until
+            it expires, about an hour after the reply (`expires_at` in the metadata of the audio block).
             `"transcript"` replaces the audio by its transcript. Other vendors always get the transcript.
         options: Options of all formatters (see `FormatterOptions`).
 
@@ -101,7 +104,9 @@ class OpenAIChatFormatter(FormatterBase):
         check_cache_breakpoints(cache_breakpoints)
         if spoken_replies not in ("id", "transcript"):
             raise OptionError(
-                "spoken_replies", f"expected 'id' or 'transcript', got {spoken_replies!r}", "Pass one of them."
+                "spoken_replies",
+                f"expected 'id' or 'transcript', got {spoken_replies!r}",
+                "Pass one of these values.",
             )
         super().__init__(model, **options)
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
@@ -112,7 +117,8 @@ class OpenAIChatFormatter(FormatterBase):
         capabilities = super().capabilities(model)
         are_strings = capabilities.turns.text_joining == "string"
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints and are_strings:
-            capabilities = _override(capabilities, "turns.text_joining", "apart")  # only parts can have markers
+            # Only content parts can have cache markers.
+            capabilities = _override(capabilities, "turns.text_joining", "apart")
         if capabilities.media.audio_by_id and self.spoken_replies == "transcript":
             return _override(capabilities, "media.audio_by_id", False)
         return capabilities
@@ -120,7 +126,7 @@ class OpenAIChatFormatter(FormatterBase):
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Writes a conversation as a request with the key `messages`.
 
-        The keys `tools`, `tool_choice` and `response_format` are added only if the task needs them.
+        The request also has `tools`, `tool_choice` and `response_format` if `task` has values for these keys.
         """
         capabilities, vendor = task.capabilities, self.vendor
         names = legal.speakers if capabilities.turns.speaker_names else None
@@ -156,8 +162,8 @@ class OpenAIChatFormatter(FormatterBase):
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """Writes a turn without tool calls as a message.
 
-        `names` maps each speaker name that the API refuses to the name that is sent. `names` is None if the API
-        has no field for speaker names.
+        `names` maps each speaker name that the API refuses to a legal name. `names` is None if the API has no
+        field for speaker names.
         """
         content = msg.content
         item: dict[str, Any] = {
@@ -192,7 +198,7 @@ class OpenAIChatFormatter(FormatterBase):
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _sort_blocks(self, blocks: Sequence[Block]) -> _AssistantParts:
-        """Sorts the blocks of an assistant turn by the keys of the message under which they are written.
+        """Groups the blocks of an assistant turn by the message keys for which they are written.
 
         Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """
@@ -218,18 +224,21 @@ class OpenAIChatFormatter(FormatterBase):
                 case "image" | "audio" | "video" | "document" | "opaque":
                     content.append(block)
                 case "thinking" | "tool_result" | "invalid":
-                    raise ConversionError(block.type, "an assistant's turn")
+                    raise ConversionError(block.type, "assistant message")
                 case _:
                     assert_never(block)
         return _AssistantParts(content, calls, thoughts, fields, refusals)
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-        """Returns a message with the additional keys that `blocks` store. Existing keys keep their values."""
+        """Returns a message with the additional keys that `blocks` store. Keys of the message are not replaced."""
         excluded = {*message, *self.vendor.last_keys}
         return message | {key: value for key, value in get_message_keys(blocks).items() if key not in excluded}
 
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
-        """Writes blocks as a string if all are texts and the target joins texts, otherwise as a list of parts."""
+        """Writes blocks as the content of a message: a string or a list of content parts.
+
+        The content is a string if all blocks are texts and the target joins texts, or if there is only one text.
+        """
         block = blocks[0] if len(blocks) == 1 else None
         if block and block.type == "text" and block.state is None:
             return block.text
@@ -239,7 +248,7 @@ class OpenAIChatFormatter(FormatterBase):
         return [self._part(block) for block in blocks]
 
     def _part(self, block: Block) -> dict[str, Any]:
-        """Writes a block as a content part, including additional keys that the part had in a log."""
+        """Writes a block as a content part, with the additional keys that the part had in a log."""
         match block.type:
             case "text":
                 return refusal_part(block) if is_refusal_part(block) else {"type": "text", "text": block.text}
@@ -249,13 +258,13 @@ class OpenAIChatFormatter(FormatterBase):
             case "opaque":
                 return {**copy_json(block.data)}
             case "tool_use" | "tool_result" | "thinking" | "invalid":
-                raise ConversionError(block.type, "a turn or a tool result")
+                raise ConversionError(block.type, "content part")
             case _:
                 assert_never(block)
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
-    """Formatter for conversations of many agents, which writes requests like `OpenAIChatFormatter`."""
+    """Formatter for conversations of many agents, with the request format of `OpenAIChatFormatter`."""
 
     default_history = MultiAgentHistory
 

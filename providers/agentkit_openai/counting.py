@@ -32,7 +32,7 @@ class OpenAITokenCounter(RemoteTokenCounter):
     Example: `OpenAITokenCounter(client.responses.input_tokens.count, model="gpt-6")`.
 
     `client` is an `AsyncOpenAI`. The argument `model` is required. OpenAI counts the complete request, including
-    images and files. OpenAI cannot count requests to Chat Completions. Use `TiktokenCounter` for these requests.
+    images and files. OpenAI cannot count requests to Chat Completions. Use `TiktokenCounter` for such requests.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
@@ -43,11 +43,14 @@ class OpenAITokenCounter(RemoteTokenCounter):
         Raises:
             InputError: The request has no `input`.
             ModelError: The reply has no token count.
-            Exception: The SDK raised an error. The error is passed on unchanged.
+            Exception: The SDK raised an error, which is passed on unchanged.
         """
         if "input" not in request:
-            advice = "Use TiktokenCounter for Chat Completions."
-            raise InputError("request", "expected a Responses request with the key `input`", advice)
+            raise InputError(
+                "request",
+                "expected a Responses request with the key `input`",
+                "Use TiktokenCounter for Chat Completions.",
+            )
         parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         reply = await self.ask(model=self.model, **parameters)
         return TokenCount(self.read_count(reply, "input_tokens"))

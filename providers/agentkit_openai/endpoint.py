@@ -22,13 +22,13 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 
 _REQUEST_ID_HEADERS = (
-    "request-id",  # Anthropic, through a gateway
-    "x-request-id",  # OpenAI, and most compatible servers
-    "x-amzn-requestid",  # Bedrock
+    "request-id",  # header of Anthropic, which gateways pass on
+    "x-request-id",  # header of OpenAI and most compatible servers
+    "x-amzn-requestid",  # header of Bedrock
     "x-dashscope-request-id",
-    "apim-request-id",  # Azure
-    "x-ms-request-id",  # Azure
-    "x-goog-request-id",  # Google
+    "apim-request-id",  # header of Azure
+    "x-ms-request-id",  # header of Azure
+    "x-goog-request-id",  # header of Google
 )
 """Response headers that contain a request id, according to the vendors' documents."""
 
@@ -46,10 +46,10 @@ _TOOLS_ADVICE = (
 class OpenAIChatEndpoint(SDKEndpoint):
     """Endpoint for `AsyncOpenAI`, `AsyncAzureOpenAI` and other async clients of the openai SDK.
 
-    The endpoint posts the finished body to `/chat/completions`, and returns the bytes of the reply. Azure's client
+    The endpoint posts the request body to `/chat/completions`, and returns the bytes of the reply. Azure's client
     inserts the deployment into the path. The options `extra_headers`, `extra_query`, `extra_body` and `timeout`
-    have the same meaning as in the SDK's methods. The option `max_tokens` of a `ChatModel` is sent under the name
-    that the vendor uses.
+    have the same meaning as in the SDK's methods. The option `max_tokens` of a `ChatModel` is sent under the
+    vendor's name for the parameter.
     """
 
     provider: ClassVar[str] = OPENAI.name
@@ -68,7 +68,7 @@ class OpenAIChatEndpoint(SDKEndpoint):
     def open(cls, **options: Any) -> Self:
         """Creates an endpoint with a new client, `AsyncOpenAI(**options)`.
 
-        By default, API key and address come from the environment variables of the vendor.
+        By default, the API key and the address come from the environment variables of the vendor.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -87,7 +87,7 @@ class OpenAIChatEndpoint(SDKEndpoint):
         false`, because some servers stream by default (transformers' Responses server).
 
         Raises:
-            OptionError: A parameter is already part of the converted request.
+            OptionError: A parameter in `options` is already in the converted request.
         """
         parameters, http_options = split_http_options(options)
         extra_body: dict[str, Any] = parameters.pop("extra_body", None) or {}
@@ -102,13 +102,13 @@ class OpenAIChatEndpoint(SDKEndpoint):
         return {"stream_options": {"include_usage": True, **(body.get("stream_options") or {})}}
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the token limit for a reply under the parameter name that the vendor uses."""
+        """Returns a dict with the token limit for a reply, under the vendor's name for the parameter."""
         return {self.vendor.max_tokens: max_tokens}
 
     def failure_from_status_error(self, error: Any) -> Failure:
         """Returns the failure for a response with an error status.
 
-        The failure has advice if the model accepts tools only in the Responses API.
+        If the model accepts tools only in the Responses API, the failure advises the user to use that API.
         """
         failure = super().failure_from_status_error(error)
         advice = _TOOLS_ADVICE if _TOOLS_REFUSED.search(failure.message) else None
@@ -116,12 +116,12 @@ class OpenAIChatEndpoint(SDKEndpoint):
 
 
 class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
-    """Endpoint for async clients of the openai SDK that sends requests to `/responses`."""
+    """Endpoint that sends requests to `/responses` through async clients of the openai SDK."""
 
     path: ClassVar[str] = "/responses"
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the token limit for a reply as the parameter `max_output_tokens`."""
+        """Returns a dict with the token limit for a reply, as `max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 
     def _stream_options(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,9 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
 
 def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds the API key and the address to client options, from the environment or the vendor's description.
+    """Returns client options with an API key and an address.
+
+    Missing values come from the environment or from the description of the vendor.
 
     Raises:
         AuthError: The vendor requires an API key, and no key is set.
@@ -140,7 +142,9 @@ def _complete_client_options(vendor: OpenAICompatible, options: Mapping[str, Any
         client_options["api_key"] = _get_variable(vendor.key) or vendor.keyless
         if client_options["api_key"] is None:
             raise AuthError(
-                vendor.name, f"no API key is set. Pass client_options={{'api_key': …}} or set {vendor.key}"
+                vendor.name,
+                "no API key is set. Pass client_options={'api_key': …} or "
+                f"set the environment variable {vendor.key}",
             )
     if client_options.get("base_url") is None and (vendor.address or vendor.needs_address):
         url = _get_variable(vendor.address_variable)

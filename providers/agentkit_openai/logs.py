@@ -47,9 +47,9 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
     An entry that cannot be read becomes a message with an `InvalidBlock`. A content part of an unknown type
     becomes an `OpaqueBlock`. Tool results get the names of their tool calls.
 
-    Unknown keys of a message are stored in the opaque state of its last text and sent back later. A message
-    without text stores them in its last tool call or media block. If there is no such block, the keys are stored
-    in the metadata of the message.
+    Unknown keys of a message are stored in the opaque state of its last text and sent back later. If the message
+    has no text, the keys are stored in its last tool call or media block. If there is no such block, the keys are
+    stored in the metadata of the message.
 
     Args:
         log: List of messages, a complete request, or the JSON text of either. SDK objects are also accepted.
@@ -69,12 +69,15 @@ _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls"})
 _TEXT_ROLES = ("user", "assistant", "system")
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
-"""Message keys of vendors that contain output of the model.
+"""Message keys that contain output of the model and that only some vendors send.
 
-If the loader does not read such a key into a block, it stores the key in opaque state.
+If the loader cannot read such a key as a block, the loader stores the key in opaque state.
 """
 _WIRES = "openai openai-responses"
-"""Wire formats whose content parts are read. Chat Completions servers also accept content parts of Responses."""
+"""Wire formats whose content parts the loader reads.
+
+Chat Completions servers also accept content parts of Responses.
+"""
 
 _Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -91,7 +94,7 @@ class _LogReader:
             self.reasoning_keys.add(DETAILS)
         self.model_keys = frozenset((*_MODEL_KEYS, *self.reasoning_keys))
         self.tool_names: dict[str, str] = {}  # names of tools, by call id
-        self.legacy_ids: dict[str, str] = {}  # ids created for calls that have no id, by tool name
+        self.legacy_ids: dict[str, str] = {}  # created ids of calls without an id, by tool name
 
     def read(self, entry: object, place: str) -> Msg:
         """Reads an entry as a message (openai-python: ChatCompletionMessageParam)."""
@@ -104,7 +107,7 @@ class _LogReader:
         check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
         content = message.get("content")
         if role in _TEXT_ROLES and type(content) is str and message.keys() <= _TEXT_KEYS:
-            return Msg(name or role, content, role)  # this is the most common kind of message
+            return Msg(name or role, content, role)  # the fast path for most messages
         if role in ("tool", "function"):
             return self._read_tool_message(message, place)
         if role == "assistant":
@@ -121,8 +124,8 @@ class _LogReader:
     def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
         """Creates a message from blocks.
 
-        The additional keys of the native message are stored in a block, or in the metadata if no block can store
-        them.
+        The additional keys of the logged message are stored in a block, or in the metadata if no block can store
+        keys.
         """
         keys = get_extra_keys(message, self.reasoning_keys)
         if message["role"] == "developer":
@@ -135,7 +138,8 @@ class _LogReader:
     def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
         """Reads a tool message.
 
-        Its additional keys are stored in a block of the tool result, or in the metadata of the message.
+        The additional keys of the message are stored in a block of the tool result, or in the metadata of the
+        message.
         """
         result = self._read_result(message, place)
         keys = get_extra_keys(message, ())
@@ -192,8 +196,8 @@ class _LogReader:
     def _read_audio(self, audio: dict[str, Any]) -> Block:
         """Reads the audio of an earlier reply as a block.
 
-        If the message has neither audio data nor a transcript, the block is opaque. Such a message comes from a
-        request, which can refer to earlier audio by its id.
+        If there is neither audio data nor a transcript, the block is opaque. Requests contain such messages,
+        because a request can refer to earlier audio by its id.
         """
         buffer = AudioBuffer()
         buffer.add(audio)
@@ -207,7 +211,7 @@ class _LogReader:
         custom = as_object(call.get("custom")) if not call.get("function") else {}
         function = custom or as_object(call.get("function"))
         if not function:
-            return as_invalid_block(entry, "expected a tool call", place)
+            return as_invalid_block(entry, "expected a tool call with `function` or `custom`", place)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         self.tool_names[id] = name
         if custom:
@@ -216,9 +220,10 @@ class _LogReader:
         return _create_call(id, name, function.get("arguments"), place)
 
     def _read_legacy_call(self, function: dict[str, Any], place: str) -> Block:
-        """Reads a `function_call` as a tool call with a new id, because a `function_call` has no id.
+        """Reads a `function_call` as a tool call. The call gets a new id, because a `function_call` has no id.
 
-        The result has no id either. It has the name of the function, and gets the id of the call with this name.
+        The result of the call has no id either. `_read_result` finds the id of the call by the name of the
+        function.
         """
         name = as_text(function.get("name"))
         id = derive_call_id(repr((place, name, function.get("arguments"))))
@@ -228,7 +233,7 @@ class _LogReader:
 
 
 def _read_thinking_blocks(value: object) -> list[Block]:
-    """Reads reasoning of Anthropic's models from LiteLLM's messages (litellm: ChatCompletionThinkingBlock)."""
+    """Reads reasoning of Anthropic's models from messages of LiteLLM (ChatCompletionThinkingBlock)."""
     blocks: list[Block] = []
     for entry in map(as_object, as_list(value)):
         if entry.get("type") == "thinking":

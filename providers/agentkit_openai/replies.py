@@ -50,9 +50,11 @@ class OpenAIChatStreamParser(StreamParserBase):
         super().__init__(**options)
         audio_options = as_object((self.request or {}).get("audio"))
         self._message = MessageReader(self.reply, self.vendor, audio_options.get("format"))
-        self._choice: object = None  # index of the choice that the parser reads; None until its first chunk
-        self._other_choices: list[dict[str, Any]] = []  # chunks of other choices, until choice 0 arrives
-        self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason; more chunks may follow
+        self._choice: object = None  # index of the choice that the parser reads; None before the first chunk
+        self._other_choices: list[
+            dict[str, Any]
+        ] = []  # stored chunks of other choices, in case choice 0 never arrives
+        self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -85,7 +87,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def _select_choice(self, index: object, choice: dict[str, Any]) -> bool:
         """Returns True if the chunk belongs to choice 0 or to a choice without an index.
 
-        Before the first such chunk, chunks of other choices are stored, because choice 0 may never arrive.
+        Until such a chunk arrives, chunks of other choices are stored, because choice 0 may never arrive.
         """
         if self._choice is None and not index:
             self._choice, self._other_choices = 0, []
@@ -96,7 +98,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def _end_with_last_choice(self) -> None:
         """Ends the reply with the finish reason that arrived last.
 
-        Earlier reasons do not count, because some servers send a reason in every chunk.
+        Earlier finish reasons are ignored, because some servers send a finish reason in every chunk.
         """
         choice, self._last_choice = self._last_choice, {}
         if choice:
@@ -117,7 +119,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         """Reads a complete reply (openai-python: ChatCompletion).
 
         Raises:
-            MessageError: `reply` is not a reply of Chat Completions, or it reports an error.
+            MessageError: `reply` is not a reply of Chat Completions, or the reply reports an error.
         """
         choices = reply.get("choices")
         if not isinstance(choices, list):
@@ -140,12 +142,14 @@ class OpenAIChatStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _end(self, choice: dict[str, Any], native_reason: object) -> None:
-        if error := parse_error(choice):  # gateways report errors of the model's server inside the choice
+        if error := parse_error(choice):  # gateways report errors of other servers inside the choice
             self.reply.fail(*error)
         if self.reply.finish_reason is not None:
             return
         native = as_text(native_reason)
-        is_spoken = self._message.has_complete_audio and not native  # servers may omit the reason after audio
+        is_spoken = (
+            self._message.has_complete_audio and not native
+        )  # some servers send no finish reason after audio
         reason = FinishReason.STOP if is_spoken else FINISH_REASONS.get(native, FinishReason.OTHER)
         self._message.settle()
         if reason is FinishReason.TOOL_USE and not self.reply.has_calls:
@@ -166,7 +170,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def close(self) -> None:
         """Ends a stream, and adds the citations and the audio that have arrived.
 
-        If the stream had no finish reason, the reply is complete only if its audio is complete.
+        A reply without a finish reason is complete only if its audio is complete.
         """
         self._read_other_choices()
         self._end_with_last_choice()

@@ -62,7 +62,7 @@ class FakeChatCompletions(FakeService):
 
     Attributes:
         reasoning_field: Message key that contains reasoning. None if replies have no reasoning.
-        later_id: Id in the second and all later pieces of a streamed tool call. None if these pieces have no id.
+        later_id: Id in all pieces of a streamed tool call after the first piece. None if these pieces have no id.
         has_usage_in_last_choice: True if the last chunk with a choice also reports the usage.
         has_cache_hit_keys: True if the usage also reports cached tokens under DeepSeek's keys.
         has_prompt_chunk: True if a stream begins with a chunk about the prompt. This chunk has no choice.
@@ -172,7 +172,7 @@ class FakeChatCompletions(FakeService):
 
 
 def build_error(error: LoopbackError, *, has_numeric_code: bool = False) -> dict[str, Any]:
-    """Builds an error body as OpenAI sends it, or as vLLM sends it if `has_numeric_code` is True."""
+    """Builds an error body in OpenAI's format. If `has_numeric_code` is True, the format is vLLM's."""
     if has_numeric_code:
         fields = {"message": error.message, "type": error.code or "BadRequestError", "param": None}
         return {"error": {**fields, "code": error.status}}
@@ -233,7 +233,7 @@ _ORPHAN: Final = (
 def find_unpaired_message(messages: Iterable[object]) -> str | None:
     """Returns the API's error message if tool messages do not directly follow the message with their calls.
 
-    Otherwise, returns None. The error messages are copied from recorded responses.
+    Returns None if they do. The error messages are copied from recorded responses.
     """
     open_ids: list[str] = []
     answerable: set[str] = set()
@@ -252,7 +252,7 @@ def find_unpaired_message(messages: Iterable[object]) -> str | None:
 
 
 def chat_route(provider: str, service: FakeChatCompletions) -> Route:
-    """Returns the route of a fake service whose base URL has the path `/PROVIDER/v1`."""
+    """Returns a route to a fake service with the base path `/PROVIDER/v1`."""
     return Route(provider, f"/{provider}/v1/chat/completions", service, base=f"/{provider}/v1")
 
 

@@ -2,8 +2,8 @@
 
 Each description defines a provider, as in `ChatModel("mistral:mistral-large-latest")`. All requests are sent
 through the openai SDK, so users install the extra `openai`. To add a vendor, add a description here and an entry
-point in pyproject.toml. A comment names the source and the date of each fact. If a document has no date, the
-comment says when it was read.
+point in pyproject.toml. A comment names the source and the date of each fact. For a source without a date, the
+comment gives the date on which the source was read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _TESTING = "agentkit_openai.testing"
 _NINE = NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)
 """Rule for the tool call ids of Mistral's models.
 
-mistral_common 1.13.1 (2026-11-02): "Tool call id was X but must be a-z, A-Z, 0-9, with a length of 9."
+Error text: "Tool call id was X but must be a-z, A-Z, 0-9, with a length of 9." (mistral_common 1.13.1,
+2026-11-02).
 """
 _MISTRAL_MODELS = r"(mistral|ministral|magistral|codestral|devstral|pixtral|voxtral)"
 
@@ -60,26 +61,26 @@ OPENROUTER = OpenAICompatible(
             "name": "OpenRouter",
             "issuer": "openrouter",
             "wire": "openrouter",
-            # Requests accept reasoning as text, or unchanged `reasoning_details` (docs: reasoning-tokens).
+            # The API accepts reasoning as text, or as unchanged `reasoning_details` (docs: reasoning-tokens).
             "thinking.mode": "text",
             "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
-            # No rule for names is documented. Most APIs accept letters, digits, "_" and "-".
+            # OpenRouter documents no rule for speaker names. Most APIs accept letters, digits, "_" and "-".
             "turns.speaker_refused": "^A-Za-z0-9_-",
             "tools.call_ids": None,  # the docs have no rule for tool call ids
-            # docs: multimodal (image-understanding, audio, videos, pdfs). No limits are set, because the limits of
-            # models differ.
+            # Source: docs, multimodal (image-understanding, audio, videos, pdfs). No limits are set, because each
+            # model has different limits.
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
             "media.audio": MediaRule(types=_AUDIO_TYPES),
             "media.video": MediaRule(types=media_types("video", "mp4 mpeg quicktime webm"), schemes=_WEB),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            "cache_breakpoints": True,  # docs: prompt-caching; models of Anthropic accept at most 4 markers
+            "cache_breakpoints": True,  # models of Anthropic accept at most 4 markers (docs: prompt-caching)
         }
     ),
     facts=(
         ModelFact(
             _MISTRAL_MODELS,
             {"tools.call_ids": _NINE},
-            "error 3280 for other call ids: gptel#1203 (2026-01-07), ironclaw#1241 (2026-03-16)",
+            "other call ids cause error 3280: gptel#1203 (2026-01-07), ironclaw#1241 (2026-03-16)",
             "2026-11-22",
         ),
     ),
@@ -107,18 +108,20 @@ AZURE = OpenAICompatible(
             "issuer": "azure",
             "wire": "azure",
             "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
-            "tools.call_ids": NameRule(limit=40, prefix="call_"),  # error text: litellm#11392 (2025-06-04)
-            # The API refuses documents: "This model does not support file content types" (openai-python#2826,
-            # 2026-01-19).
+            "tools.call_ids": NameRule(
+                limit=40, prefix="call_"
+            ),  # limit in an error text: litellm#11392 (2025-06-04)
+            # `media.document` stays None, because the API refuses documents: "This model does not support file
+            # content types" (openai-python#2826, 2026-01-19).
         }
     ),
-    # `models` and `facts` are not set, because model names on Azure are names of deployments, which users choose
-    # freely.
+    # `models` and `facts` are not set, because a model name on Azure is the name of a deployment, which the user
+    # chooses freely.
     address_variable="AZURE_OPENAI_ENDPOINT",
     address_path="/openai/v1/",
     needs_address=True,
     key="AZURE_OPENAI_API_KEY",
-    max_tokens="max_completion_tokens",  # how-to/reasoning: reasoning models refuse `max_tokens`
+    max_tokens="max_completion_tokens",  # reasoning models refuse `max_tokens` (how-to/reasoning)
     testing=_TESTING,
 )
 
@@ -152,20 +155,21 @@ MISTRAL = OpenAICompatible(
             "name": "Mistral",
             "issuer": "mistral",
             "wire": "mistral",
-            "turns.text_joining": "apart",  # mistralai SDK: a message can have several parts.
+            "turns.text_joining": "apart",  # a message can have several parts (mistralai SDK)
             # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
             # 2025-12-04). A system message must not follow an assistant message or a tool result (mistral_common
             # 1.13.1).
             "thinking.mode": "text",
-            # docs: capabilities/vision. An image can have 10 MB, which are 13,900,000 characters of base64 text.
+            # An image can have at most 10 MB, which is about 13,900,000 characters of base64 text (docs:
+            # capabilities/vision).
             "media.image": MediaRule(
                 types=media_types("image", "png jpeg webp gif"),
                 schemes=_WEB,
                 limits=MediaLimits(count=8, side=10_000, data=13_900_000),
             ),
             "media.document": MediaRule(types=_PDF, schemes=_WEB),
-            # The API refuses unknown keys with status 422, `extra_forbidden`: autogen#2457, openfox#220
-            # (2026-08-07).
+            # The API refuses unknown keys with status 422 and the error `extra_forbidden`: autogen#2457,
+            # openfox#220 (2026-08-07).
             "opaque.passthrough_keys": {**CLOSED_KEYS, "text": frozenset({"message.prefix"})},
         }
     ),
@@ -173,7 +177,7 @@ MISTRAL = OpenAICompatible(
         ModelFact(
             r"voxtral",
             {"media.audio": MediaRule(types=_AUDIO_TYPES, schemes=_WEB)},
-            "SDK: AudioChunk; only Voxtral models accept audio",
+            "only Voxtral models accept audio (mistralai SDK: AudioChunk)",
             "2026-11-22",
         ),
     ),
@@ -184,11 +188,11 @@ MISTRAL = OpenAICompatible(
     # Streams always report usage. The API refuses `stream_options` with status 422: litellm#8978 (2025-03-04),
     # llxprt#114 (2025-08-07).
     stream_usage=False,
-    reasoning_parts=True,  # docs: reasoning; thinking parts precede all other parts (mistral_common 1.13.1)
+    reasoning_parts=True,  # thinking parts precede all other parts (docs: reasoning; mistral_common 1.13.1)
     reasoning_fields=(),
-    # The last message can be an assistant message only if it has this key. Error text: "Expected last role User or
-    # Tool (or Assistant with prefix True)" (smolagents#757).
-    last_keys=frozenset({"prefix"}),  # asks the model to continue the message (mistralai SDK)
+    # The last message can be an assistant message only with the key `prefix`. Error text: "Expected last role User
+    # or Tool (or Assistant with prefix True)" (smolagents#757).
+    last_keys=frozenset({"prefix"}),  # `prefix` asks the model to continue the message (mistralai SDK)
     prefill={"prefix": True},
     media_parts={"audio": _mistral_audio, "document": _mistral_document},
     testing=_TESTING,
@@ -236,15 +240,16 @@ COMPATIBLE = OpenAICompatible(
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # OPENAI_API_KEY is not read, because the server does not belong to OpenAI
-    reasoning_parts=True,  # affects only replies, since these capabilities omit thinking from requests
+    keyless="EMPTY",  # another server must not get the key in OPENAI_API_KEY
+    reasoning_parts=True,  # applies only to replies, because these capabilities omit thinking from requests
     testing=_TESTING,
 )
 """Description of any OpenAI-compatible server for which this module has no other description.
 
 Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
-read from all keys and content parts in which servers send it, but is never sent back. Requests use only features
-that even strict servers accept. Use the option `model_rules` if the chat template of a model accepts more or less.
+read from all keys and content parts in which servers send reasoning, but is never sent back. Requests use only
+features that even strict servers accept. If the chat template of a model accepts more or less, pass the option
+`model_rules`.
 """
 
 AZURE_PROVIDER = AZURE.provider()
