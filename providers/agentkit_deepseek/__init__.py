@@ -4,8 +4,8 @@
 many agents. Requests are sent through the openai SDK, which the extra `openai` installs. The API key comes from
 the environment variable DEEPSEEK_API_KEY.
 
-A comment on a fact names the page of api-docs.deepseek.com that documents the fact. The pages were read on
-2026-11-20 and 2026-11-22.
+Comments name the page of api-docs.deepseek.com that documents a fact. The pages were read on 2026-11-20 and
+2026-11-22.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "parse_response",
 ]
 
-_LAST = frozenset({"prefix"})  # asks the model to continue the message (guides/chat_prefix_completion)
+_LAST = frozenset({"prefix"})  # `prefix` asks the model to continue the message (guides/chat_prefix_completion)
 
 DEEPSEEK = VENDOR_CHAT.override(
     {
@@ -32,18 +32,18 @@ DEEPSEEK = VENDOR_CHAT.override(
         "issuer": "deepseek",
         "wire": "deepseek",
         "thinking.mode": "text",
-        "media.image": None,  # models without vision accept only strings (api-docs.deepseek.com)
-        "media.total": 46_000_000,  # characters of base64 text, below 48 MiB for a request (guides/vision)
+        "media.image": None,  # models without vision accept only text (api-docs.deepseek.com)
+        "media.total": 46_000_000,  # base64 characters; a request can have at most 48 MiB (guides/vision)
         "turns.text_joining": "string",
         "turns.speaker_names": True,
-        # No rule for names is documented. Most APIs accept letters, digits, "_" and "-".
+        # DeepSeek documents no rule for speaker names. Most APIs accept letters, digits, "_" and "-".
         "turns.speaker_refused": "^A-Za-z0-9_-",
-        # agentkit 0.3.0 stored `message.prefix` as `prefix`.
+        # agentkit 0.3.0 stored the key `message.prefix` as `prefix`. Both keys are accepted.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
         # DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
         "tools.strict": replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"}),
-        # Error text for other choices: "deepseek-reasoner does not support this tool_choice".
+        # DeepSeek refuses other choices. Error text: "deepseek-reasoner does not support this tool_choice".
         "tools.choices": frozenset({"auto", "none"}),
         "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
     }
@@ -63,7 +63,7 @@ _FACTS = (
     ModelFact(
         r"deepseek-chat",
         {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
-        "api-docs.deepseek.com: thinking is off, and only thinking mode refuses a forced tool",
+        "api-docs.deepseek.com: this model does not think, and only thinking mode refuses a forced tool call",
         "2026-11-20",
     ),
 )
@@ -78,7 +78,7 @@ ROW = OpenAICompatible(
     key="DEEPSEEK_API_KEY",
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
-    reasoning_always=True,  # required in each assistant message if there are tools (guides/thinking_mode)
+    reasoning_always=True,  # required in each assistant message if a request has tools (guides/thinking_mode)
     last_keys=_LAST,
     testing="agentkit_deepseek.testing",
 )
@@ -88,16 +88,16 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     """Formatter that writes requests to DeepSeek, for `chat.completions.create(model=…, **request)`.
 
     The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
-    by default. In this mode, each assistant message of a conversation with tools must have the key
-    `reasoning_content`, even with an empty text. Without tools, the API ignores the key, so the formatter writes
-    the key in all assistant messages. Reasoning from models of other vendors is omitted.
+    by default. In thinking mode, each assistant message of a conversation with tools must have the key
+    `reasoning_content`, even with an empty text. Without tools, the API ignores the key, so the formatter always
+    writes the key in all assistant messages. Reasoning from models of other vendors is omitted.
     """
 
     vendor = ROW
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
-    """Formatter for conversations of many agents, which writes requests like `DeepSeekChatFormatter`."""
+    """Formatter for conversations of many agents, with the request format of `DeepSeekChatFormatter`."""
 
     default_history = MultiAgentHistory
 

@@ -224,7 +224,7 @@ class OpenAIChatFormatter(FormatterBase):
                 case "image" | "audio" | "video" | "document" | "opaque":
                     content.append(block)
                 case "thinking" | "tool_result" | "invalid":
-                    raise ConversionError(block.type, "assistant message")
+                    raise ConversionError(block.type, "assistant turn")
                 case _:
                     assert_never(block)
         return _AssistantParts(content, calls, thoughts, fields, refusals)

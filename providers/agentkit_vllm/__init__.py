@@ -32,8 +32,8 @@ VLLM = TEMPLATE_CHAT.override(
         "issuer": "vllm",
         "wire": "vllm",
         "thinking.mode": "text",
-        # The server's image library (PIL) opens these types. The option --limit-mm-per-prompt of the server limits
-        # the number of media in a request.
+        # The server opens images with the library PIL, which supports these types. The server option
+        # --limit-mm-per-prompt limits the number of media in a request.
         "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
         "media.audio": _ANY,
         "media.video": _ANY,
@@ -69,17 +69,17 @@ ROW = OpenAICompatible(
 class VLLMChatFormatter(OpenAIChatFormatter):
     """Formatter that writes requests to vLLM, for `chat.completions.create(model=…, **request)`.
 
-    The `AsyncOpenAI` client needs the `base_url` of the server. Requests satisfy the strictest common chat
-    templates. A request has one system message, then a user turn, and then alternating turns. Tool call ids have
-    nine letters or digits. The filler text `RESULT_TURN` separates a tool result from a user turn. If a model's
-    chat template has further restrictions, pass `model_rules`.
+    The `AsyncOpenAI` client needs the `base_url` of the server. Requests follow the rules of the strictest common
+    chat templates. A request has one system message, then a user turn, and then alternating turns. Tool call ids
+    have nine letters or digits. Between a tool result and a user turn, the formatter adds an assistant turn with
+    the text `RESULT_TURN`. If a model's chat template has further restrictions, pass `model_rules`.
     """
 
     vendor = ROW
 
 
 class VLLMMultiAgentFormatter(VLLMChatFormatter):
-    """Formatter for conversations of many agents, which writes requests like `VLLMChatFormatter`."""
+    """Formatter for conversations of many agents, with the request format of `VLLMChatFormatter`."""
 
     default_history = MultiAgentHistory
 

@@ -17,7 +17,7 @@ from agentkit_openai import CHAT
 __all__ = ["VLLMTokenCounter"]
 
 _MEDIA_TYPES = frozenset({"image_url", "audio_url", "video_url", "input_audio"})
-_REASON = "the endpoint counts text only: media are estimated"
+_REASON = "the counting endpoint counts only text, so media are estimated"
 
 
 class VLLMTokenCounter(RemoteTokenCounter):
@@ -27,14 +27,14 @@ class VLLMTokenCounter(RemoteTokenCounter):
 
     The server renders its chat template with all tools and counts the tokens of the text exactly. The counter
     estimates media, because the server does not count them. The server renders tools even if `tool_choice` is
-    `"none"`, unless it runs with `--exclude-tools-when-tool-choice-none`.
+    `"none"`, unless the server was started with `--exclude-tools-when-tool-choice-none`.
 
     Args:
         call: Method `post` of an async client of the openai SDK.
         model: Name of the model.
-        url: URL of the counting endpoint. With None, the path is `/tokenize` at the root of the client's server
+        url: URL of the counting endpoint. If None, the path is `/tokenize` at the root of the client's server
             (vLLM's docs).
-        local: Counter that estimates media. With None, a `CharacterTokenCounter` is used.
+        local: Counter that estimates media. If None, a `CharacterTokenCounter` is used.
 
     Raises:
         OptionError: An option has an invalid value, or `url` is None and `call` is not a method of a client.
@@ -59,7 +59,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         Raises:
             InputError: The request has no `messages`.
             ModelError: The reply has no token count.
-            Exception: The SDK raised an error. The error is passed on unchanged.
+            Exception: The SDK raised an error, which is passed on unchanged.
         """
         media: list[Any] = []
         extra = cast("dict[str, Any]", request.get("extra_body") or {})
@@ -81,8 +81,11 @@ def _find_endpoint(call: Callable[..., Any]) -> str:
     """Returns the URL of `/tokenize` on the server that the client of `call` uses."""
     base_url = getattr(getattr(call, "__self__", None), "base_url", None)
     if base_url is None:
-        reason = "cannot be derived, because `call` is not a method of a client with a `base_url`"
-        raise OptionError("url", reason, "Pass url='http://HOST/tokenize'.")
+        raise OptionError(
+            "url",
+            "is None and cannot be derived, because `call` is not a method of a client with a `base_url`",
+            "Pass url='http://HOST/tokenize'.",
+        )
     return f"{str(base_url).rstrip('/').removesuffix('/v1')}/tokenize"
 
 

@@ -8,5 +8,5 @@ from agentkit_openai.testing import FakeChatCompletions, chat_route
 
 __all__ = ["ROUTES"]
 
-# Source for the differences from OpenAI's replies: vLLM, docs/features/reasoning_outputs.md.
+# vLLM's replies differ from OpenAI's in these options (vLLM, docs/features/reasoning_outputs.md).
 ROUTES: Final = (chat_route("vllm", FakeChatCompletions(reasoning_field="reasoning", has_numeric_code=True)),)

@@ -19,9 +19,9 @@ The number distinguishes items of gateways that always send the index 0.
 class ItemIndex:
     """Index of the items in one reply.
 
-    An event belongs to the item with the same `output_index`. An event without this index belongs to the item with
-    the same id. If the id is unknown, the event belongs to the latest item. The index takes precedence over the
-    id, because some gateways send another item id in each event.
+    An event with an `output_index` belongs to the item with the same `output_index`. Any other event belongs to
+    the item with the same id, or to the latest item if the id is unknown. The index takes precedence over the id,
+    because some gateways send a different item id in each event.
 
     Attributes:
         keys: Keys of all items, in order of arrival.
@@ -38,7 +38,10 @@ class ItemIndex:
         self._latest: ItemKey | None = None
 
     def begin(self, event: dict[str, Any]) -> ItemKey:
-        """Returns the key of a new item, or of the incomplete item with the same index or id."""
+        """Adds the item of an event to the index, and returns the key of the item.
+
+        If an incomplete item has the same index or id, no item is added, and the key of that item is returned.
+        """
         output_index, id = event.get("output_index"), _get_id(event)
         number = output_index if type(output_index) is int else None
         key = self._by_index.get(number) if number is not None else self._by_id.get(id)
@@ -59,13 +62,16 @@ class ItemIndex:
     def find(self, event: dict[str, Any]) -> ItemKey:
         """Returns the key of the item that an event continues.
 
-        If no earlier event has announced the item, the method adds it to the index.
+        If the index does not contain the item, the method adds the item.
         """
         key = self._find(event, self._latest)
         return self.begin(event) if key is None else key
 
     def end(self, event: dict[str, Any]) -> ItemKey | None:
-        """Marks the item of an event as complete and returns its key. Returns None if it was already complete."""
+        """Marks the item of an event as complete.
+
+        Returns the key of the item, or None if the item was already complete.
+        """
         key = self._find(event, None if self._latest in self.complete else self._latest)
         if key is None:
             key = self.begin(event)

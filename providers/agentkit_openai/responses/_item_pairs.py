@@ -1,7 +1,7 @@
-"""Rules of OpenAI Responses for pairs of items and for the kinds of turns that can contain an item.
+"""Rules of OpenAI Responses: pairs of items, and the kinds of turns that can contain an item.
 
-In a pair, the request is an item in which the model asks the application to act, such as `computer_call`. The
-response is the item with the outcome.
+In a pair, the request is an item in which the model asks for an action, such as `computer_call`. The response is
+the item with the outcome of the action.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUEST_ID_KEYS = {
     "apply_patch_call": "call_id",
     "tool_search_call": "call_id",  # the id is null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # such a call is opaque if a program that OpenAI runs made it
+    "function_call": "call_id",  # opaque only if a program that OpenAI runs made the call
     "custom_tool_call": "call_id",
 }
 _RESPONSE_ID_KEYS = {
@@ -41,7 +41,7 @@ _RESPONSE_ID_KEYS = {
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Returns `("request", ID)` or `("response", ID)` for an item of a pair, and None for any other item.
 
-    ID is the id that both items of the pair share. OpenAI refuses an input that contains only one of the items.
+    Both items of a pair have the same ID. OpenAI refuses an input that contains only one of the items.
     """
     item_type = str(data.get("type"))
     id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))
@@ -52,9 +52,9 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], 
 
 
 def needs_thinking(data: Mapping[str, Any]) -> bool:
-    """Returns True if OpenAI refuses an item without the reasoning that preceded it in the reply.
+    """Returns True if OpenAI refuses an item without the reasoning that preceded the item in the reply.
 
-    "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text). Calls
+    Error text: "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item". Calls
     of functions and custom tools do not need the reasoning, because they can be sent without their ids.
     """
     item_type = str(data.get("type"))
@@ -66,7 +66,7 @@ def needs_thinking(data: Mapping[str, Any]) -> bool:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 
 _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
-"""Types of content parts inside the items of a reply. A content part is not an item itself."""
+"""Types of content parts inside the items of a reply. These types are not types of items."""
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
@@ -75,7 +75,8 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
     User turns, system messages and tool results (`result`) can contain content parts. Only assistant turns can
     contain items.
 
-    openai-python: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
+    Source: openai-python, ResponseInputContentParam, ResponseFunctionCallOutputItemParam and
+    ResponseInputItemParam.
     """
     part_type = str(data.get("type"))
     if part_type.startswith("input_"):
@@ -86,7 +87,7 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
 _REPLY_TYPES = frozenset(
     {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
 )
-"""Item types that occur in replies (openai-python: ResponseOutputItem), except types that end in `_call`."""
+"""Types of reply items that do not end in `_call` (openai-python: ResponseOutputItem)."""
 
 
 def is_reply_item(item: Mapping[str, Any]) -> bool:
@@ -103,8 +104,8 @@ _STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
 def split_stored_item(item: Any) -> Iterator[Any]:
     """Yields the content of an item without its id and status.
 
-    Each text of an assistant message is yielded separately. Digests of prompts use this content, because an item
-    is the same prompt with and without its id.
+    Each text of an assistant message is yielded separately. Digests of prompts use this content, because the id
+    does not change the prompt.
     """
     fields: dict[str, Any] = as_object(item)
     if fields.get("type") not in _STORED_TYPES:

@@ -31,7 +31,7 @@ _CALLS = frozenset({"function_call", "custom_tool_call"})
 _STREAMED = _CALLS | {"message", "reasoning"}  # types of items whose content arrives in pieces
 
 THINKING, TEXT, CALL, _OPAQUE = range(4)
-"""Third number in the key of a block, which orders the blocks of one item.
+"""Third number in the key of a block. The number determines the order of the blocks of one item.
 
 A key is `(output_index, number, THINKING | TEXT | CALL | _OPAQUE, part)`.
 """
@@ -45,7 +45,7 @@ class OutputItems:
 
     def __init__(self, reply: ReplyBuilder) -> None:
         self._reply = reply
-        self._open: dict[ItemKey, dict[str, Any]] = {}  # items that have begun and are not complete
+        self._open: dict[ItemKey, dict[str, Any]] = {}  # announced items that are not complete
         self._ids: dict[ItemKey, str] = {}
         self._phases: dict[ItemKey, str] = {}
         self._texts: dict[ItemKey, list[BlockKey]] = {}  # keys of the text blocks of each message
@@ -60,7 +60,7 @@ class OutputItems:
         return bool(self._refusals)
 
     def begin(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Begins an item that an event announces. The content of the item arrives in later events."""
+        """Starts an item that an event announces. The content of the item arrives in later events."""
         item_type = item.get("type")
         self._open[key] = item
         self.set_id(key, item)
@@ -72,7 +72,7 @@ class OutputItems:
             self._add_call_state(block_key, item)
 
     def set_id(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Sets the id of an item. A later id replaces an earlier id."""
+        """Stores the id of an item. A later id replaces an earlier id."""
         if item.get("type") == "reasoning":
             self._reasoning[key] = item
         if id := as_text(item.get("id")):
@@ -102,8 +102,8 @@ class OutputItems:
     def _finish_output(self, key: ItemKey, item: dict[str, Any]) -> None:
         """Reads the output of a tool call that OpenAI ran.
 
-        The tool call and its output become opaque blocks, because the application must not run the tool again
-        (openai-python: ResponseFunctionToolCallOutputItem, with a program of OpenAI as `caller`).
+        The tool call and its output become opaque blocks, because the application must not run the tool again. In
+        such an output, the `caller` is a program of OpenAI (openai-python: ResponseFunctionToolCallOutputItem).
         """
         call = self._calls.pop(as_text(item.get("call_id")), None)
         if call is not None:
@@ -176,13 +176,14 @@ class OutputItems:
             self._refusals.add(key)
 
     def add_citation(self, key: BlockKey, annotation: object) -> None:
-        """Adds a citation to a text. The complete message later replaces all citations of the text."""
+        """Adds a citation to a text block. The complete message later replaces all citations of the block."""
         self._citations.setdefault(key, []).append(make_json_safe(annotation))
 
     def mark_truncated(self) -> None:
         """Marks unfinished tool calls without arguments as incomplete.
 
-        A tool call with arguments gets no mark, because invalid JSON already shows that the arguments are cut off.
+        A tool call with arguments gets no mark, because its invalid JSON already shows that the arguments are cut
+        off.
         """
         for key, item in self._open.items():
             block_key = (*key, CALL, 0)
@@ -192,7 +193,7 @@ class OutputItems:
     def close(self) -> None:
         """Adds citations and opaque state to the blocks at the end of a reply.
 
-        Unfinished items of tools that OpenAI runs become metadata of the message.
+        Unfinished items of tools that OpenAI runs are stored in the metadata of the message.
         """
         for key, citations in self._citations.items():
             self._reply.add_metadata(key, citations=citations)
@@ -206,7 +207,7 @@ class OutputItems:
             self._reply.notes["incomplete_parts"] = make_json_safe(items)
 
     def _add_text_states(self) -> None:
-        """Adds the phase of the message to its texts, and the item id to texts that follow reasoning."""
+        """Stores the phase of each message in its texts, and the item id in texts that follow reasoning."""
         for key, texts in self._texts.items():
             follows_reasoning = any(reasoning_key < key for reasoning_key in self._reasoning)
             item_id = self._ids.get(key) if follows_reasoning else None
@@ -238,7 +239,7 @@ def parse_image(item: dict[str, Any]) -> ImageBlock | None:
 def image_state(item: dict[str, Any]) -> dict[str, Any]:
     """Returns the opaque state of a generated image, as keyword arguments of `OpaqueState`.
 
-    The state contains the id of the item and the keys of the item that the image block does not represent.
+    The state contains the id of the item, and the keys for which the image block has no field.
     """
     fields = {
         key: value for key, value in item.items() if key not in ("id", "type", "result") and value is not None

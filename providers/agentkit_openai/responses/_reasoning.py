@@ -18,7 +18,10 @@ from agentkit.provider_kit import (
 __all__ = ["FOLLOWED_BY", "PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
 
 FOLLOWED_BY = "followed_by"
-"""Key in the opaque state of reasoning, for the id of the item that the model produced after the reasoning."""
+"""Key in the opaque state of reasoning.
+
+The value is the id of the item that the model produced after the reasoning.
+"""
 
 PART_SEPARATOR = "\n\n"
 """Separator between the parts of a reasoning summary in the text of a thinking block."""
@@ -36,8 +39,8 @@ def _join_texts(parts: object) -> str:
 def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, Any]:
     """Returns the opaque state for the thinking block of a reasoning item, as keyword arguments of `OpaqueState`.
 
-    `fields` contains the parts of the item that cannot be restored from the text of the block.
-    `next_id` is the id of the item that the model produced after the reasoning.
+    `fields` contains the parts of the item that cannot be restored from the text of the block. `next_id` is the id
+    of the item that the model produced after the reasoning.
     """
     proof = as_text(item.get("encrypted_content")) or None
     fields: dict[str, Any] = {FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
@@ -55,7 +58,7 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
     The item always has the key `summary`, because the API requires the key even if the list is empty. The parts of
     the original item are restored if the text of the block has not changed.
 
-    With an empty `id`, OpenAI reads only the encrypted content, and does not require the item after the reasoning.
+    If `id` is empty, OpenAI reads only the encrypted content, and does not require the item after the reasoning.
     """
     state = block.state
     assert state is not None

@@ -2,8 +2,8 @@
 
 OpenAI uses ids to connect reasoning with the item after it. OpenAI refuses reasoning that is sent with its id but
 without the next item ("was provided without its required following item"). OpenAI also refuses an item that is
-sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item"). So
-either both items are sent with their ids, or both are sent without ids.
+sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item").
+Therefore, either both items are sent with their ids, or both are sent without ids.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ CALL_FIELDS = ("namespace", "caller", "async")
 IMAGE_CALL = "image_generation_call"
 """Item type of a generated image.
 
-The opaque state of the image stores the other keys of the item under this name.
+The opaque state of the image block stores the other keys of the item under this name.
 """
 
 _ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
-"""Required prefixes of item ids, by item type. "Expected an ID that begins with 'fc'." (error text)."""
+"""Required prefixes of item ids, by item type. Error text: "Expected an ID that begins with 'fc'"."""
 
 _MAX_ID_LENGTH = 64
 """Maximum length of an item id in characters. Some gateways create longer ids.
 
-"string too long. Expected a string with maximum length 64" (error text).
+Error text: "string too long. Expected a string with maximum length 64".
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
@@ -65,18 +65,19 @@ class ItemWriter:
             is sent without its item id, because OpenAI stored a different item under that item id.
 
     Attributes:
-        custom_ids: Call ids of the custom tool calls written so far. Results of these calls require another item
-            type than results of function calls.
+        custom_ids: Call ids of the custom tool calls that the writer has written. Results of these calls require
+            another item type than results of function calls.
     """
 
     def __init__(self, rewritten: Collection[str]) -> None:
         self.custom_ids: set[str] = set()
         self._rewritten = rewritten
-        # Ids that the request already contains. OpenAI refuses repeated ids: "Duplicate item found with id".
+        # Ids that the request already contains. OpenAI refuses an id that is sent twice: "Duplicate item found
+        # with id".
         self._sent: set[str] = set()
 
     def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of an assistant turn, with messages before the first tool call (guides/reasoning)."""
+        """Yields the items of an assistant turn. Messages precede the first tool call (guides/reasoning)."""
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
@@ -125,7 +126,7 @@ class ItemWriter:
     def _find_id(self, block: Block) -> str:
         """Returns the id of the item from which a block was read.
 
-        The id is an empty string if it is unknown or must not be sent.
+        Returns an empty string if the id is unknown or must not be sent.
         """
         match block:
             case TextBlock():
@@ -165,7 +166,7 @@ class ItemWriter:
             case "opaque":
                 yield copy_json(block.data)
             case "audio" | "video" | "document" | "tool_result" | "invalid":
-                raise ConversionError(block.type, "an assistant's turn")
+                raise ConversionError(block.type, "assistant turn")
             case _:
                 assert_never(block)
 
@@ -184,7 +185,7 @@ class ItemWriter:
 
 
 def _runs(blocks: list[Block]) -> list[list[Block]]:
-    """Groups blocks so that each group becomes one item. Adjacent texts of the same message form one group."""
+    """Groups blocks so that each group becomes one item. Adjacent texts of one message form a group."""
     runs: list[list[Block]] = []
     for block in blocks:
         if runs and (id := _get_message_id(block)) and id == _get_message_id(runs[-1][-1]):
@@ -224,13 +225,13 @@ def _image_call(block: ImageBlock) -> dict[str, Any]:
     """Writes an image that the model generated as an item (openai-python: ImageGenerationCall)."""
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
-        raise ConversionError(block.type, "an assistant's turn")
+        raise ConversionError(block.type, "assistant turn")
     fields = copy_json(as_object(get_state_fields(state).get(IMAGE_CALL)))
     return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **fields, "result": source.data}
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
-    """Returns the blocks with all texts before the first tool call.
+    """Returns the blocks in another order: all texts precede the first tool call.
 
     Reasoning stays directly before the block that the model produced after the reasoning.
     """

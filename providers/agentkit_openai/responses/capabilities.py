@@ -37,7 +37,7 @@ OUTPUT_FIELDS = ("caller", "name", "namespace")
 The opaque state of the first text in the result stores these keys.
 """
 
-# OpenAI accepts PDF, documents of office programs, text and code (guides/file-inputs, api-mode=responses).
+# OpenAI accepts PDF, office documents, text and code (guides/file-inputs, api-mode=responses).
 _FILES = frozenset(
     {
         "application/pdf",
@@ -73,7 +73,7 @@ LAYOUT = WireLayout(
 )
 """JSON layout of items (openai-python: ResponseInputItemParam).
 
-The key `result` contains the image of an `image_generation_call`.
+In an `image_generation_call`, the key `result` contains the image.
 """
 
 RESPONSES = Capabilities(
@@ -93,7 +93,7 @@ RESPONSES = Capabilities(
         strict=STRICT,
     ),
     media=MediaCapabilities(
-        generated_by_id=True,  # sent as image_generation_call (openai-python: ImageGenerationCall)
+        generated_by_id=True,  # generated images are sent as items (openai-python: ImageGenerationCall)
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
@@ -102,8 +102,10 @@ RESPONSES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # gpt-6.2 silently removes reasoning if content before it changed (guides/reasoning)
-        # with store=false, reasoning with only an id is refused with status 404 (guides/reasoning)
+        # gpt-6.2 removes reasoning without an error if the content before the reasoning changed (guides/reasoning)
+        binds_prefix=True,
+        # with store=false, the API refuses reasoning with an id and no encrypted content: status 404
+        # (guides/reasoning)
         required_proof=frozenset({"encrypted_content"}),
     ),
     opaque=OpaqueCapabilities(
@@ -113,7 +115,7 @@ RESPONSES = Capabilities(
         pair_key=part_pair,
         needs_thinking=needs_thinking,
         passthrough_keys={
-            # agentkit 0.3.0 stored `message.role` as `role`.
+            # agentkit 0.3.0 stored the key `message.role` as `role`. Both keys are accepted.
             "text": frozenset({"message.role", "role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
             "tool_use": frozenset({"type", *CALL_FIELDS}),
             "image": frozenset({"detail", IMAGE_CALL}),
@@ -127,7 +129,7 @@ RESPONSES_FACTS = (
     ModelFact(
         r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
         {"thinking.binds_prefix": False},
-        "OpenAI checks the content before reasoning only from gpt-6.2 on (guides/latest-model)",
+        "only gpt-6.2 and later models check the content before reasoning (guides/latest-model)",
         "2026-11-20",
     ),
 )

@@ -51,14 +51,14 @@ class OpenAIResponsesFormatter(FormatterBase):
     Reasoning is sent without its id if the next item is missing, was rewritten or has no id. The encrypted content
     is then sufficient. Messages and tool calls that do not follow reasoning with an id are sent without ids.
 
-    Calls of tools that OpenAI runs, such as `web_search_call`, require their ids and any reasoning before them.
-    If this reasoning cannot be sent, the formatter omits the calls and sends a generated image as an ordinary
+    Calls of tools that OpenAI runs, such as `web_search_call`, require their ids and any reasoning before them. If
+    this reasoning cannot be sent, the formatter omits the calls. A generated image is then sent as an ordinary
     image.
 
     Args:
-        model: Name of the model. With None, the request is one that all current models accept.
+        model: Name of the model. If None, requests use only features that all current models accept.
         cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text outside
-            of assistant messages is then written as a list of one part.
+            of assistant messages is then written as a list of one part. `"off"` adds no markers.
         options: Options of all formatters (see `FormatterOptions`).
 
     Raises:
@@ -82,7 +82,7 @@ class OpenAIResponsesFormatter(FormatterBase):
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Writes a conversation as a request with the key `input`.
 
-        The keys `tools`, `tool_choice` and `text` are added only if the task needs them.
+        The request also has `tools`, `tool_choice` and `text` if `task` has values for these keys.
         """
         writer = ItemWriter({*legal.call_ids, *legal.tool_names})
         if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
@@ -93,7 +93,7 @@ class OpenAIResponsesFormatter(FormatterBase):
 
 
 class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
-    """Formatter for conversations of many agents, which writes requests like `OpenAIResponsesFormatter`."""
+    """Formatter for conversations of many agents, with the request format of `OpenAIResponsesFormatter`."""
 
     default_history = MultiAgentHistory
 
@@ -135,7 +135,7 @@ def _write_part(block: Block) -> dict[str, Any]:
         case "opaque":
             return {**copy_json(block.data)}
         case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
-            raise ConversionError(block.type, "a user turn or a tool result")
+            raise ConversionError(block.type, "content part")
         case _:
             assert_never(block)
 
@@ -149,7 +149,7 @@ def _get_output_fields(block: ToolResultBlock) -> dict[str, Any]:
 
 
 def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str, Any]]:
-    """Writes the items of a request and adds cache markers to content parts outside of assistant messages.
+    """Writes the items of a request, with cache markers at content parts outside of assistant messages.
 
     Parts that can change in later requests get no markers.
     """
@@ -170,9 +170,11 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
     """Yields the content parts of one turn that stay the same in later requests.
 
-    `flags` has one flag for each block, which is True if the block stays the same. A tool result is one item, and
-    any other block is one part of an item. Each string becomes a list of one part in place, because only parts can
-    have cache markers.
+    Each string in `items` is replaced by a list of one part, because only parts can have cache markers.
+
+    Args:
+        items: Items of the turn. A tool result is one item, and any other block is one part of an item.
+        flags: One flag for each block of the turn. A flag is True if the block stays the same.
     """
     remaining = iter(flags)
     for item in items:

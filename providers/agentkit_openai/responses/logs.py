@@ -48,7 +48,7 @@ _SOURCE = LogSource(str(RESPONSES.wire), _ISSUER)
 _WIRES = "openai openai-responses"
 """Wire formats whose content parts the loader reads."""
 _STORED_KEYS = ("previous_response_id", "conversation", "prompt")
-"""Request keys that refer to messages stored by OpenAI (openai-python: ResponseCreateParams)."""
+"""Request keys that refer to messages that OpenAI stores (openai-python: ResponseCreateParams)."""
 
 
 def load_responses(log: object) -> list[Msg]:
@@ -86,7 +86,7 @@ class _LogReader:
     """Reader for one log.
 
     Attributes:
-        msgs: Messages that have been read so far.
+        msgs: Messages that were read.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class _LogReader:
             self.msgs.append(Msg("assistant", as_content(blocks), "assistant"))
 
     def read_instructions(self, instructions: object) -> None:
-        """Reads the system prompt, which is a string. In replies, the prompt can also be a list of items."""
+        """Reads the system prompt, which is a string. In a reply, the prompt can also be a list of items."""
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
@@ -183,9 +183,9 @@ class _LogReader:
         return ToolUseBlock(id, name, input, raw_input, call_state)
 
     def _get_tied_id(self, item: dict[str, Any]) -> str | None:
-        """Returns the id of an item that follows reasoning, or None for any other item.
+        """Returns the id of an item that follows reasoning in the same reply, or None for any other item.
 
-        OpenAI can refuse the reasoning if the item after it has no id.
+        OpenAI can refuse the reasoning if the item after the reasoning has no id.
         """
         has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._reply_blocks)
         return as_text(item.get("id")) or None if has_reasoning else None
@@ -199,7 +199,7 @@ class _LogReader:
 
 
 def _add_output_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[Any]:
-    """Returns the output of a tool result, with fields added to the opaque state of its first text."""
+    """Returns the output of a tool result, with `fields` in the opaque state of its first text."""
     items = [TextBlock(output)] if isinstance(output, str) else output
     index = next((index for index, item in enumerate(items) if isinstance(item, TextBlock)), None)
     if not fields or index is None:
@@ -209,7 +209,7 @@ def _add_output_fields(output: str | list[Any], fields: dict[str, Any]) -> str |
 
 
 def _add_text_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> list[Block]:
-    """Returns the blocks of a message, with fields and the item id added to the opaque state of its texts."""
+    """Returns the blocks of a message, with `fields` and the item id in the opaque state of its texts."""
     if not fields and not id:
         return blocks
     return [

@@ -33,8 +33,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     """Parser for replies from OpenAI Responses, complete or streamed.
 
     A reply is a `Response` or the events of its stream, as SDK objects, dicts or raw bytes. Blocks have the order
-    of the output. The opaque state of a block stores values that `OpenAIResponsesFormatter` sends back. These are
-    the `phase` of messages, the `namespace` and `caller` of tool calls, and the id and `encrypted_content` of
+    of the output. The opaque state of a block stores values that `OpenAIResponsesFormatter` sends back. Examples
+    are the `phase` of messages, the `namespace` and `caller` of tool calls, and the id and `encrypted_content` of
     reasoning.
 
     Items of tools that OpenAI runs become opaque blocks. A complete item replaces the pieces of the same item that
@@ -75,7 +75,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         """Reads a complete reply (openai-python: Response).
 
         Raises:
-            MessageError: `reply` is not a reply of the Responses API, or it reports an error.
+            MessageError: `reply` is not a reply of the Responses API, or the reply reports an error.
         """
         if not isinstance(reply.get("output"), list) and reply.get("object") != "response":
             error = parse_error(reply)
@@ -88,10 +88,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._read_response(reply)
 
     def _read_response(self, response: dict[str, Any]) -> None:
-        """Reads a complete response. Earlier events may already have reported some of its items."""
+        """Reads a complete response. Some of its items may already be known from events."""
         self._read_output(as_list(response.get("output")))
         transformations = as_list(response.get("input_transformations"))
-        if transformations:  # OpenAI removed reasoning from the prompt (openai-python: InputTransformation)
+        if transformations:  # reasoning that OpenAI removed from the prompt (openai-python: InputTransformation)
             self.reply.notes["input_transformations"] = make_json_safe(transformations)
         error = parse_error(response)
         status = as_text(response.get("status"))
@@ -103,14 +103,14 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.set_usage(usage)
 
     def _read_output(self, output: list[Any]) -> None:
-        """Reads the items that no event has reported.
+        """Reads the items that are not known from events.
 
-        Some gateways report no items in events. Other gateways send an empty `output` at the end.
+        Some gateways send no items in events. Other gateways send an empty `output` at the end.
         """
         keys = sorted(self._index.keys)
         if len(keys) != len(output):
             if any(index >= len(output) or number for index, number in keys):
-                return  # the items in `output` cannot be matched with the reported items
+                return  # the items in `output` cannot be matched with the items from events
             keys = [(index, 0) for index in range(len(output))]
         for key, item in zip(keys, map(as_object, output), strict=True):
             if key in self._index.complete:
@@ -225,11 +225,14 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
-        """Adds citations, opaque state and unfinished items, which are final only at the end of a stream."""
+        """Adds citations, opaque state and unfinished items at the end of a stream, when they are final."""
         self._items.close()
 
 
 def _get_delta(event: dict[str, Any]) -> str:
-    """Returns the text of an event unchanged, because two events may contain the two halves of one character."""
+    """Returns the text of an event unchanged. `as_text` would replace half of a character.
+
+    One event can contain the first half of a character, and the next event the second half.
+    """
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""

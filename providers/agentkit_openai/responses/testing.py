@@ -44,7 +44,7 @@ _INCOMPLETE: Final[dict[str, str]] = {
     FinishReason.LENGTH: "max_output_tokens",
     FinishReason.CONTENT_FILTER: "content_filter",
 }
-"""Native reasons for an incomplete response, by finish reason. The API has no other native reasons."""
+"""Values of `incomplete_details.reason` in a response, by finish reason. The API has no other values."""
 
 _Event: TypeAlias = dict[str, Any]
 
@@ -72,7 +72,7 @@ class FakeResponses(FakeService):
         return {"type": "error", "code": error.code, "message": error.message, "param": None}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if tool calls and outputs do not match.
+        """Returns the API's error message if tool calls and outputs do not match. Returns None if they match.
 
         Each tool call requires one output after it, and each output requires its tool call before it.
         """
@@ -212,11 +212,11 @@ _EMPTY: Final[dict[str, Any]] = {
     "result": None,
     "status": "in_progress",
 }
-"""Values in the event that announces an item, by key of the item. Other keys have their final values."""
+"""Values of an item in the event that announces the item, by key. Other keys have their final values."""
 
 
 def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an item as its first event contains it, without content and with shortened encrypted content."""
+    """Returns an item as in its first event: without content, and with shortened encrypted content."""
     empty = {key: _EMPTY.get(key, value) for key, value in item.items()}
     if "encrypted_content" in empty:
         empty["encrypted_content"] = str(empty["encrypted_content"])[:8]
