@@ -245,7 +245,7 @@ def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() 
     lines = str(plan.ledger).splitlines()
     assert lines[0].split() == ["place", "block", "disposition", "reason"]
     assert len(lines) == 1 + len(plan.ledger.entries) + len({*plan.ledger.syntheses})
-    reason = "written as a line `NAME: TEXT` in the user turn that holds the history"
+    reason = "written as a line `NAME: TEXT` in the user turn that contains the history"
     assert lines[1].split(maxsplit=3) == ["msgs[0].content[0]", "text", "merged", reason]
     assert all(line[lines[0].index("reason") - 1] == " " for line in lines)
     assert [line for line in lines if "synthesis" in line]

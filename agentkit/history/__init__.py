@@ -1,4 +1,4 @@
-"""History policies, which turn a conversation of many speakers into a conversation of two roles.
+"""History policies, which convert a conversation of many speakers to a conversation of two roles.
 
 Input: a conversation in which each tool call has one result. Output: the conversation that one model gets.
 `ChatHistory` keeps the role of each message. `MultiAgentHistory` writes consecutive messages as a history frame:

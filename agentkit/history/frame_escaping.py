@@ -63,7 +63,7 @@ def _indent(text: str) -> str:
 
 
 def unescape_text(text: str, tag: str) -> str:
-    """Returns the original text for a text that `safe_text` returned."""
+    """Returns the original of a text that `safe_text` escaped."""
     return _tag_patterns(tag)[1].sub(r"<\1\2", _INDENTED.sub(r"\1", text))
 
 
@@ -80,5 +80,5 @@ def _escape(character: str) -> str:
 
 
 def unescape_name(name: str) -> str:
-    """Returns the original name for a name that `safe_name` returned."""
+    """Returns the original of a name that `safe_name` escaped."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2], name)

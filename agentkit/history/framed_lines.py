@@ -23,7 +23,7 @@ from agentkit.messages.message import Msg, build_trusted
 __all__ = ["FramedBlocks", "Piece", "frame_blocks", "has_line", "is_reply_part", "is_tool_block"]
 
 Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
-"""Block of a history frame. A text block contains one line, after the line break that begins it."""
+"""Block of a history frame. The text of a text block is a line break, followed by one line of the frame."""
 
 
 def has_line(block: Block, msg: Msg) -> bool:
@@ -63,7 +63,7 @@ class FramedBlocks:
 
 
 def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
-    """Returns one speaker's blocks for a history frame.
+    """Converts one speaker's blocks to the blocks of a history frame.
 
     `pieces` has one entry for each input block: the block to write, or None to omit the input block. If the first
     block to write is not text, a line with the speaker's name is inserted before it.

@@ -66,11 +66,11 @@ class Framing:
         self.conversation = conversation
         self.ledger = ledger
         self.capabilities = capabilities
-        self.open_pairs: set[str] = set()  # keys of opaque request blocks without a response block so far
+        self.open_pairs: set[str] = set()  # keys of opaque request blocks that need a response block
         self.has_native_system = capabilities.turns.late_system == "native"
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
-        self.opening: str | None = policy.opening  # text before the first frame; None once it is written
+        self.opening: str | None = policy.opening  # text before the first frame; None after the first frame
         self.pieces: list[str | Piece] = []  # contents of the current frame; each text starts with a line break
         self.origins: list[Provenance] = []
         self.features = 0
@@ -90,7 +90,8 @@ class Framing:
         if self.framed:
             self.ledger.note_messages(self.framed, FRAME_LINE)
         if self.conversation.normal_form is not None:
-            # A unit stays native, becomes lines or is omitted as a whole, so no call loses its results.
+            # No tool call loses its results, because a call and its results stay native, become lines or are
+            # omitted together.
             turns = self.out.msgs[prompt_length(self.out.msgs) :]
             self.out.normal_form = self.conversation.normal_form.for_messages(turns)
         return self.out
@@ -235,7 +236,7 @@ class Framing:
     def _list_parts(
         self, blocks: Iterable[tuple[Block, Provenance]], traced: TracedMessage
     ) -> Iterator[tuple[str | Piece | None, Provenance]]:
-        """Yields the text or block that the frame gets for each block, with its origin. None omits the block."""
+        """Yields the text or block to write in the frame for each input block. None omits the input block."""
         for block, origin in blocks:
             if isinstance(block, TextBlock):
                 yield block.text, origin

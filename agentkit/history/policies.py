@@ -62,7 +62,7 @@ class HistoryPolicy:
     def render(
         self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
     ) -> TracedConversation:
-        """Returns the messages that `view` returns, with the origin of each block in the input.
+        """Returns the messages that `view` returns, with the input block from which each block comes.
 
         Raises:
             OptionError: If `view` does not return a sequence of messages.
@@ -92,10 +92,10 @@ class HistoryPolicy:
 def _find_message_origins(
     conversation: TracedConversation, viewed: Sequence[Msg]
 ) -> dict[int, deque[MessageOrigin]]:
-    """Returns the origins of each message object. A key is the `id` of a message object.
+    """Returns the origins of the input messages, by the `id` of the message object.
 
-    A message object that the input contains several times has several origins. If `view` returns the object fewer
-    times, only the last origins of the object are returned.
+    If the input contains an object several times, the object has several origins. If `view` returns the object
+    fewer times, only the last origins of the object are returned.
     """
     origins: dict[int, deque[MessageOrigin]] = {}
     for traced in conversation:
@@ -190,7 +190,7 @@ class MultiAgentHistory(HistoryPolicy):
             reason = (
                 f"must be a letter followed by letters, digits, '_', '.' or '-', got {shorten_repr(self.tag, 60)}"
             )
-            raise OptionError("tag", reason, "Pass a tag name such as 'history'.")
+            raise OptionError("tag", reason, "Pass a tag name, such as 'history'.")
         _check_choice("frame", self.frame, ("safe", "plain"))
         _check_choice("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
 
@@ -268,7 +268,7 @@ class MultiAgentHistory(HistoryPolicy):
         return cast("Piece", block) if has_line(block, msg) else None
 
     def format_speaker(self, msg: Msg) -> str:
-        """Returns the start of a line, which is the speaker's name after an optional timestamp."""
+        """Returns the start of a line: an optional timestamp, followed by the speaker's name."""
         speaker = safe_name(msg.name or msg.role, self.tag) if self.frame == "safe" else msg.name
         return f"[{_clean_timestamp(msg.timestamp)}] {speaker}" if self.timestamps else speaker
 
@@ -279,9 +279,8 @@ class MultiAgentHistory(HistoryPolicy):
 
 def _check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        choices = ", ".join(map(repr, allowed))
-        reason = f"expected one of {choices}, got {shorten_repr(value, 60)}"
-        raise OptionError(option, reason, "Pass one of these values.")
+        reason = f"{shorten_repr(value, 60)} is unknown"
+        raise OptionError(option, reason, f"Use {', '.join(allowed[:-1])} or {allowed[-1]}.")
 
 
 def _clean_timestamp(timestamp: str | None) -> str:

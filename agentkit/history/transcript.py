@@ -24,7 +24,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
     r"""Parses history frames with escaped texts. Returns a (speaker, text) pair for each line.
 
     For a Plan, only the frames that the history policy wrote are parsed. Other text that looks like a frame is
-    ignored. The arguments `tag` and `timestamps` are ignored, because the Plan has these options.
+    ignored. The arguments `tag` and `timestamps` are ignored, because the Plan contains both options.
 
     A string, or a list of the parts of one frame, is parsed without a check. The caller must ensure that agentkit
     wrote the tags. A part is a string, a TextBlock, or an object with a `text` key. Parts without text, such as
@@ -49,7 +49,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
         type_name = type(cast("object", value)).__name__
         reason = f"expected a Plan, a string or the parts of one history frame, got {type_name}"
-        raise InputError("rendered", reason, "Pass the Plan.")
+        raise InputError("rendered", reason, "Pass the Plan that contains the frames.")
     text = rendered if isinstance(rendered, str) else _join(rendered)
     return [pair for body in _find_bodies(text, tag) for pair in _parse_body(body, tag, timestamps)]
 
@@ -82,7 +82,7 @@ def _check_request(plan: Plan, written: FrameTexts) -> None:
             following = next(strings, None)
             if following is None:
                 reason = f"the request does not contain the history frame's text {shorten_repr(text, 80)}"
-                raise InputError("plan.request", reason, "Pass a plan whose request was not changed.")
+                raise InputError("plan.request", reason, "Pass a plan with an unchanged request.")
             string, start = following, 0
         start = position + len(text)
 
@@ -151,7 +151,7 @@ def _parse_body(body: str, tag: str, timestamps: bool) -> Iterator[tuple[str, st
 def _parse_line(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
     """Returns the speaker and the text of a line.
 
-    Returns None if a line has no text after the speaker, or if it describes media.
+    Returns None if the line has no text after the speaker, or if the line describes media.
     """
     timestamp = _TIMESTAMP.match(line) if timestamps else None
     remaining = line[timestamp.end() :] if timestamp else line

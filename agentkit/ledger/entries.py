@@ -52,7 +52,7 @@ class Note:
     lost: bool = False
 
 
-FRAME_LINE = Note(Disposition.MERGED, "written as a line `NAME: TEXT` in the user turn that holds the history")
+FRAME_LINE = Note(Disposition.MERGED, "written as a line `NAME: TEXT` in the user turn that contains the history")
 SYSTEM_LINE = Note(
     Disposition.CARRIED,
     "system message after the start of the conversation, sent as user text that begins with the speaker name",

@@ -1,8 +1,8 @@
 """`Ledger`: the record of what happened to every input block.
 
 Each pipeline stage writes notes only about the blocks that it changes, moves or omits. The full list, with one
-entry for each input block, is computed when the caller reads it. If the caller never reads the ledger, unchanged
-blocks therefore cost no time.
+entry for each input block, is computed when the caller reads the ledger. If the caller never reads the ledger,
+unchanged blocks therefore cost no time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agentkit.reprs import as_one_line, shorten
 __all__ = ["Ledger"]
 
 Details: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str, ...]]
-"""Function that returns further details about a block, such as properties for which the request has no field."""
+"""Function that returns details about a block, such as a reason for each field that the request omits."""
 
 LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
 """Function that computes at most one note for each block, when the ledger is read.
@@ -40,8 +40,7 @@ class Ledger:
     Attributes:
         msgs: The caller's messages.
         syntheses: The parts of the request that come from no input block.
-        details: Function that computes further details about a block when the ledger is read. None adds no
-            details.
+        details: Function that computes details about a block when the ledger is read. None adds no details.
         late_notes: Function that computes expensive notes when the ledger is read. None adds no notes.
     """
 
@@ -68,7 +67,7 @@ class Ledger:
                 self.note(origin, note)
 
     def note_messages(self, indexes: Sequence[int], note: Note) -> None:
-        """Adds the same note about every block of the messages with these indexes."""
+        """Adds the same note about every block of the messages at `indexes`."""
         self._message_notes.append((indexes, note))
 
     def add_synthesis(self, name: str, reason: str) -> None:
@@ -146,7 +145,7 @@ class Ledger:
     def _collect_notes(
         self, indexes: Collection[int] | None = None
     ) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
-        """Yields the blocks of the messages with these indexes, each with its notes.
+        """Yields each block of the messages at `indexes`, with its path and notes.
 
         If `indexes` is None, the blocks of all messages are yielded.
         """

@@ -1,4 +1,4 @@
-"""Paths of blocks in the caller's messages, and places, which are paths as text: `msgs[3].content[1]`."""
+"""Paths of blocks in the caller's messages. A place is a path as text, such as `msgs[3].content[1]`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agentkit.messages.message import Msg
 __all__ = ["BlockPath", "format_place", "list_paths"]
 
 BlockPath: TypeAlias = tuple[int, ...]
-"""Path of a block: (message index, block index). For an item of a tool result, the index of the item is added."""
+"""Path of a block: (message index, block index). The path of a tool result item also has the index of the item."""
 
 _STEPS = ("msgs", ".content", ".output")
 
 
 def format_place(path: BlockPath) -> str:
-    """Formats the path of a block for error messages and ledgers.
+    """Returns the path of a block as text, for error messages and ledgers.
 
     >>> format_place((3, 1, 0))
     'msgs[3].content[1].output[0]'
@@ -26,7 +26,7 @@ def format_place(path: BlockPath) -> str:
 
 
 def list_paths(msgs: Sequence[Msg], indexes: Iterable[int]) -> Iterator[tuple[BlockPath, Block]]:
-    """Yields (path, block) pairs for all blocks and all tool result items of the messages with these indexes."""
+    """Yields (path, block) pairs for all blocks and all tool result items of the messages at `indexes`."""
     for index in indexes:
         for block_index, block in enumerate(msgs[index].blocks):
             yield (index, block_index), block

@@ -26,8 +26,8 @@ class Cut:
         altered: The places of blocks that were shortened or replaced by a note to save tokens.
         uncached: The estimated number of tokens after the first change. When a cut changes, the next model call
             cannot read these tokens from the provider's prompt cache, but later model calls can.
-        thinking: The places of thinking blocks that are omitted because the cut changed messages before them and
-            so made the blocks invalid.
+        thinking: The places of thinking blocks that are omitted, because the API refuses thinking blocks after the
+            cut changed earlier messages.
     """
 
     numbers: Sequence[int]
@@ -56,11 +56,9 @@ class Plan:
         history: The messages that remain after the budget's cut. To keep the conversation short, the caller can
             continue with these messages.
         tokens: The number of request tokens according to the budget's counter. None if there is no budget.
-        cut: The messages and blocks that the budget removed. None if the budget removed none.
-        call_ids: The original tool call ids, by the id in the request. Only ids that the request changes are
-            listed.
-        tool_names: The original tool names, by the name in the request. Only names that the request changes are
-            listed.
+        cut: The messages and blocks that the budget removed. None if the budget removed nothing.
+        call_ids: The original tool call ids, by the id in the request. Unchanged ids are not listed.
+        tool_names: The original tool names, by the name in the request. Unchanged names are not listed.
         frames: The texts of the history frames in the request, which `read_history` needs. None if the history
             policy writes no frames.
     """

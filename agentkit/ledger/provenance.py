@@ -89,9 +89,9 @@ class NormalForm:
     alternating: bool
 
     def for_messages(self, msgs: Sequence[Msg]) -> NormalForm:
-        """Returns the properties of changed messages whose calls still have their results directly after them.
+        """Returns the properties of other messages that are also in normal form, without the system prompt.
 
-        This is faster than a new check of all calls and results. `msgs` does not include the system prompt.
+        The method does not check tool calls and results, and is therefore faster than a complete check.
         """
         features, previous_side, alternating = 0, -1, True
         for msg in msgs:
@@ -108,8 +108,8 @@ class TracedConversation:
     """Conversation in the pipeline, with the origin of each message.
 
     Attributes:
-        normal_form: The properties of this conversation, if a check showed that it needs no repair. Otherwise
-            None.
+        normal_form: The properties of the conversation if it needs no repair. None if the conversation needs
+            repair or was not checked.
     """
 
     msgs: list[Msg]
@@ -146,7 +146,7 @@ class TracedConversation:
         self.origins.insert(index, origin)
 
     def part(self, start: int, stop: int | None = None) -> TracedConversation:
-        """Returns the messages from `start` up to, but not including, `stop`. None stands for the end."""
+        """Returns the messages from `start` up to, but not including, `stop`. None means the end."""
         return TracedConversation(self.msgs[start:stop], self.origins[start:stop])
 
     def has_feature(self, mask: int) -> bool:

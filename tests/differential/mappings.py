@@ -225,7 +225,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"left out or rewritten by the history policy", r"omitted or rewritten by the history policy"),
     (r"the tags around a run of speakers", r"tags around the lines of the conversation history"),
     (r"as it is", r"sent unchanged"),
-    (r"a line of the history frame", r"written as a line `NAME: TEXT` in the user turn that holds the history"),
+    (r"a line of the history frame", r"written as a line `NAME: TEXT` in the user turn that contains the history"),
     (
         r"said inside an open exchange, put behind it",
         r"was between tool calls and their results; moved after the results",

@@ -448,12 +448,12 @@ def test_dropping_the_tool_calls_of_others_works_with_visible() -> None:
     assert turn_lines(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
     assert [entry.reason for entry in plan.ledger.entries] == [
         "the history policy hides this message from the agent that the request is for",
-        "written as a line `NAME: TEXT` in the user turn that holds the history",
+        "written as a line `NAME: TEXT` in the user turn that contains the history",
         "the history policy omits tool calls and results of other agents",
         "the history policy omits tool calls and results of other agents",
         "sent unchanged",
         "sent unchanged",
-        "written as a line `NAME: TEXT` in the user turn that holds the history",
+        "written as a line `NAME: TEXT` in the user turn that contains the history",
     ]
     assert not policy.is_visible([BOB])
     assert not policy.is_visible([EXCHANGE[0], text_msg("Bob", "hm", "system")])
@@ -491,7 +491,7 @@ def test_thinking_beside_tool_calls_of_another_agent_is_omitted_from_the_frame()
     assert "hm" not in str(plan.request)
     assert "cannot be written as a line of the history" in plan.ledger.entries[0].reason
     assert [entry.reason for entry in plan.ledger.entries[1:]] == [
-        "written as a line `NAME: TEXT` in the user turn that holds the history"
+        "written as a line `NAME: TEXT` in the user turn that contains the history"
     ] * 3
 
 

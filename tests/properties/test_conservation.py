@@ -127,7 +127,7 @@ def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, has_call_ids: bool) -
             continue
         reasons = (entry.reason, *entry.details)
         as_text = any(
-            "in the user turn that holds the history" in reason or "written as text" in reason
+            "in the user turn that contains the history" in reason or "written as text" in reason
             for reason in reasons
         )
         if isinstance(block, ThinkingBlock) and block.state and block.state.redacted_data:
