@@ -15,14 +15,14 @@ _MARKS = re.compile(r'["{}\[\]]')
 _MARKS_IN_STRING = re.compile(r'["\\]')
 
 _EAGER_LENGTH = 250
-"""Length in characters of a short argument text. A longer text is not parsed again for every piece."""
+"""Maximum length, in characters, of an argument text that is parsed again after every piece."""
 
 
 class ArgumentBuffer:
     """Argument text of one tool call while it arrives. The incomplete text can be parsed at any time.
 
     Attributes:
-        length: Number of characters received so far.
+        length: Number of received characters.
     """
 
     __slots__ = (
@@ -40,8 +40,8 @@ class ArgumentBuffer:
         self.length = 0
         self._pieces: list[str] = []
         self._next_checkpoint = 1
-        self._checkpoints: list[int] = [0]  # text lengths at which the partial text may be parsed
-        # The length of the beginning that was parsed most recently, and the parsed value of this beginning.
+        self._checkpoints: list[int] = [0]  # text lengths at which the incomplete text may be parsed
+        # The start of the text that was parsed most recently: its length and its value.
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0
@@ -57,7 +57,7 @@ class ArgumentBuffer:
 
     @property
     def text(self) -> str:
-        """Argument text received so far."""
+        """The part of the argument text that has arrived."""
         if len(self._pieces) > 1:
             if self._scan is not None:
                 self._advance(self._scan)
@@ -67,9 +67,9 @@ class ArgumentBuffer:
 
     @property
     def is_object(self) -> bool:
-        """True if the text received so far is one complete JSON object.
+        """True if the received text is one complete JSON object.
 
-        Each character is scanned only once, however often the property is read.
+        Each character is scanned only once, even if the property is read many times.
         """
         self._scan = self._scan or _Scan()
         self._advance(self._scan)
@@ -90,12 +90,11 @@ class ArgumentBuffer:
     def partial(self, length: int) -> dict[str, Any]:
         """Returns the arguments that can be parsed from the first `length` characters of the text.
 
-        A few characters at the end can be missing from the result, because a long text is not parsed for every
-        piece.
+        A long text is not parsed after every piece. The result can therefore lack a few characters at the end.
         """
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # an earlier event calls this, and its text was shorter
+        if end > length:  # the caller is an earlier event, for which the text was shorter
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))

@@ -58,7 +58,7 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # calls without an id so far, by content
+        self._calls_without_id: Counter[str] = Counter()  # number of calls without an id, by content
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.
@@ -79,7 +79,8 @@ class BlockBuilder:
         """Converts a partial tool call to tool call blocks.
 
         The result has one block, or several blocks if the server concatenated the arguments of several tool calls.
-        An empty argument text means no arguments if `complete` is True, and an incomplete call otherwise.
+        An empty argument text means a call without arguments if `complete` is True, and an incomplete call
+        otherwise.
         """
         if partial.input is not None:
             return [self._call(partial, 0, partial.input, None)]
@@ -98,7 +99,10 @@ class BlockBuilder:
     def _call(
         self, partial: PartialToolCall, index: int, arguments: dict[str, Any], raw: str | None
     ) -> ToolUseBlock:
-        """Returns the tool call number `index` of an argument text. Only call 0 gets the id and opaque state."""
+        """Returns one of the tool calls that an argument text contains.
+
+        `index` numbers these tool calls from 0. Only call 0 gets the provider's id and opaque state.
+        """
         id = partial.id if not index else ""
         id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
         state = self._state(partial.state) if partial.state and not index else None
@@ -109,11 +113,11 @@ class BlockBuilder:
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
 
     def _create_call_id(self, name: str, arguments: str) -> str:
-        """Returns an id for a tool call to which the provider gave no id.
+        """Returns an id for a tool call that arrived without an id.
 
-        A complete reply and its stream give the same id. Therefore the id does not depend on the block's key,
-        which can differ between the two. An equal call in another reply gets another id if the request, the reply
-        id or the creation time is different.
+        The id is the same for a stream and a complete reply with the same content. Therefore the id does not
+        depend on the block's key, which a complete reply and a stream can number differently. An equal call in
+        another reply gets another id if the request, the reply id or the creation time is different.
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
         self._calls_without_id[identity] += 1
@@ -151,10 +155,11 @@ class BlockBuilder:
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
-    """Returns the pairs of an object and its text that are the arguments of separate tool calls.
+    """Returns the JSON objects that are the arguments of separate tool calls, each with its text.
 
-    Skips empty objects unless all objects are empty, because some servers send `{}` before the arguments. Also
-    skips an object that equals the object before it, because some servers send the arguments of a call twice.
+    Skips empty objects, because some servers send `{}` before the arguments. If all objects are empty, returns the
+    first. Also skips an object that equals the previous object, because some servers send the arguments of a call
+    twice.
     """
     calls = [pair for pair in objects if pair[0]] or objects[:1]
     return [pair for index, pair in enumerate(calls) if not index or not same_json(pair[0], calls[index - 1][0])]

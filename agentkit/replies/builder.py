@@ -11,8 +11,9 @@ Idea
     arguments take little time. See the module `arguments`.
 
 Invariants
-    - A stream and the complete reply with the same content give equal messages, however the bytes were split. If
-      a piece ends with half of a surrogate pair, the builder keeps this half until the other half arrives.
+    - A stream and a complete reply with the same content give equal messages, even if the stream is split within a
+      character. If a piece ends with half of a surrogate pair, the builder stores this half until the other half
+      arrives.
     - A closed block accepts no more pieces, and an ended reply accepts no more blocks. Text that arrives later is
       never part of the message. The metadata of the message records this text under `behind_end`.
     - Every block that begins ends exactly once. The exception is a tool call that is incomplete when the stream
@@ -72,7 +73,7 @@ class ReplyBuilder(ReplyBlocks):
         provider: Name of the provider.
         id: Id of the reply. None until the id arrives.
         model: Name of the model that wrote the reply. None until the name arrives.
-        usage: Token counts that the provider has reported so far. None before the first report.
+        usage: Latest token counts from the provider. None before the first report.
         finish_reason: Finish reason of the reply. None until the reply ends.
         native_reason: Finish reason as the provider spells it. None until the reply ends.
         error: Error that the provider reported. The keys are `message`, `code`, `request_id`, `status` and

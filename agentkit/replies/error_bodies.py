@@ -65,10 +65,10 @@ def _clean_text(value: object) -> str | None:
 
 
 def cut_text(text: str, length: int) -> str:
-    """Returns the start of a text, with at most `length` characters. The cut is never within a word.
+    """Returns the start of a text, with at most `length` characters. The result never ends within a word.
 
-    Redaction does not recognize a part of an API key, so the result must contain the complete key or no part of
-    it.
+    Redaction does not recognize a part of an API key. The result must therefore contain a complete key or no part
+    of the key.
 
     Example:
         >>> cut_text("the key sk-123 is wrong", 12)
@@ -87,10 +87,10 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """Parses the error in a response body. Returns None if the body contains no error.
 
     All providers share this function, because gateways and clouds send errors in formats of other providers.
-    `error` is a text, or an object with `message` and `code`, `type` or `status`. Instead, the body can have
-    `message` and these keys at the top level. In this case, the `id` of the body is the id of the model call. A
-    body with only a `message` is an error if `status` is an error status. The body may also be a list of one such
-    object.
+    The key `error` of the body is a text, or an object with `message` and `code`, `type` or `status`. In another
+    format, the body has `message` and `code`, `type` or `status` at the top level. The `id` of such a body is the
+    request id. A body with only a `message` is an error if the HTTP status is at least 400. The body may also be a
+    list with one object.
 
     Args:
         body: Parsed JSON of a response or of an event.

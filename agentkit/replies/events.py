@@ -125,7 +125,7 @@ class ToolUseStart(_Event):
 
 @dataclass(slots=True, repr=False)
 class ToolUseDelta(_Event):
-    """Piece of a tool call's argument text. `length` is the text length including this piece."""
+    """Piece of a tool call's argument text. `length` is the number of characters up to the end of the piece."""
 
     index: int
     text: str
@@ -135,7 +135,7 @@ class ToolUseDelta(_Event):
 
     @property
     def input(self) -> dict[str, Any]:
-        """Arguments that can be parsed from the text so far. Do not modify the dict, because events share it.
+        """Arguments that can be parsed from the text up to this event. Do not modify the dict: events share it.
 
         Long arguments are parsed only at intervals, so the last few percent of the text can be missing.
         """
@@ -171,7 +171,7 @@ class OpaqueEvent(_Event):
 
 @dataclass(slots=True, repr=False)
 class UsageEvent(_Event):
-    """Token counts that the provider has reported so far."""
+    """Latest token counts from the provider."""
 
     usage: Usage
     type: Literal["usage"] = "usage"

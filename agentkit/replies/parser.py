@@ -25,17 +25,17 @@ from agentkit.replies.stream_opening import StreamOpening
 __all__ = ["ParserOptions", "StreamParserBase"]
 
 _TOO_DEEP = "the JSON is nested too deeply"
-_MAX_EVENT_TEXT = 200  # maximum characters of an unreadable event in an error text
+_MAX_EVENT_TEXT = 200  # maximum number of characters of an invalid event in an error text
 _BYTES = (bytes, bytearray, memoryview)
 
 
 class ParserOptions(TypedDict, total=False):
-    """Options of a parser. They describe the model call to which the reply belongs.
+    """Options of a parser, which describe the model call of the reply.
 
     Attributes:
-        request: Request that the reply answers. Signed thinking blocks store a digest of the request as `prefix`
-            if the provider checks the request before them. A tool call that arrives without an id gets an id that
-            depends on this digest.
+        request: Request that the reply answers. If the provider binds thinking to an unchanged request, signed
+            thinking blocks store a digest of the request as `prefix`. A tool call that arrives without an id gets
+            an id that depends on this digest.
         name: Speaker of the message. The default is `assistant`.
         tool_names: Mapping from the tool names in the request to the tool names in the conversation. Pass
             `plan.tool_names`.
@@ -74,8 +74,8 @@ class StreamParserBase(ABC):
         raw_arguments: True if replies contain tool arguments as text. Tool calls then store the text as
             `raw_input`.
         json_lines: True if the stream has one JSON value on each line instead of server-sent events. If False,
-            the parser also accepts such a stream. But it then parses the first line only after the second line
-            arrived, because a single line may be a complete reply.
+            the parser also accepts such a stream. But the parser then reads the first line only after the second
+            line arrives, because a single line may be a complete reply.
         request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
         is_complete: True after the event that ends the stream. Always False if the stream has no such event.
@@ -149,7 +149,7 @@ class StreamParserBase(ABC):
         parser = cls(**options)
         native = reply_to_json(reply)
         if not isinstance(native, dict):
-            reason = f"expected an object, got {type(native).__name__}"
+            reason = f"expected a JSON object, got {type(native).__name__}"
             raise MessageError("reply", reason, "Pass the complete reply as a dict, an SDK object or JSON text.")
         try:
             parser.read_reply(cast("dict[str, Any]", native))
@@ -196,7 +196,7 @@ class StreamParserBase(ABC):
 
     @property
     def usage(self) -> Usage | None:
-        """Token counts that the provider has reported so far. None before the first report."""
+        """Latest token counts from the provider. None before the first report."""
         return self.reply.usage
 
     @property
@@ -214,7 +214,7 @@ class StreamParserBase(ABC):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Parses the complete stream as one JSON object, or as events if it is not one object."""
+        """Parses a stream that consists of one JSON object. Parses any other stream as events."""
         self._opening = None
         try:
             body = reply_to_json(text)
@@ -237,7 +237,7 @@ class StreamParserBase(ABC):
             self.reply.fail(_TOO_DEEP)
 
     def _read_data(self, data: bytes, *, is_last: bool = False) -> None:
-        """Parses the data of one event. Ignores an incomplete last event, because the stream broke off in it."""
+        """Parses the data of one event. Ignores the last event of the stream if this event is incomplete."""
         event: dict[str, Any] | None
         try:
             event = parse_json(data)

@@ -60,7 +60,7 @@ class PartialBlock:
         return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def clean_all(self, text: str) -> str:
-        """Returns a text that UTF-8 can encode, for a text that replaces all earlier pieces.
+        """Returns a text in a form that UTF-8 can encode. The text replaces all earlier pieces.
 
         Discards a stored half of a surrogate pair.
         """
@@ -77,7 +77,7 @@ class PartialBlock:
 
 
 class PartialText(PartialBlock):
-    """Text or thinking block that may be incomplete. The class attributes are the types of its events."""
+    """Text or thinking block that may be incomplete. The class attributes are the event types of the block."""
 
     __slots__ = ("pieces",)
 
@@ -91,7 +91,7 @@ class PartialText(PartialBlock):
 
     @property
     def text(self) -> str:
-        """Text that has arrived."""
+        """The part of the text that has arrived."""
         return "".join(self.pieces)
 
 

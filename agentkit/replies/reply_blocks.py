@@ -88,7 +88,7 @@ class ReplyBlocks:
         self._events.append(partial.delta(partial.index, piece))
 
     def add_thinking(self, key: BlockKey, piece: str) -> None:
-        """Adds a piece to a thinking block. An empty piece begins the block."""
+        """Adds a piece to a thinking block. The first piece begins the block, even if the piece is empty."""
         self.add_text(key, piece, PartialThinking)
 
     def add_tool_call(self, key: BlockKey, id: object = None, name: object = None, piece: str = "") -> None:

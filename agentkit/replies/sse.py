@@ -79,7 +79,7 @@ class EventBytes:
         return events
 
     def finish(self) -> list[bytes]:
-        """Ends the stream. If the blank line after the last event is missing, returns the data of this event."""
+        """Ends the stream. Returns the data of the last event if the blank line after this event is missing."""
         incomplete, self._incomplete = b"".join(self._incomplete).rstrip(b"\r"), []
         self._started = True
         return self.feed(incomplete + b"\n\n")
@@ -87,7 +87,7 @@ class EventBytes:
     def _skip_mark(self, piece: bytes) -> bytes:
         """Returns the first bytes of the stream without a byte order mark.
 
-        If the bytes so far can be the beginning of an incomplete mark, stores them and returns no bytes.
+        If the received bytes can be the start of an incomplete mark, stores the bytes and returns no bytes.
         """
         piece, self._incomplete = b"".join((*self._incomplete, piece)), []
         if len(piece) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(piece):

@@ -30,7 +30,7 @@ class StreamOpening:
         self._size = 0
         self._is_json = False  # True if the stream begins with { or [
         self._is_body = False  # True if the first line is not an event, so that the stream is one JSON object
-        self._has_line = False  # True if only one line with a JSON value has arrived
+        self._has_line = False  # True if one line with a JSON value, and no second line, has arrived
 
     @property
     def pending(self) -> bytes:
@@ -38,7 +38,7 @@ class StreamOpening:
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:
-        """Adds a piece. Returns no bytes until the format is recognized as events, then all buffered bytes."""
+        """Adds a piece. Returns all buffered bytes if the stream is recognized as events, otherwise no bytes."""
         self._pieces.append(piece)
         self._size += len(piece)
         check_event_size(self._size)
@@ -54,7 +54,7 @@ class StreamOpening:
         return text if self.is_over else b""
 
     def _is_events(self, text: bytes) -> bool:
-        """Returns True if the first line shows that a text beginning with JSON consists of events."""
+        """Returns True if the first line shows that the text is a sequence of events, with JSON on each line."""
         line, line_break, suffix = text.partition(b"\n")
         try:
             event = parse_json(line)

@@ -1,6 +1,6 @@
 """`ToolCallIndex`: finds the tool call to which each piece of a stream belongs.
 
-In a stream, each event has a list of entries. An entry begins a tool call or continues an earlier tool call.
+Each event of a stream has a list of tool call entries. An entry begins a tool call or continues an earlier call.
 Servers identify the tool call by an index, by its id, by both, or by neither.
 """
 
@@ -24,7 +24,7 @@ class ToolCallIndex:
 
     - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
     - A repeated id continues its tool call.
-    - The name of another tool begins a tool call if the arguments so far are complete.
+    - The name of another tool begins a tool call if the arguments of the current tool call are complete.
     - Two entries of one event are two tool calls if they have the same index and each has a name.
 
     Args:
@@ -66,8 +66,8 @@ class ToolCallIndex:
     def get_latest(self, index: object) -> BlockKey | None:
         """Returns the key of the newest tool call with this index, or None if no tool call has the index.
 
-        If `index` is not an int, returns the key of the newest of all tool calls. An entry without an id and
-        without a name continues this tool call.
+        If `index` is not an int, returns the key of the newest of all tool calls. An entry without an id and a
+        name continues the returned tool call.
         """
         if type(index) is int:
             return self._by_index.get(index)
@@ -109,7 +109,7 @@ class ToolCallIndex:
         return self._by_id.get((None, id)) == key
 
     def _has_other_name(self, key: BlockKey, name: str) -> bool:
-        """Returns True if a tool call has complete arguments and names another tool than `name`."""
+        """Returns True if a tool call has complete arguments, and the name of its tool is not `name`."""
         return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
 
     def _is_complete(self, key: BlockKey) -> bool:
