@@ -1,10 +1,10 @@
 """Token counters, which count the tokens of a request and estimate the tokens of single messages.
 
-The input of a counter is the keyword arguments of an SDK call, and the `WireLayout` that names the keys of the
-provider's requests. The output is a `TokenCount`. Budgets use counters to decide which messages to omit. Counters
-download nothing.
+The input of a counter is the keyword arguments of an SDK call, and the `WireLayout` that names the keys of these
+arguments. The output is a `TokenCount`. Budgets use counters to decide which messages to omit. Counters download
+nothing.
 
-Read `counters` first; it has the base classes. Then read `text_counters` (estimate by characters),
+Read `counters` first, which has the base classes. Then read `text_counters` (estimate by characters),
 `tiktoken_counter` and `encodings`, `hugging_face` (tokenizer files), `remote` (endpoints of providers), and
 `usage_anchored` (reported usage). `request_parts` splits a request, `estimate` estimates the tokens of a text, and
 `media_costs` has the token prices of media.

@@ -31,17 +31,16 @@ __all__ = [
 
 
 class TokenCount(int):
-    """Number of tokens, as an `int` that also has the reasons why the number is an estimate.
+    """Number of tokens: an `int` with an additional attribute.
 
     Attributes:
-        estimated: Short reasons why a part of the number is an estimate, without duplicates. Empty if the number
-            is exact.
+        estimated: Short reasons why parts of the number are estimates. Empty if the number is exact.
     """
 
     estimated: tuple[str, ...]
 
     def __new__(cls, tokens: int, estimated: Iterable[str] = ()) -> Self:
-        """Creates the number. Duplicates in `estimated` are removed."""
+        """Creates the number. Removes duplicates from `estimated`."""
         count = super().__new__(cls, tokens)
         count.estimated = (estimated,) if isinstance(estimated, str) else tuple(dict.fromkeys(estimated))
         return count
@@ -54,15 +53,14 @@ class TokenCounterBase(ABC):
     """Base class of counters for the tokens of a request, including its tools and schemas.
 
     A subclass implements `count`. To fit n messages into a budget, `count` is called O(log n) times. A counter
-    that needs no I/O should derive from `LocalTokenCounter`, because a budget uses such a counter more
-    efficiently.
+    that needs no I/O should derive from `LocalTokenCounter`, which a budget uses more efficiently.
     """
 
     @abstractmethod
     async def count(self, request: Mapping[str, Any]) -> int:
         """Returns the number of tokens of a request.
 
-        If a part of the number is an estimate, the result is a `TokenCount` with the reasons.
+        If parts of the number are estimates, the result should be a `TokenCount` with the reasons.
 
         Args:
             request: Keyword arguments of the SDK's call. The method must not change them.
@@ -75,7 +73,7 @@ class TokenCounterBase(ABC):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """Local counter with which a budget decides how many messages to omit.
+        """Local counter that a budget uses to decide how many messages to omit.
 
         The default is a `CharacterTokenCounter`.
         """
@@ -85,7 +83,7 @@ class TokenCounterBase(ABC):
 
 
 async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
-    """Counts the tokens of a request with any counter, local or not.
+    """Counts the tokens of a request with any counter.
 
     Raises:
         OptionError: `counter.count` is not asynchronous, or its result is not a number of tokens.
@@ -113,13 +111,13 @@ def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layo
 
 
 def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
-    """Returns the layout of a provider's requests, which tells a counter the keys of a request.
+    """Returns the layout of a provider's requests. The layout tells a counter the keys of a request.
 
     Raises:
-        OptionError: `provider` is None, so the keys of the request are unknown.
+        OptionError: `provider` is None.
     """
     if provider is None:
-        reason = f"{type(counter).__name__} does not know the keys of the request"
+        reason = f"missing, so {type(counter).__name__} cannot find the parts of the request"
         raise OptionError("provider", reason, "Pass load_provider(NAME) or a formatter as the second argument.")
     return as_layout(provider)
 
@@ -141,7 +139,7 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
 def weight_key(*terms: object) -> object:
     """Returns the key under which messages cache the token estimates of a counter.
 
-    Equal arguments give the same key object, so that looking up the key is fast.
+    Equal arguments return the same object, which makes cache lookups fast.
     """
     return terms
 
@@ -149,8 +147,8 @@ def weight_key(*terms: object) -> object:
 class LocalTokenCounter(TokenCounterBase):
     """Base class of counters that need no I/O and also estimate the tokens of single messages.
 
-    A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. The
-    closer the sum of all `weigh` results is to the result of `measure`, the fewer requests the budget builds.
+    A budget uses `weigh` to decide how many messages to omit, and `measure` to check that the request fits. If the
+    sum of all `weigh` results is close to the result of `measure`, the budget builds fewer requests.
     """
 
     deterministic: ClassVar[bool] = True
@@ -166,25 +164,25 @@ class LocalTokenCounter(TokenCounterBase):
 
     @abstractmethod
     def weigh(self, msg: Msg) -> int:
-        """Returns the approximate number of tokens that a message adds to any request."""
+        """Returns the approximate number of tokens that a message adds to a request."""
 
     @property
     def key(self) -> object:
         """Key under which messages cache the results of `weigh`.
 
-        Counters with equal keys must return equal results.
+        If two counters have equal keys, their `weigh` methods must return equal results.
         """
         return self
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """This counter itself, because it is a local counter."""
+        """The counter itself, because the counter is local."""
         return self
 
     async def prepare(self) -> None:
-        """Loads the files of the counter in a worker thread. The default does nothing.
+        """Loads the files of the counter in a worker thread. The default implementation does nothing.
 
-        Without this call, `measure` and `weigh` load the files at their first use.
+        If `prepare` is not called, the first call of `measure` or `weigh` loads the files.
         """
 
     async def count(self, request: Mapping[str, Any]) -> int:

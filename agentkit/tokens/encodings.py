@@ -1,13 +1,12 @@
 """Finds the encoding of a model, and counts tokens with the encoding. Nothing is downloaded.
 
-The ranks of an encoding are the vocabulary of the encoding. Two packages provide ranks, and both give the same
-counts:
+The ranks of an encoding are its vocabulary. Two packages provide ranks, and both give the same counts:
 
-1. tiktoken, OpenAI's own implementation, is used if its cache folder has the ranks with the right SHA-256. Without
-   cached ranks, tiktoken would start a download without a timeout. Other Python threads can run while it encodes.
-2. splintr is used otherwise. The wheel of splintr contains the ranks of all encodings in this module, so that
-   counting needs no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes
-   about 0.1 s.
+1. tiktoken is OpenAI's implementation. It is used if its cache folder contains the ranks with the right SHA-256.
+   Without cached ranks, tiktoken would start a download without a timeout. Other Python threads can run while
+   tiktoken encodes.
+2. splintr is used otherwise. Its wheel contains the ranks of all encodings in this module, so that counting needs
+   no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes about 0.1 s.
 
 `find_encoding` returns the encoding of a model. `load_encoding` returns the function that counts with an encoding.
 """
@@ -49,22 +48,22 @@ BASE: Final = "o200k_base"
 _MODELS: Final = tuple(
     (re.compile(pattern), Encoding(name, note))
     for pattern, name, note in (
-        # encodings of tiktoken 0.14 (tiktoken.model)
+        # models whose encoding tiktoken 0.14 lists (tiktoken.model)
         (r"gpt-(oss|4o|4\.1|4\.5|5)|chatgpt-4o|o[134](-|$)", BASE, ""),
         (r"gpt-(4|3\.5|35)", "cl100k_base", ""),
-        # OpenAI's models without an encoding in tiktoken 0.14 (tiktoken.model)
+        # other models of OpenAI, whose encoding tiktoken 0.14 does not list
         (r"gpt-|codex|computer-use", BASE, "the model's encoding is not published; counted with o200k_base"),
-        # vocabularies that the wheel of splintr contains
+        # models whose vocabulary is in the wheel of splintr
         (r"(qwen-?(1\.5|2|3(?!\.[5-9]))|qwq|qvq)", "qwen3", ""),
-        (r"qwen", "qwen3", "newer Qwen models have another vocabulary; counted with that of Qwen 3"),
+        (r"qwen", "qwen3", "newer Qwen models have another vocabulary; counted with the vocabulary of Qwen 3"),
         (r"deepseek-(v3|r1)", "deepseek_v3", ""),
-        (r"deepseek", "deepseek_v3", "the model's vocabulary is unknown; counted with that of DeepSeek V3"),
+        (r"deepseek", "deepseek_v3", "unknown vocabulary; counted with the vocabulary of DeepSeek V3"),
         (r"kimi-k[23]", "kimi_k2", ""),
         (r"glm-4", "glm4", ""),
         (r"(meta-)?llama-?3", "llama3", ""),
         (r"phi-?4", "phi4", ""),
         # models without an offline tokenizer (Claude docs, token-counting; Gemini docs, tokens)
-        (r"claude", BASE, "the model's tokenizer is not published; o200k_base counts fewer tokens"),
+        (r"claude", BASE, "no published tokenizer; counted with o200k_base, which counts fewer tokens"),
         (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; counted with o200k_base"),
     )
 )
@@ -82,8 +81,8 @@ def find_encoding(model: str) -> Encoding:
 
 Count: TypeAlias = Callable[[str], int]
 
-# Files in tiktoken's cache folder. The first value is the file name, which is the SHA-1 of the URL. The second
-# value is the SHA-256 of the content. Source: tiktoken_ext, version 0.14.
+# Files in tiktoken's cache folder: the file name, which is the SHA-1 of the URL, and the SHA-256 of the content.
+# Source: tiktoken_ext, version 0.14.
 _CACHED: Final = {
     "cl100k_base": (
         "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
@@ -97,7 +96,7 @@ _CACHED: Final = {
 
 
 def find_encoding_package(encoding: str) -> str:
-    """Returns the package that can count with an encoding without a network: "tiktoken" or "splintr".
+    """Returns the package that can count with an encoding without a download: "tiktoken" or "splintr".
 
     Raises:
         MissingExtraError: No installed package has the ranks of the encoding.
@@ -106,7 +105,7 @@ def find_encoding_package(encoding: str) -> str:
         return "tiktoken"
     if _is_installed("splintr"):
         return "splintr"
-    raise MissingExtraError("splintr-rs", "tokens", f"Counting in {encoding} without a network")
+    raise MissingExtraError("splintr-rs", "tokens", f"Counting with the encoding {encoding}")
 
 
 def _is_installed(package: str) -> bool:
@@ -116,7 +115,7 @@ def _is_installed(package: str) -> bool:
 def _is_cached(encoding: str) -> bool:
     """Returns True if tiktoken's cache folder has an undamaged file with the vocabulary of an encoding.
 
-    tiktoken would download a missing or damaged file.
+    If the file is missing or damaged, tiktoken would download it.
     """
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder == "" or encoding not in _CACHED:
@@ -134,7 +133,8 @@ def _is_cached(encoding: str) -> bool:
 def _has_digest(path: str, size: int, modified: int, digest: str) -> bool:
     """Returns True if a file has the SHA-256 `digest`.
 
-    The cache key includes the size and the time of the last change, so that only a changed file is read again.
+    The results are cached. The size and the time of the last change are arguments, so that a changed file is read
+    again.
     """
     return sha256(Path(path).read_bytes()).hexdigest() == digest
 
@@ -145,8 +145,8 @@ _loading: Final = Lock()
 def load_encoding(encoding: str) -> Count:
     """Returns the function that counts the tokens of a text with an encoding.
 
-    The function counts special tokens as ordinary text. The first call for an encoding takes up to 0.4 s. Later
-    calls in the process are immediate.
+    The returned function counts special tokens as ordinary text. The first call of `load_encoding` for an encoding
+    takes up to 0.4 s. Later calls are immediate.
 
     Raises:
         MissingExtraError: No installed package has the ranks of the encoding.
@@ -163,17 +163,18 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    # Where `encode` raises ValueError, `encode_ordinary` would raise a PanicException, which is not an Exception.
+    # For some texts, `encode` raises ValueError. `encode_ordinary` would raise PanicException for these texts, and
+    # `except Exception` does not catch a PanicException.
     encode = tiktoken.get_encoding(encoding).encode
 
     def count(text: str) -> int:
         try:
             return len(encode(text, disallowed_special=()))
-        except ValueError:  # "Max stack size exceeded for backtracking", for example for a million spaces in a row
+        except ValueError:  # "Max stack size exceeded for backtracking", for example for a million spaces
             middle = len(text) // 2
             if not middle:
                 raise
-            return count(text[:middle]) + count(text[middle:])  # splitting the text adds a few tokens at most
+            return count(text[:middle]) + count(text[middle:])  # the split adds at most a few tokens
 
     return count
 

@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["TextCounts", "estimate_text"]
 
-# Maps each ASCII character to a letter for its kind, so that `bytes.count` can count the characters of each kind.
+# Maps each ASCII character to a character that names its kind, so that `bytes.count` can count each kind.
 _KIND: Final = (
     bytes(
         ord("a" if char.islower() else "A" if char.isupper() else "0" if char.isdigit() else _space or ".")
@@ -20,33 +20,33 @@ _KIND: Final = (
 )
 
 # Weights of characters, in hundredths of a token. The weights were fitted to the counts of o200k_base for
-# licenses, manuals, READMEs, Python, TypeScript and JSON (least squares of the relative error, plus 3 %). The
-# counts of cl100k_base for ASCII text differ by at most 2 %.
+# licenses, manuals, READMEs, Python, TypeScript and JSON. The fit minimizes the squares of the relative error, and
+# adds 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
-_WORD = 34  # added for each lower-case word after a space
-_SCRAMBLED = 120  # added for each capital letter beyond an eighth of the text, as in base64 text, keys and hashes
+_WORD = 34  # added for each space before a lower-case letter
+# Added for each letter of the rarer case beyond an eighth of the text. Many letters of both cases indicate base64
+# text, keys or hashes, which need more tokens than words.
+_SCRAMBLED = 120
 
-# Weights of characters of other scripts, in hundredths of a token. cl100k_base needs up to three times as many
-# tokens.
+# Weights of characters of other scripts, in hundredths of an o200k_base token. cl100k_base needs up to three times
+# as many tokens.
 _SCRIPTS: Final = tuple(
     (re.compile(f"[{characters}]+"), weight)
     for characters, weight in (
-        ("\u4e00-\u9fff", 83),  # Han, measured between 62 and 92; cl100k_base differs by at most 25 %
+        ("\u4e00-\u9fff", 83),  # Han characters; measured weights: 62 to 92
         ("\u3000-\u30ff\uff00-\uffef", 85),  # Kana, and Chinese punctuation
         ("\uac00-\ud7af", 84),  # Hangul
         ("\u0400-\u052f", 36),  # Cyrillic
         ("\u0600-\u06ff\u0750-\u077f", 42),  # Arabic
-        (
-            "\u0900-\u0dff\u0e00-\u0eff\u1000-\u10ff\u1780-\u17ff",
-            50,
-        ),  # scripts of India, Thai, Myanmar, Georgian, Khmer
+        # scripts of India, Thai, Lao, Myanmar, Georgian, Khmer
+        ("\u0900-\u0dff\u0e00-\u0eff\u1000-\u10ff\u1780-\u17ff", 50),
         ("\u0370-\u03ff\u0530-\u05ff", 47),  # Greek, Armenian, Hebrew
         ("\u1e00-\u1eff", 70),  # Vietnamese
-        ("\u0080-\u024f\u2000-\u2bff", 135),  # accented letters, which split a word; symbols
+        ("\u0080-\u024f\u2000-\u2bff", 135),  # symbols, and accented letters, which split a word into more tokens
         ("\U0001f000-\U0001faff\ufe0f\u200d", 150),  # emoji
     )
 )
-_OTHER = 220  # weight of any other character
+_OTHER = 220  # weight of a character that is in none of these ranges
 _ASCII: Final = re.compile("[\x00-\x7f]+")
 
 
@@ -67,7 +67,7 @@ def _estimate_ascii(text: bytes) -> int:
     upper, digit, mark, space, line = count(b"A"), count(b"0"), count(b"."), count(b" "), count(b"\n")
     lower = len(text) - upper - digit - mark - space - line
     scrambled = max(0, 8 * min(upper, lower) - len(text)) * _SCRAMBLED // 8
-    marks = mark - count(b"..")  # two adjacent punctuation marks are usually one token
+    marks = mark - count(b"..")  # two adjacent punctuation marks are usually one token, and are counted once
     return (_LOWER * lower + _UPPER * upper + _DIGIT * digit + _MARK * marks + _SPACE * space + _LINE * line) + (
         _WORD * count(b" a") + scrambled
     )
@@ -84,14 +84,14 @@ def _estimate_scripts(text: str) -> int:
     return total + _OTHER * len(text)
 
 
-_ENTRY = 100  # memory that a cache entry needs besides its text, counted in characters
+_ENTRY = 100  # memory of a cache entry in addition to its text, in characters
 
 
 class TextCounts(dict[str, int]):
     """Cache of token counts by text. `counts[text]` counts the text if it is not in the cache.
 
-    Requests contain the string objects of their messages, and Python caches the hash of a string object. Therefore
-    looking up a cached text is fast.
+    Looking up a cached text is fast, because requests contain the string objects of their messages, and Python
+    caches the hash of each string object.
 
     Args:
         count: Function that counts the tokens of a text.
@@ -112,7 +112,7 @@ class TextCounts(dict[str, int]):
         result = self._count(text)
         size = len(text) + _ENTRY
         if size <= self._limit // 4:
-            with self._lock:  # another thread may have added the text meanwhile
+            with self._lock:  # another thread may have added the text after the lookup
                 self._size += 0 if text in self else size
                 self[text] = result
                 while self._size > self._limit:

@@ -27,10 +27,10 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["HuggingFaceTokenCounter"]
 
-_TURN: Final = 5  # tokens around a message in ChatML: two markers, two line breaks and the role
+_TURN: Final = 5  # tokens that ChatML adds to a message: two markers, two line breaks and the role
 _MEDIA: Final = 1_500  # approximate number of tokens of a media item
 _CALL: Final = 12  # tokens that a template adds around a tool call or a tool result
-_NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message besides its texts"
+_NO_TEMPLATE: Final = "no chat template: 5 tokens are assumed for each message in addition to its texts"
 
 
 class HuggingFaceTokenCounter(LocalTokenCounter):
@@ -39,7 +39,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
     must have the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
     template raises an error, the counter adds up the counts of the single texts. `TokenCount.estimated` then has
-    the reason. The number of tokens of an image follows the published rule of the model family.
+    the reason. Images are counted by the published rule of the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -59,7 +59,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
         Raises:
             MissingExtraError: The packages of the extra `tokens` are missing.
-            OptionError: There is no tokenizer file.
+            OptionError: The tokenizer file does not exist.
         """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
@@ -68,7 +68,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         path = Path(tokenizer)
         self.file = path / "tokenizer.json" if path.is_dir() else path
         if not self.file.is_file():
-            reason = f"there is no file {shorten_repr(str(self.file), 200)}"
+            reason = f"the file {shorten_repr(str(self.file), 200)} does not exist"
             raise OptionError("tokenizer", reason, "Pass the path of a tokenizer.json, or of its folder.")
         self.model = model
         self._template_text = chat_template
@@ -79,7 +79,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache the results of `weigh`, which are estimates by characters."""
+        """Key under which messages cache the results of `weigh`. The key is that of a `CharacterTokenCounter`."""
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _template(self) -> Callable[..., str] | None:
-        """Function that renders the chat template. None if there is no template.
+        """Function that renders the chat template, or None if the model has no template.
 
         The template runs in jinja's sandbox, because a model may come from an untrusted source.
         """
@@ -104,7 +104,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         source = source or self._config.get("chat_template")
         if not isinstance(source, str):
             return None
-        # The options, the filter and the functions are those of transformers.utils.chat_template_utils.
+        # The options, filters and functions are the same as in transformers.utils.chat_template_utils.
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
         )
@@ -123,7 +123,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         tokenizer.no_padding()
 
         def encode(text: str) -> int:
-            # the tokenizer refuses lone surrogates
+            # Lone surrogates are replaced, because the tokenizer refuses them.
             encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()
             return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
 
@@ -131,10 +131,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
-        """Pattern of the special tokens that separate the pieces of a rendered conversation.
+        """Pattern that matches the special tokens between the pieces of a rendered conversation.
 
-        None if the counts of the pieces do not add up to the count of the whole text. This is the case for a
-        tokenizer that marks the start of each text.
+        None if the counts of the pieces do not add up to the count of the whole text. For example, a tokenizer may
+        add a mark at the start of each text.
         """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
         special = [token for token in added if token.get("special")]
@@ -160,7 +160,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             _ = (self._encode, self._special, self._template)
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Runs `measure(request, provider)` in a worker thread, because a few megabytes of text take a second."""
+        """Runs `measure(request, provider)` in a worker thread, because a large request takes seconds."""
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
@@ -192,12 +192,15 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return len(pieces) - 1 + sum(map(self._texts.__getitem__, pieces))
 
     def _render(self, request: Mapping[str, Any]) -> tuple[str | None, str]:
-        """Renders a request with the chat template. Returns None and the reason if this is not possible."""
+        """Renders a request with the chat template. Returns None and a reason if the rendering fails."""
         messages, template = request.get("messages"), self._template
         if template is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
-            return None, "the request does not have the wire format of chat templates: estimated text by text"
+            return (
+                None,
+                "the chat template cannot render this wire format: the counts of the single texts are added up",
+            )
         names = {
             key: _read_token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
@@ -208,7 +211,9 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             try:
                 return template(messages=converted, tools=tools, add_generation_prompt=True, **names), ""
             except Exception as error:  # a template can raise any error
-                reason = f"the chat template refuses the request ({error}): estimated text by text"
+                reason = (
+                    f"the chat template raised an error ({error}): the counts of the single texts are added up"
+                )
         return None, reason
 
     def weigh(self, msg: Msg) -> int:
@@ -222,7 +227,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
     """Returns True if a request does not have the wire format of OpenAI Chat Completions.
 
-    A chat template would lose content of such a request.
+    A chat template would omit content of such a request, and the count would be too low.
     """
     if "system" in request or not all(isinstance(message, dict) for message in messages):
         return True
@@ -235,7 +240,7 @@ def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
 
 
 def _read_token(token: Any) -> str:
-    """Returns the text of a special token. In the tokenizer's configuration, a token is a string or an object."""
+    """Returns the text of a special token, which is a string or an object in `tokenizer_config.json`."""
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 
 
@@ -244,7 +249,7 @@ def _dump_json(value: Any, ensure_ascii: bool = False, indent: int | None = None
 
 
 def _format_fixed_date(pattern: str) -> str:
-    """Formats a fixed date instead of the current date, so that counts do not depend on the day."""
+    """Formats a fixed date. With the current date, counts would depend on the day."""
     return date(2026, 11, 21).strftime(pattern)
 
 
@@ -253,7 +258,7 @@ def _raise_exception(reason: str) -> None:
 
 
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """Converts a message for chat templates.
+    """Converts a message of a request to the form that chat templates expect.
 
     Null content becomes an empty text, the JSON text of arguments becomes an object, and media data are removed.
     """
@@ -264,7 +269,7 @@ def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_text(message: dict[str, Any]) -> dict[str, Any]:
-    """Converts a message for chat templates that expect a string as content. Line breaks join the texts."""
+    """Converts a message for chat templates that expect a string as content. Joins the texts with line breaks."""
     converted = _with_parts(message)
     if isinstance(converted["content"], list):
         parts = cast("list[dict[str, Any]]", converted["content"])

@@ -1,7 +1,7 @@
-"""Token prices of media: the published image rules of model families, and estimates for all other media.
+"""Number of tokens of media: published rules for images, and estimates for all other media.
 
-Read `MediaPrices` first. The price of an image is exact if its size is known and its model family has a rule. The
-price of audio, video and documents is estimated from the length of their data.
+Read `MediaPrices` first. The number for an image is exact if the size of the image is known and the model family
+has a published rule. The numbers for audio, video and documents are estimated from the length of their data.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["MediaPrices", "find_image_rule"]
 
 
 class ImageRule(Protocol):
-    """Rule by which a model family counts the tokens of an image."""
+    """Rule that a model family uses to count the tokens of an image."""
 
     def tokens(self, width: int, height: int, detail: str) -> int:
         """Returns the number of tokens of one image.
 
-        `width` and `height` are in pixels. `detail` is the level of detail in the API's spelling, or an empty
-        string.
+        `width` and `height` are in pixels. `detail` is the level of detail as the API writes it, such as "low", or
+        an empty string.
         """
         ...
 
@@ -36,9 +36,8 @@ class ImageRule(Protocol):
 class Tiles:
     """Rule that counts tiles of 512 x 512 pixels.
 
-    The image is first shrunk to fit into 2048 x 2048 pixels, and then until its shorter side has at most 768
-    pixels.
-    Source: OpenAI guide, images-vision.
+    The image is first shrunk to fit into 2048 x 2048 pixels. Then the image is shrunk until its shorter side has
+    at most 768 pixels. Source: OpenAI guide, images-vision.
 
     Attributes:
         base: Tokens that every image costs.
@@ -66,6 +65,7 @@ class Patches:
 
     Attributes:
         factor: Tokens for each patch.
+        max_patches: Maximum number of patches.
         side: Maximum length of the longer side, in pixels.
     """
 
@@ -95,14 +95,15 @@ class Cells:
     docs, vision-coordinates.
 
     Attributes:
-        edge: Maximum length of the longer side in pixels, after padding to whole cells.
+        edge: Maximum length of the longer side in pixels, rounded up to whole cells.
+        max_cells: Maximum number of cells.
     """
 
     edge: int
     max_cells: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """Returns the number of tokens of one image after the image is shrunk. `detail` has no effect."""
+        """Returns the number of tokens of one image. `detail` has no effect."""
         longest, shortest = max(width, height), min(width, height)
         low, high = 1, longest
         while low < high:
@@ -151,7 +152,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rule that counts one token for each field of a grid, and two more tokens for each image.
+    """Rule that divides an image into square fields. Each field costs one token, and each image two more tokens.
 
     An image has at least four fields. Source: Model Studio docs, vision.
 
@@ -171,8 +172,8 @@ class Grid:
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# Each pattern matches the start of a normalized model name. The first match decides. Sources: OpenAI
-# guides/images-vision; Claude vision-coordinates; Gemini media-resolution; Qwen model-studio.
+# Each pattern matches the start of a normalized model name. The first match decides. Sources: OpenAI guide,
+# images-vision; Claude docs, vision-coordinates; Gemini docs, media-resolution; Model Studio docs, vision.
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
@@ -201,36 +202,37 @@ _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
 
 
 def find_image_rule(model: str) -> ImageRule | None:
-    """Returns the image rule of a model's family. Returns None if no rule is known."""
+    """Returns the rule that counts the tokens of images for a model. Returns None if no rule is known."""
     name = normalize_model_name(model)
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 
-_MAX_PIXELS: Final = 178_956_970  # limit of Pillow in pixels; a larger size indicates a damaged header
+_MAX_PIXELS: Final = 178_956_970  # in pixels, as in Pillow; a larger size indicates a damaged header
 
 
 def _pack_size(data: str) -> int:
-    """Returns the width and height of an image as one integer, because the cache stores integers.
+    """Returns the width and height of an image as one integer, because `TextCounts` caches integers.
 
     Returns 0 if the size is unknown.
     """
     text = data.partition(",")[2] if data[:5].lower() == "data:" else data
-    if "\n" in text[:100]:  # base64 text with line breaks
+    if "\n" in text[:100]:  # some encoders insert line breaks into base64 text
         text = "".join(text.split())
     width, height = sniff_image_size(text) or (0, 0)
     return width << 32 | height if width * height <= _MAX_PIXELS else 0
 
 
-_UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guides/images-vision)
-# assumed for audio and video: the rate of MP3 at 128 kbit/s, which is half the rate of 16-bit speech at 16 kHz
+_UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guide, images-vision)
+# Assumed data rate of audio and video: MP3 at 128 kbit/s. Uncompressed speech (16 bits, 16 kHz) has twice this
+# rate.
 _BYTES_PER_SECOND: Final = 16_000
-_TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini media-resolution)
+_TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini docs, media-resolution)
 _BYTES_PER_PAGE: Final = 100_000
-_TOKENS_PER_PAGE: Final = 2_500  # 1,500 to 3,000 for the text, plus an image of the page (Claude token-counting)
+_TOKENS_PER_PAGE: Final = 2_500  # text (1,500 to 3,000) and image of a page (Claude docs, token-counting)
 
 
 class MediaPrices:
-    """Token prices of media for one model. The sizes of images are cached."""
+    """Token costs of media for one model. The sizes of images are cached."""
 
     def __init__(self, model: str) -> None:
         self.rule = find_image_rule(model)
@@ -246,12 +248,12 @@ class MediaPrices:
         if isinstance(self.rule, Levels):
             return self.rule.tokens(1, 1, media.detail), ""
         if not media.data or "://" in media.data[:12]:
-            return _UNKNOWN, "the size of an image outside the request is unknown"
+            return _UNKNOWN, "the request has only a URL or an id of an image, so its size is unknown"
         packed = self._sizes[media.data]
         if not packed:
-            return _UNKNOWN, "the header of an image has no readable size"
+            return _UNKNOWN, "the size of an image cannot be read from its data"
         if self.rule is None:
-            return _UNKNOWN, "the image prices of this model are unknown"
+            return _UNKNOWN, "the number of tokens of an image is unknown for this model"
         return self.rule.tokens(packed >> 32, packed & 0xFFFF_FFFF, media.detail), ""
 
     def total(self, media: Iterable[MediaPart]) -> tuple[int, list[str]]:
@@ -264,6 +266,7 @@ class MediaPrices:
         size = 0 if "://" in media.data[:12] else len(media.data) * 3 // 4
         if media.kind == "document":
             tokens = max(_UNKNOWN, size // _BYTES_PER_PAGE * _TOKENS_PER_PAGE)
-            return tokens, "documents are estimated by their size"
+            return tokens, "the tokens of documents are estimated from the size of their data"
         rate = _TOKENS_PER_SECOND.get(media.kind, 32)
-        return -(-size * rate // _BYTES_PER_SECOND) or _UNKNOWN, "audio and video are estimated by their size"
+        tokens = -(-size * rate // _BYTES_PER_SECOND) or _UNKNOWN
+        return tokens, "the tokens of audio and video are estimated from the size of their data"

@@ -29,14 +29,14 @@ class RemoteTokenCounter(TokenCounterBase):
     Attributes:
         call: Bound method of an async client that counts tokens.
         model: Model that the requests are for.
-        local: Local counter. It estimates single messages, and the parts that the endpoint does not count.
+        local: Local counter for single messages, and for parts of requests that the endpoint does not count.
     """
 
     deterministic: ClassVar[bool] = True
     layout: ClassVar[WireLayout] = WireLayout()
-    """Keys of the requests that the endpoint counts."""
+    """Layout that names the keys of the requests that the endpoint counts."""
     media_tokens: ClassVar[int] = 1_600
-    """Assumed tokens of each media item that the endpoint does not count."""
+    """Assumed number of tokens of a media item that the endpoint does not count."""
 
     def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
         """Creates the counter.
@@ -44,8 +44,8 @@ class RemoteTokenCounter(TokenCounterBase):
         Args:
             call: Bound method of an async client, such as `client.messages.count_tokens`.
             model: Model that the requests are for.
-            local: Local counter. It estimates single messages, and the parts that the endpoint does not count. If
-                None, a `CharacterTokenCounter` is used.
+            local: Local counter for single messages, and for parts of requests that the endpoint does not count.
+                If None, a `CharacterTokenCounter` is used.
 
         Raises:
             OptionError: An option has a wrong type.
@@ -62,14 +62,14 @@ class RemoteTokenCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The counter `local`. A budget uses it to decide how many messages to omit."""
+        """The counter `local`, which a budget uses to decide how many messages to omit."""
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
-        """Returns the value of a key that the endpoint requires in a request.
+        """Returns the value of a key in a request. The endpoint requires this key.
 
         Raises:
-            InputError: The key is missing. The request is probably for another provider.
+            InputError: The request does not have the key, probably because it is for another provider.
         """
         if name not in request:
             keys = shorten_repr(list(request), 80)
@@ -78,10 +78,10 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """Calls the endpoint with the arguments, and returns the endpoint's answer.
+        """Calls the endpoint with the given arguments. Returns the answer of the endpoint.
 
         Raises:
-            OptionError: The method is not asynchronous.
+            OptionError: The method `call` is not asynchronous.
             Exception: Any error of the SDK, with the credentials of the client redacted.
         """
         try:
@@ -94,7 +94,7 @@ class RemoteTokenCounter(TokenCounterBase):
         raise OptionError("call", "the method is not asynchronous", "Pass a method of an async client.")
 
     def read_count(self, answer: object, name: str) -> int:
-        """Reads the number of tokens from a field of the endpoint's answer.
+        """Returns the number of tokens in the field `name` of the endpoint's answer.
 
         Raises:
             ModelError: The field is missing or is not a number of tokens.
@@ -106,7 +106,7 @@ class RemoteTokenCounter(TokenCounterBase):
         raise ModelError(type(self).__name__, reason)
 
     async def estimate(self, parts: Sequence[Any]) -> int:
-        """Estimates the tokens of parts that the endpoint does not count. The local counter estimates them."""
+        """Estimates, with the local counter, the tokens of parts that the endpoint does not count."""
         turn = {self.layout.parts[0]: list(parts)}
         return await self.estimate_request({self.layout.turns: [turn]}) if parts else 0
 

@@ -22,7 +22,7 @@ class MediaPart(NamedTuple):
         kind: "image", "audio", "video" or "document".
         data: Base64 text, a data URL or a URL. Empty if the content is unknown. For example, the request may have
             only the id of a file that the provider stores.
-        detail: Level of detail that the request sets, in the API's spelling. Empty if the request sets none.
+        detail: Level of detail as the API writes it, such as "low". Empty if the request has no level of detail.
     """
 
     kind: str
@@ -39,15 +39,14 @@ _LONG = 2_000  # in characters; longer strings in JSON are counted and cached se
 
 @dataclass(slots=True)
 class RequestParts:
-    """Parts of one request that cost tokens. The values are objects of the request itself, not copies.
+    """Parts of one request that cost tokens. The parts are not copied.
 
     Attributes:
         turns: Number of turns.
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys in JSON objects with a long string. The strings of such an object are counted one by
-            one.
+        fields: Number of keys in JSON objects with a long string. Each string in these objects is a separate text.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.
@@ -97,7 +96,7 @@ class RequestParts:
     def _walk(self, waiting: list[Any]) -> None:
         """Adds all parts in a list. Nested parts are appended to the list while the loop runs.
 
-        Keep the loop fast, because a budget spends most of its time here.
+        Keep the loop fast, because a budget spends most of its time in this loop.
         """
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
@@ -122,7 +121,7 @@ class RequestParts:
                     push(item)
 
     def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string that may be a text of a message, a name, or other data. Its key and its object decide."""
+        """Adds a string. Its key and its JSON object decide if the string is a text, a name or other data."""
         layout = self.layout
         if key not in layout.special:
             self.texts.append(item)
@@ -164,7 +163,7 @@ class RequestParts:
     def _add_media_object(
         self, part: dict[str, Any], kind: str, fields: dict[str, Any], waiting: list[Any]
     ) -> None:
-        """Adds a media item that is a JSON object. An object with the text of a document adds only that text."""
+        """Adds a media item that is a JSON object. For a document with a text, adds only the text."""
         layout = self.layout
         text_key = layout.media_texts.get(str(fields.get(layout.type)))
         if text_key is not None:
@@ -209,12 +208,12 @@ def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _find_data(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
-    """Returns the data or URL of a media object at the first path with a value, or None if there is none."""
+    """Returns the first value at the given paths of a media object. Returns None if no path has a value."""
     return next((value for path in paths if (value := find_value(fields, path))), None)
 
 
 def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
-    """Returns the level of detail at the first path with a string. Returns an empty string if there is none."""
+    """Returns the first string at the given paths of a JSON object. Returns "" if no path has a string."""
     values = (find_value(fields, path) for path in paths)
     return next((value for value in values if isinstance(value, str)), "")
 

@@ -28,10 +28,12 @@ __all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 class Overheads(NamedTuple):
     """Costs of a message in addition to its texts.
 
-    The unit is one token or a hundredth of a token, as the subclass of `TextTokenCounter` chooses.
+    Each subclass of `TextTokenCounter` chooses the unit: one token, or a hundredth of a token.
 
     Attributes:
+        message: Cost of each message.
         call: Cost of each tool call and of each opaque block.
+        result: Cost of each tool result.
         text: Additional cost of each text.
         line: Additional cost of each line break in a text.
         invalid: Cost of each invalid block.
@@ -46,7 +48,7 @@ class Overheads(NamedTuple):
 
 
 class TextTokenCounter(LocalTokenCounter):
-    """Base class of local counters that add up the counts of texts. The counts of texts are cached."""
+    """Base class of local counters that add up the counts of texts. The count of each text is cached."""
 
     needs_layout: ClassVar[bool] = True
     overheads: ClassVar[Overheads]
@@ -108,7 +110,7 @@ _REASONS: Final = ("estimated by characters",)
 
 
 class CharacterTokenCounter(TextTokenCounter):
-    """Local counter that estimates tokens by the kinds of characters, without a tokenizer.
+    """Local counter that estimates tokens without a tokenizer, from the kinds of characters in a text.
 
     The estimate differs from o200k_base by at most 10 % for English prose, JSON and code. For Chinese, alone or
     mixed with other text, the difference is at most 25 %. The estimate is more often too high than too low. Tools
@@ -123,7 +125,8 @@ class CharacterTokenCounter(TextTokenCounter):
     def __init__(self, media_tokens: int = 1_000) -> None:
         """Creates the counter.
 
-        Each media item costs `media_tokens` tokens.
+        Args:
+            media_tokens: Tokens that each media item costs.
 
         Raises:
             OptionError: `media_tokens` is not an int of at least 0.
@@ -166,4 +169,4 @@ def _estimate_sealed(sealed: str) -> int:
 
 
 ESTIMATE: Final = CharacterTokenCounter()
-"""Local counter of every `TokenCounterBase` whose subclass does not define another local counter."""
+"""Default local counter. A subclass of `TokenCounterBase` can define another local counter."""

@@ -35,14 +35,14 @@ _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1
 _TOOLS: Final = 9
-_CALL: Final = 5  # a tool call has 3 to 7 tokens around its name and arguments
+_CALL: Final = 5  # a tool call has 3 to 7 tokens in addition to its name and arguments
 _FIELD: Final = 2  # quotes, colon and comma around a key of a JSON object
-_CALLS = "the tokens around calls and tools are not published"
-_MANY: Final = 200_000  # in characters; counting more characters takes more than a few milliseconds
+_CALLS = "the number of tokens around tool calls and tool definitions is not published"
+_MANY: Final = 200_000  # in characters; longer texts are counted in a worker thread, because counting takes long
 
 
 class TiktokenCounter(TextTokenCounter):
-    """Local counter that uses the encoding of the model, for requests to any provider.
+    """Local counter that uses the encoding of a model. The requests may be for any provider.
 
     The counts of texts are exact. The count of an image is exact if its data are in the request and the model
     family has a published rule. `TokenCount.estimated` names the parts that are estimates.
@@ -54,7 +54,7 @@ class TiktokenCounter(TextTokenCounter):
     Attributes:
         model: Model that the requests are for.
         encoding: Name of the encoding.
-        source: Package that counts: "tiktoken" or "splintr".
+        source: Package that encodes texts: "tiktoken" or "splintr".
     """
 
     slow: ClassVar[bool] = True
@@ -146,7 +146,7 @@ class TiktokenCounter(TextTokenCounter):
         total, reasons = total + media_tokens, [*reasons, *media_reasons]
         if parts.sealed:
             total += sum(len(sealed) * 3 // 16 for sealed in parts.sealed)
-            reasons.append("encrypted texts are estimated by their length")
+            reasons.append("the tokens of encrypted or base64 text are estimated from the length of the text")
         return TokenCount(total, reasons)
 
     def weigh(self, msg: Msg) -> int:
@@ -161,9 +161,9 @@ class TiktokenCounter(TextTokenCounter):
 
 
 def write_tool(tool: Any, layout: WireLayout) -> str:
-    """Writes a tool as a TypeScript type with comments, because models read tools like this (OpenAI's cookbook).
+    """Writes a tool as a TypeScript type with comments, the form that models read (OpenAI's cookbook).
 
-    A tool without a name, such as a tool that the provider hosts, is written as JSON.
+    A tool without a name, such as a tool that the provider runs, is written as JSON.
     """
     if not isinstance(tool, dict):
         return compact_json(tool)

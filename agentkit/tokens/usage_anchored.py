@@ -1,8 +1,8 @@
 """`UsageAnchoredCounter`: adds an estimate of new content to the usage that the provider reported last.
 
-The anchor is the last request with a reported usage. To compare a request with the anchor, the counter compares
-digests of the parts of both requests. The comparison takes linear time in the number of parts, because Python
-caches the hashes of strings.
+The anchor is the last request with a reported usage. To compare a new request with the anchor, the counter
+compares digests of the parts of both requests. The comparison is fast, because Python caches the hashes of
+strings.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ class UsageAnchoredCounter(TokenCounterBase):
     Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. The request in
     the last `anchor` call is the anchored request.
 
-    A request that begins with the anchored request costs the reported tokens plus a local estimate of the new
-    parts. The comparison ignores cache markers, and the tag that closes a conversation history in a user turn.
+    If a request begins with the anchored request, its count is the reported number of tokens plus a local estimate
+    of the new parts. The comparison ignores cache markers, and the tag that closes a conversation history in a
+    user turn.
 
-    Any other request costs its local estimate, multiplied by a factor. The factor is the reported number of tokens
-    of the anchored request, divided by the local estimate of that request. The counter stores digests, not
-    requests.
+    For any other request, the count is the local estimate, multiplied by a factor. The factor is the reported
+    number of tokens of the anchored request, divided by the local estimate of the anchored request. The counter
+    stores digests, not requests.
 
     Attributes:
         local: Local counter that estimates tokens.
@@ -83,7 +84,7 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The counter `local`. A budget uses it to decide how many messages to omit."""
+        """The counter `local`, which a budget uses to decide how many messages to omit."""
         return self.local
 
     def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:
@@ -146,7 +147,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Splits a turn into the turn without its parts, and its parts, because a later request can add parts."""
+    """Returns a turn without its parts, followed by the parts. A later request can add parts to the same turn."""
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:
@@ -156,7 +157,7 @@ def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
 
 
 def _digest(item: Any, markers: frozenset[str]) -> int:
-    """Returns a hash of a JSON value without its cache markers. Strings cache their hashes, so this is fast."""
+    """Returns a hash of a JSON value without its cache markers."""
     if isinstance(item, dict):
         pairs = cast("dict[str, Any]", item).items()
         return hash(tuple([(key, _digest(inner, markers)) for key, inner in pairs if key not in markers]))

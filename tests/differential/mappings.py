@@ -252,7 +252,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     # estimated token counts
     (
         r"no chat template: messages are estimated at 5 tokens each",
-        r"no chat template: 5 tokens are assumed for each message besides its texts",
+        r"no chat template: 5 tokens are assumed for each message in addition to its texts",
+    ),
+    (
+        r"documents are estimated by their size",
+        r"the tokens of documents are estimated from the size of their data",
     ),
     # errors of streams
     (r"an event that is no JSON object: (.*)", r"an event is not a JSON object: \1"),

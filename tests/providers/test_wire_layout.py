@@ -187,7 +187,9 @@ def test_the_loader_of_another_distribution_can_share_keys_with_an_existing_form
 
 
 def test_a_request_of_unknown_layout_is_an_error() -> None:
-    with pytest.raises(OptionError, match="CharacterTokenCounter does not know the keys of the request"):
+    with pytest.raises(
+        OptionError, match="missing, so CharacterTokenCounter cannot find the parts of the request"
+    ):
         CharacterTokenCounter().measure({"dialogue": []})
     with pytest.raises(OptionError, match=r"layout: expected a provider or a WireLayout, got 'dialogue'"):
         prefix_digest({"dialogue": []}, "dialogue")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

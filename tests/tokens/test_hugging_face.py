@@ -139,7 +139,9 @@ def test_a_missing_template_is_a_reason(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes((folder / "tokenizer.json").read_bytes())
     counted = HuggingFaceTokenCounter(file).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
-    assert counted.estimated == ("no chat template: 5 tokens are assumed for each message besides its texts",)
+    assert counted.estimated == (
+        "no chat template: 5 tokens are assumed for each message in addition to its texts",
+    )
 
 
 def test_weights_are_estimates_without_the_tokenizer(folder: Path) -> None:

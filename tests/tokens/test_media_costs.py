@@ -102,7 +102,7 @@ def test_a_header_with_too_many_pixels_counts_as_damaged() -> None:
 
 
 def test_an_unreadable_size_has_a_fixed_price_and_a_reason() -> None:
-    assert price("aGkh") == (1_500, "the header of an image has no readable size")
+    assert price("aGkh") == (1_500, "the size of an image cannot be read from its data")
 
 
 def test_the_image_size_is_read_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
