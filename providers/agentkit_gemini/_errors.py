@@ -34,19 +34,22 @@ ERROR_PATTERNS = ErrorPatterns(
     bad_request_code=r"INVALID_ARGUMENT",
     quota_text=r"exceeded your current quota",
 )
-"""Patterns for status names and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
+"""Regular expressions for status names and texts of Google's errors.
+
+Sources: google.rpc.Code; Gemini docs, troubleshooting.
+"""
 
 REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers that can contain the id of a request. Gateways send `x-request-id`."""
+"""Response headers that can contain the id of a model call. Gateways send `x-request-id`."""
 
 _LONG_INTEGER = "integer string conversion"
-"""Text of Python's error for a number of more than 4,300 digits."""
+"""Part of Python's error text for an integer with more than 4,300 digits."""
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
-    """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors.
+    """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error.
 
-    Errors of the HTTP client are included because the SDK raises them unchanged.
+    Errors of the HTTP client are included, because the SDK raises them unchanged.
     """
     from google.auth import exceptions
     from google.genai import errors
@@ -60,7 +63,7 @@ def parse_sdk_error(error: BaseException) -> Failure | None:
     if isinstance(error, UnicodeDecodeError | JSONDecodeError):
         return _parse_decoding_error(error)
     if isinstance(error, RecursionError) or (isinstance(error, ValueError) and _LONG_INTEGER in str(error)):
-        return Failure(f"unreadable error reply: {error}")
+        return Failure(f"the error reply could not be parsed: {error}")
     return None
 
 
@@ -69,7 +72,7 @@ def _parse_api_error(error: Any) -> Failure:
     inner = as_object(details.get("error")) or details
     failure = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
-    # The status of an error about the API key is INVALID_ARGUMENT, which has other causes too.
+    # The status of an error about the API key is INVALID_ARGUMENT, which is also the status of other errors.
     has_key_error = any(item.get("reason") == "API_KEY_INVALID" for item in _details(inner))
     return Failure(
         failure.message or error.message or str(error),
@@ -81,24 +84,27 @@ def _parse_api_error(error: Any) -> Failure:
 
 
 def _parse_decoding_error(error: UnicodeDecodeError | JSONDecodeError) -> Failure:
-    """Returns the failure for an error reply that is not UTF-8 or not JSON. The reply's HTTP status is unknown."""
+    """Returns a `Failure` for an error reply that the SDK could not decode as UTF-8 or JSON.
+
+    The HTTP status of such a reply is unknown.
+    """
     text = error.doc if isinstance(error, JSONDecodeError) else error.object.decode("utf-8", "replace")
     try:
         failure = parse_failure(native_to_json(text))
     except MessageError:
         failure = None
-    return failure or Failure(f"unreadable error reply: {text[:500]}")
+    return failure or Failure(f"the error reply could not be parsed: {text[:500]}")
 
 
 def _details(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the `details` of an error (google.rpc: error_details)."""
+    """Returns the objects in the field `details` of an error (google.rpc: error_details)."""
     return [as_object(item) for item in as_list(inner.get("details"))]
 
 
 def parse_retry_delay(inner: Mapping[str, Any]) -> float | None:
-    """Returns the delay in seconds before a retry, or None if the error has no RetryInfo.
+    """Returns the time to wait before a retry, in seconds, or None if the error does not contain this time.
 
-    The service sends the delay as text such as "1.5s" (JSON format of protobuf's Duration).
+    The API sends the time in `RetryInfo.retryDelay`, as text such as "1.5s" (JSON format of protobuf's Duration).
     """
     for item in _details(inner):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(item.get("retryDelay")))

@@ -1,4 +1,7 @@
-"""Tool call arguments that Vertex AI streams in pieces, each with the JSON path of its value (SDK: PartialArg)."""
+"""Parser for tool call arguments that Vertex AI streams in pieces.
+
+Each piece contains a JSON path and a value, or a part of a string value (google-genai: PartialArg).
+"""
 
 from __future__ import annotations
 
@@ -14,42 +17,42 @@ __all__ = ["PartialArguments"]
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _MAX_STEPS = 100
-"""Maximum number of keys and indices in a JSON path. A longer path counts as invalid."""
+"""Maximum number of keys and indices in a JSON path. A longer path is invalid."""
 _MAX_SKIPPED = 1_000
-"""Maximum number of list items that all JSON paths of one tool call together can skip.
+"""Maximum number of list items that the JSON paths of one tool call can skip in total.
 
-The limit bounds the use of memory. The API sends the items of a list in order, so valid paths skip no items.
+The limit prevents very large lists. Valid paths skip no items, because the API sends the items of a list in order.
 """
 _MAX_INDEX_DIGITS = 9
 
 
 class PartialArguments:
-    """Arguments of one tool call, built from the pieces received so far.
+    """Collector for the pieces of one tool call's arguments.
 
-    A character can be split between two pieces, so strings can contain lone surrogates.
+    Strings can contain lone surrogates, because a character can be split between two pieces.
     """
 
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
         self._skipped = 0  # number of list items that paths have skipped
-        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # pieces of unfinished strings, by path
+        # Unfinished strings, by JSON path: the object or list, the key or index, and the pieces of the string.
+        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments received so far."""
+        """Arguments from all pieces that were added, including unfinished strings."""
         for container, step, pieces in self._texts.values():
             container[step] = "".join(pieces)
         return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Adds arguments whose values are complete."""
+        """Adds complete arguments. Replaces arguments of the same names."""
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:
-        """Appends text from a part that only continues one string. Returns False for any other part.
+        """Appends the text of a part that only continues an unfinished string. Returns False for any other part.
 
-        This method is a fast path for the most common parts. It reads only camelCase keys, so that it does not
-        have to normalize the keys.
+        This method is a fast path for the most common parts. Parts with snake_case keys are not recognized.
         """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):
@@ -65,7 +68,7 @@ class PartialArguments:
         return unfinished is not None
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Adds one piece of the arguments. Ignores a piece whose JSON path is invalid."""
+        """Adds one piece of the arguments. Ignores a piece with an invalid JSON path."""
         fields = normalize_keys(piece)
         path, item = as_text(fields.get("json_path")), _parse_value(fields)
         if path in self._texts and isinstance(item, str):
@@ -85,10 +88,10 @@ class PartialArguments:
             self._texts[path] = (container, steps[-1], [item])
 
     def _find_container(self, steps: list[str | int]) -> Any:
-        """Returns the object or list to which the last key or index of a path belongs.
+        """Returns the object or list that contains the value at the end of a path.
 
         Creates missing objects and lists on the path. Returns None if a value on the path has the wrong type, or
-        if the path skips too many list items.
+        if the paths of the call skip too many list items.
         """
         container: Any = self._arguments
         for step, next_step in pairwise(steps):
@@ -103,7 +106,10 @@ class PartialArguments:
         return container
 
     def _put(self, container: Any, step: str | int, item: Any) -> bool:
-        """Sets an item of an object or list. Returns False if the paths have skipped too many list items."""
+        """Sets a value in an object or list. Returns False if the paths have skipped too many list items.
+
+        Skipped list items become None.
+        """
         if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped
             if self._skipped > _MAX_SKIPPED:

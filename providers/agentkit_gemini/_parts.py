@@ -1,8 +1,8 @@
 """Functions that read the parts of a Gemini `Content`, and normalize their keys and base64 data.
 
 The API sends camelCase keys, and data in the standard or URL-safe base64 alphabet. Dumped objects of the SDK have
-camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (SDK: types.Part and
-`_common.BaseModel`). Functions that take a `part` expect snake_case keys.
+camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (google-genai: `types.Part`,
+`_common.BaseModel`). Functions with an argument `part` expect snake_case keys.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ __all__ = [
 ]
 
 OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-"""Keys of parts about tools that the server ran. A client must send these parts back.
+"""Keys of parts that contain calls and results of server tools. A later request must send these parts back.
 
-"The client is expected to echo this message back" (SDK: Part.tool_call).
+"The client is expected to echo this message back" (google-genai: Part.tool_call).
 """
 
 _EXTRA_KEYS = (
@@ -63,12 +63,12 @@ _EXTRA_KEYS = (
     "speech_metadata",
     "audio_transcription",
 )
-"""Keys that a part can have in addition to its content and signature (SDK: Part, FunctionResponsePart)."""
+"""Keys that a part can have besides its content and signature (google-genai: Part, FunctionResponsePart)."""
 
 _FREE_KEYS = frozenset({"args", "response", "part_metadata"})
-"""Keys whose values are objects of a tool or of the application.
+"""Keys whose values are objects defined by a tool or by the application.
 
-The keys inside these objects are not normalized.
+The keys of these objects are not converted to snake_case.
 """
 
 _BYTES_KEYS = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
@@ -80,7 +80,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
     """Returns a key in snake_case, such as `inline_data` for `inlineData`."""
-    name = str(key)  # a dict that is not JSON can have keys that are not strings
+    name = str(key)  # the key of a Python dict can have another type
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 
@@ -92,28 +92,25 @@ def to_camel_case(key: str) -> str:
 
 
 def get_field(fields: Mapping[str, Any], key: str) -> Any:
-    """Returns the value of a key that is in snake_case or in camelCase in the object.
+    """Returns the value of a key, or None if the value is missing or null.
 
     Args:
-        fields: Object with the key.
+        fields: Object with keys in snake_case or camelCase.
         key: Key in snake_case.
-
-    Returns:
-        The value, or None if the value is missing or null.
     """
     item = fields.get(to_camel_case(key))
     return fields.get(key) if item is None else item
 
 
 def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object with snake_case keys and without null values. Nested objects are not changed."""
+    """Returns a copy of an object with snake_case keys and without null values. Nested objects are not changed."""
     return {_to_snake_case(key): item for key, item in fields.items() if item is not None}
 
 
 def normalize_base64(data: object) -> str:
-    """Returns bytes or base64 text as padded base64 text in the standard alphabet.
+    """Returns bytes or base64 text as base64 text with padding, in the standard alphabet.
 
-    Base64 text may use the standard or the URL-safe alphabet.
+    The given text may use the standard or the URL-safe alphabet.
     """
     if isinstance(data, bytes):
         return base64.b64encode(data).decode("ascii")
@@ -128,9 +125,9 @@ def get_signature(part: Mapping[str, Any]) -> str | None:
 
 
 def normalize_value(value: Any) -> Any:
-    """Returns a JSON value without nulls, at any depth.
+    """Returns a JSON value with snake_case keys, base64 data in the standard alphabet, and no null values.
 
-    Keys are converted to snake_case, and base64 data is converted to the standard alphabet.
+    Nested objects are converted too, except the objects of `_FREE_KEYS`.
     """
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
@@ -148,9 +145,9 @@ def _normalize_field(name: str, item: Any) -> Any:
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the additional fields of a part, which belong neither to its content nor to its signature.
+    """Returns the fields of a part that are neither its content nor its signature.
 
-    A later request sends these fields back with the part.
+    Later requests send these fields back with the part.
     """
     return {key: _normalize_field(key, part[key]) for key in _EXTRA_KEYS if part.get(key)}
 
@@ -158,7 +155,8 @@ def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
 def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
     """Returns a dict with the `display_name` of a media part. The dict is empty if the part has no display name.
 
-    The JSON object of a function response can refer to a media item by this name (SDK: Blob, FileData).
+    The JSON object of a function response can refer to a media item by its display name (google-genai: Blob,
+    FileData).
     """
     fields = normalize_keys(as_object(part.get("inline_data") or part.get("file_data")))
     name = as_text(fields.get("display_name"))
@@ -168,8 +166,8 @@ def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
 def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Returns a key that pairs a call of a server tool with its result. Returns None for any other part.
 
-    The first item of the key is "request" for code and tool calls, and "response" for their results. The second
-    item is the same for both parts of a pair, and contains the id of the call if the call has an id.
+    The first item of the key is "request" for a call (or for code), and "response" for a result. The second item
+    is the same for a call and its result, and contains the id of the call if there is an id.
     """
     for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if request in data:
@@ -186,7 +184,7 @@ def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> fro
         data: Part with snake_case keys.
         in_results: True if the model accepts media in function responses (Gemini 3 and later).
 
-    Sources: SDK, Part; ai.google.dev, function-calling.
+    Sources: google-genai, Part; Gemini docs, function-calling.
     """
     if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
         return frozenset({"assistant"})
@@ -211,7 +209,7 @@ def parse_media(part: Mapping[str, Any]) -> MediaBlock:
         blob = normalize_keys(as_object(part["inline_data"]))
         media_type, data = as_text(blob.get("mime_type")), normalize_base64(blob.get("data"))
         if not _BASE64.fullmatch(data):
-            raise MessageError("inline_data", "expected base64 data", "Pass base64 text.")
+            raise MessageError("inline_data", "expected base64 data", "Pass the data as base64 text.")
         source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
     else:
         blob = normalize_keys(as_object(part.get("file_data")))
@@ -232,7 +230,7 @@ def is_stored_file(part: Mapping[str, Any]) -> bool:
 
 
 def is_stored_uri(uri: str) -> bool:
-    """Returns True if a URI names a file of the Files API (ai.google.dev: files; SDK: File.uri, File.name)."""
+    """Returns True if a text is the URI or name of a file in the Files API (google-genai: File.uri, File.name)."""
     return bool(_STORED.match(uri))
 
 
@@ -240,10 +238,10 @@ _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)
 
 
 def has_content(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part has content or a signature. Additional fields, such as metadata, do not count."""
+    """Returns True if a part has content or a signature. Metadata and similar additional fields are ignored."""
     return bool(part.keys() - {"thought", *_EXTRA_KEYS})
 
 
 def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a part and its signature as JSON values with snake_case keys, for an OpaqueBlock."""
+    """Returns a copy of a part as JSON values with snake_case keys, for the data of an OpaqueBlock."""
     return cast("dict[str, Any]", make_json_safe(normalize_value(dict(part))))

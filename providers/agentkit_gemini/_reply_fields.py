@@ -58,7 +58,7 @@ FINISH_REASONS = (
     *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
     *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
-"""Names of finish reasons, indexed by number. Some gateways send numbers instead of names.
+"""Names of finish reasons. Some gateways send numbers instead, which are the indices of the names.
 
 Source: google.cloud.aiplatform_v1, Candidate.FinishReason.
 """
@@ -67,7 +67,7 @@ BLOCK_REASONS = (
     *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
     *("IMAGE_SAFETY", "JAILBREAK"),
 )
-"""Names of block reasons, indexed by number. Some gateways send numbers instead of names.
+"""Names of block reasons. Some gateways send numbers instead, which are the indices of the names.
 
 Source: google.cloud.aiplatform_v1, GenerateContentResponse.PromptFeedback.BlockedReason.
 """
@@ -76,7 +76,10 @@ _REPLY_KEYS = ("candidates", "prompt_feedback", "usage_metadata", "model_version
 
 
 def get_enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value that is sent as a name or a number. Returns an unknown number as text."""
+    """Returns the name of an enum value that a reply contains as a name or a number.
+
+    Returns a number without a name as text.
+    """
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else str(value)
     return str.__str__(as_text(value))
@@ -85,8 +88,7 @@ def get_enum_name(value: object, names: Sequence[str]) -> str:
 def parse_usage(fields: Mapping[str, Any]) -> Usage:
     """Parses token usage. Input tokens include tokens of tool results, and output tokens include thinking tokens.
 
-    The API reports tokens of tool results and thinking tokens separately (SDK:
-    GenerateContentResponseUsageMetadata).
+    In the API, these tokens are separate counts (google-genai: GenerateContentResponseUsageMetadata).
     """
     thoughts = as_token_count(get_field(fields, "thoughts_token_count"))
     prompt = as_token_count(get_field(fields, "prompt_token_count"))
@@ -99,7 +101,7 @@ def parse_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def parse_stream_error(value: object) -> Failure:
-    """Parses an error that arrives within a stream, as an error object of the API or as text."""
+    """Returns a `Failure` for an error in a stream. The error is an error object of the API, or a text."""
     error = as_object(value)
     failure = parse_failure({"error": error}) or Failure(as_text(value))
     return replace(
@@ -111,8 +113,9 @@ def check_reply(reply: Mapping[str, Any]) -> None:
     """Raises MessageError if the value is an error of the provider, or is not a Gemini reply."""
     if reply.get("error"):
         error = as_object(reply["error"])
-        message = as_text(error.get("message")) or "an error without a message"
+        message = as_text(error.get("message")) or "the error has no message"
         status = as_text(error.get("status"))
         raise reported_error(f"{message} ({status})" if status else message)
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
-        raise MessageError("reply", "expected a GenerateContentResponse", "Pass the result of generate_content.")
+        reason = "expected a `GenerateContentResponse` object, with a key such as `candidates`"
+        raise MessageError("reply", reason, "Pass the result of generate_content.")

@@ -1,4 +1,4 @@
-"""Readers for tool choices and schemas in logged requests.
+"""Parsers for tool choices and schemas in logged requests.
 
 A log can contain arguments of an SDK, the JSON body of a request, or values of protobuf messages.
 """
@@ -13,9 +13,15 @@ from agentkit.provider_kit import OptionLayout, as_list, as_object, as_text, map
 __all__ = ["OPTIONS"]
 
 _MODES = ("", "auto", "any", "none", "validated")
-"""Names of function calling modes by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
+"""Names of function calling modes. A log can contain the index of a name instead.
+
+Source: google.cloud.aiplatform_v1, FunctionCallingConfig.Mode.
+"""
 _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""Names of schema types by number (google.cloud.aiplatform_v1: Type)."""
+"""Names of schema types. A log can contain the index of a name instead.
+
+Source: google.cloud.aiplatform_v1, Type.
+"""
 _KEYWORDS = {
     "additional_properties": "additionalProperties",
     "any_of": "anyOf",
@@ -29,7 +35,7 @@ _KEYWORDS = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-"""JSON Schema keywords for the fields of the SDK's `Schema` that have other names (google-genai)."""
+"""JSON Schema keywords by field name of the SDK's `Schema`, for fields with other names (google-genai: Schema)."""
 
 
 def _as_json_schema(schema: dict[str, Any]) -> Any:
@@ -38,10 +44,13 @@ def _as_json_schema(schema: dict[str, Any]) -> Any:
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts one level of a `Schema`, in which types are in upper case and `nullable` is a separate field."""
+    """Converts one level of a `Schema` to JSON Schema. Nested schemas are not converted.
+
+    In a `Schema`, types are in upper case, and `nullable` is a separate field.
+    """
     converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
     for key in ("default", "example"):
-        if converted.get(key, 0) is None:  # the SDK dumps a missing value as null
+        if converted.get(key, 0) is None:  # in a dumped SDK object, null means that the field is not set
             del converted[key]
     type_name = _enum_name(schema.get("type"), _TYPES)
     if type_name not in ("", "type_unspecified"):
@@ -50,11 +59,11 @@ def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_tool_choice(value: object) -> Any:
-    """Reads a `FunctionCallingConfig` as a tool choice in agentkit's format."""
+    """Converts a `FunctionCallingConfig` to the dict of a tool choice in agentkit's format."""
     config: dict[str, Any] = as_object(value)
     names = as_list(config.get("allowedFunctionNames") or config.get("allowed_function_names"))
     mode = _enum_name(config.get("mode"), _MODES)
-    if mode == "validated":  # like auto, but the arguments of calls always match their schemas
+    if mode == "validated":  # like "auto", but the arguments of each call match the schema of the tool
         mode = "auto"
     if mode == "any" and len(names) == 1:
         return {"name": names[0]}
@@ -62,7 +71,10 @@ def _read_tool_choice(value: object) -> Any:
 
 
 def _enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value in lower case, or an empty string if the value is unknown."""
+    """Returns the name of an enum value in lower case. The value is a name or an index of `names`.
+
+    Returns an empty string for an unknown index.
+    """
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else ""
     return as_text(value).lower()
@@ -78,4 +90,4 @@ OPTIONS = OptionLayout(
     outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
     read_schemas=dict.fromkeys(("parameters", "responseSchema", "response_schema"), _as_json_schema),
 )
-"""Fields with tool choices and schemas in a request (google-genai: GenerateContentConfig, Tool; ai.google.dev)."""
+"""Fields of a request that contain tool choices and schemas (google-genai: GenerateContentConfig, Tool)."""

@@ -13,31 +13,31 @@ __all__ = ["build_rest_body"]
 _TOP_LEVEL_KEYS = frozenset({"safety_settings", "labels", "cached_content", "service_tier", "store"})
 """Keys of `config` that are at the top level of the body instead of in `generationConfig`.
 
-Source: ai.google.dev/api/generate-content, GenerateContentRequest.
+Source: Gemini docs, api/generate-content.
 """
 
 _SDK_ONLY = frozenset(
     {"automatic_function_calling", "automatic_continuation", "http_options", "should_return_http_response"}
 )
-_TEXT_KEYS = {"text"}  # most parts have only this key, which is equal in both spellings
+_TEXT_KEYS = {"text"}  # most parts have only this key, which is equal in snake_case and camelCase
 _CONVERTED_KEYS = frozenset({"system_instruction", "tools", "tool_config"})
 
 _FREE = frozenset(
     {"args", "response", "part_metadata", "labels", "headers", "parameters_json_schema", "response_json_schema"}
 )
-"""Keys whose values are objects of the application or of a tool. The keys inside these objects do not change."""
+"""Keys whose values are objects of the application or of a tool. The keys of these objects are not converted."""
 
 _SCHEMAS = frozenset({"parameters", "response_schema"})
-"""Keys whose values are a `Schema` of the API. The names of properties in a `Schema` are not converted."""
+"""Keys whose values are a `Schema` of the API. The property names in a `Schema` are not converted."""
 
-_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # objects that map names to schemas
+_SCHEMAS_BY_NAME = frozenset({"properties", "defs", "$defs"})  # the values of these keys map names to schemas
 
 
 def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON body of `POST models/MODEL:generateContent` for the arguments `contents` and `config`.
 
-    The keys that the API defines are in camelCase, at any depth. The service also accepts snake_case, but a proxy
-    can omit keys in snake_case. Bytes stay in the standard base64 alphabet, which the service accepts.
+    The keys that the API defines are in camelCase, also in nested objects. The API also accepts snake_case, but a
+    proxy can omit keys in snake_case. Base64 data keeps the standard alphabet, which the API accepts.
     """
     config: Mapping[str, Any] = request.get("config") or {}
     body: dict[str, Any] = {"contents": [_convert_content(content) for content in request["contents"]]}
@@ -57,7 +57,7 @@ def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _convert_keys(value: Any) -> Any:
-    """Returns a value with the API's keys in camelCase. SDK objects become JSON values."""
+    """Returns a JSON value in which the API's keys are in camelCase. Converts SDK objects to JSON values."""
     if isinstance(value, list | tuple):
         return [_convert_keys(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -77,7 +77,7 @@ def _dump(value: Any) -> Any:
 
 
 def _convert_schema(value: Any) -> Any:
-    """Returns a `Schema` with its keys in camelCase. The names of properties do not change."""
+    """Returns a `Schema` with camelCase keys. Property names do not change."""
     if isinstance(value, list):
         return [_convert_schema(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -94,7 +94,7 @@ def _convert_schema(value: Any) -> Any:
 
 
 def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
-    """Returns a content with the keys of its parts in camelCase."""
+    """Returns a `Content` object with camelCase keys in its parts."""
     parts: list[dict[str, Any]] | None = content.get("parts")
     if parts is None or (len(parts) == 1 and parts[0].keys() == _TEXT_KEYS):
         return content
@@ -102,7 +102,7 @@ def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_system(system: Any) -> dict[str, Any]:
-    """Converts a system instruction to a content, as the SDK does. Text and parts get the role `user`."""
+    """Converts a system instruction to a `Content` object, as the SDK does. Text and parts get the role `user`."""
     if isinstance(system, Mapping) and "parts" in system:
         return _convert_content(cast("dict[str, Any]", system))
     part = {"text": system} if isinstance(system, str) else cast("object", system)
@@ -111,7 +111,7 @@ def _convert_system(system: Any) -> dict[str, Any]:
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the tools, with all function declarations merged into one tool at the end."""
+    """Returns the tools with camelCase keys. All function declarations are merged into one tool at the end."""
     declarations: list[Any] = []
     others: list[dict[str, Any]] = []
     for tool in tools:

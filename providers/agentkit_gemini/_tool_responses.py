@@ -1,4 +1,4 @@
-"""Conversion between tool results and Gemini's function responses, which contain an object instead of text."""
+"""Conversion between tool results and Gemini's function responses, which contain a JSON object instead of text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from agentkit.provider_kit import MessageError, OpaqueState, TextBlock, ToolResu
 __all__ = ["build_response_fields", "parse_tool_response"]
 
 _RESULT_KEYS = frozenset({"id", "name", "parts"})
-"""Keys of a function response for which a ToolResultBlock has fields."""
+"""Keys of a function response that become fields of a ToolResultBlock."""
 
 
 def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock, bool]:
-    """Returns the text of a function response as a TextBlock, and a bool that is True if the response is an error.
+    """Returns the text of a function response as a TextBlock, and True if the response is an error.
 
-    The text of `{"output": text}` and `{"error": text}` is `text` (SDK: FunctionResponse.response). Any other
-    object becomes JSON text, and the state of the text block stores the object. The state also stores other fields
-    of the function response (`scheduling`, `will_continue`).
+    The text of `{"output": text}` and `{"error": text}` is `text` (google-genai: FunctionResponse.response). Any
+    other object becomes JSON text, and the state of the text block stores the object. The state also stores other
+    fields of the function response (`scheduling`, `will_continue`).
 
     Raises:
-        MessageError: The object `response`, which the service requires, is missing.
+        MessageError: The required field `response` is missing or is not an object.
     """
     response = function_response.get("response")
     if not isinstance(response, dict):
@@ -38,10 +38,10 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the field `response` for a tool result, with all other stored fields of the function response.
+    """Returns the field `response` of the function response for a tool result, plus other fields from its state.
 
-    A result that was loaded from Gemini and not changed gets its original object. Any other result gets
-    `{"output": text}` or `{"error": text}`. The other stored fields are sent in both cases.
+    `response` is `{"output": text}` or `{"error": text}`. If the result was loaded from a function response and is
+    unchanged, `response` is the original object.
     """
     text_fields = {"response": {"error" if block.is_error else "output": block.listing}}
     if isinstance(block.output, str):
@@ -57,7 +57,7 @@ def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
 
 
 def _parse_text(response: Mapping[str, Any]) -> tuple[str, bool]:
-    """Returns the text of a response object, and a bool that is True if the object reports an error."""
+    """Returns the text of the object `response`, and True if the object reports an error."""
     key = next(iter(response)) if len(response) == 1 else None
     value = response[key] if key in ("output", "error") else response
     return (value if isinstance(value, str) else to_json(value).decode()), key == "error"

@@ -1,4 +1,4 @@
-"""`Sender` sends a finished request body through google-genai's client, and returns the reply as raw bytes."""
+"""`Sender` sends a finished request body through google-genai's client, and returns the reply unparsed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Substitute for the SDK's API client in one model call. It sends a request body that is already complete.
+    """Substitute for the SDK's API client in one model call. The substitute sends a finished request body.
 
-    `AsyncModels` of the SDK chooses the URL path and calls its API client, which is a `Sender`. The `Sender` calls
-    the real client, but with the finished body. The real client builds, signs, sends and retries the request. The
-    SDK does not parse the reply.
+    The SDK's `AsyncModels` chooses the URL path and calls its API client, which is a `Sender`. The `Sender` passes
+    the finished body to the real API client, which builds, signs, sends and retries the request. The SDK does not
+    parse the reply.
     """
 
     def __init__(self, client: Any, outgoing: OutgoingRequest) -> None:
@@ -28,7 +28,7 @@ class Sender:
 
     @classmethod
     def create(cls, models: Any, outgoing: OutgoingRequest) -> Self | None:
-        """Returns a sender for the SDK's `client.aio.models`.
+        """Returns a sender if `models` is the SDK's `client.aio.models`.
 
         Returns None for any other object, such as a test double.
         """
@@ -41,7 +41,7 @@ class Sender:
 
     @property
     def models(self) -> Any:
-        """`AsyncModels` of the SDK, with this sender as its API client."""
+        """An `AsyncModels` of the SDK whose API client is this sender."""
         from google.genai.models import AsyncModels
 
         return AsyncModels(cast("Any", self))
@@ -50,7 +50,7 @@ class Sender:
         return getattr(self._client, name)
 
     async def async_request(self, method: str, path: str, _: object, options: Any = None) -> Any:
-        """Sends the body. Returns the SDK's response object with the text of the whole reply."""
+        """Sends the body. Returns the SDK's response object, which contains the complete reply as text."""
         from google.genai.types import HttpResponse
 
         response = await self._send(method, path, options, stream=False)
@@ -68,9 +68,10 @@ class Sender:
         return await self._client._async_request(request, options, stream=stream)
 
     def _build_body(self, options: Any) -> dict[str, Any]:
-        """Returns the request body. If the HTTP options have an `extra_body`, copies all fields but `contents`.
+        """Returns a shallow copy of the request body.
 
-        Without the copy, the SDK would write the `extra_body` into objects of the caller's request.
+        If the HTTP options have an `extra_body`, all fields except `contents` are deep copies, because the SDK
+        merges the `extra_body` into these fields.
         """
         body = dict(self._outgoing.body)
         http_options = (options, getattr(self._client, "_http_options", None))
@@ -86,16 +87,16 @@ class Sender:
         return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers, REQUEST_IDS))
 
     async def aclose(self) -> None:
-        """Closes the stored response, if there is one."""
+        """Closes the response of a stream, if there is one."""
         response, self._response = self._response, None
         if hasattr(response, "aclose"):
-            await response.aclose()  # a response of httpx2
+            await response.aclose()  # the response is from httpx2
         elif response is not None:
-            response.close()  # a response of aiohttp
+            response.close()  # the response is from aiohttp
 
 
 _USED_METHODS = ("_build_request", "_async_request")
-_MAX_ERROR_SIZE = 1 << 24  # in bytes
+_MAX_ERROR_SIZE = 1 << 24  # maximum number of bytes that are collected to parse an error
 _BARE_JSON = re.compile(rb"\n[{\[]")
 
 
@@ -105,10 +106,10 @@ async def _empty_stream() -> AsyncGenerator[Any]:
 
 
 async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """Yields the bytes of an event stream. Yields an error that is not an event as one parsed JSON value.
+    """Yields the bytes of an event stream. Yields bare JSON in the stream as one parsed value.
 
-    The service can send an error as bare JSON within the stream, and the SDK reads such errors too. Bare JSON of
-    more than 16 MiB is too long for an error, and is yielded as bytes.
+    Bare JSON is JSON outside an event. The API can send an error in this form, and the SDK also accepts such
+    errors. More than 16 MiB of bare JSON cannot be an error, and is yielded as bytes.
     """
     bare: list[bytes] = []
     size = 0
@@ -121,7 +122,7 @@ async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]
                 yield b"".join(bare)
                 bare, size = [], 0
         elif match := _BARE_JSON.search(last_byte + piece):
-            start = match.end() - 2  # position of the bracket in `piece`, which follows `last_byte`
+            start = match.end() - 2  # index of the bracket in `piece`, because the match includes `last_byte`
             yield piece[:start]
             bare, size = [piece[start:]], len(piece) - start
         else:

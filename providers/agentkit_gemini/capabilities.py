@@ -27,7 +27,7 @@ __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 _URLS = frozenset({"http", "https", "gs"})
 
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
-"""Placeholder signature that Gemini accepts for tool calls of other models (ai.google.dev thought-signatures)."""
+"""Placeholder signature that Gemini accepts for tool calls of other models (Gemini docs: thought-signatures)."""
 
 LAYOUT = WireLayout(
     turns="contents",
@@ -56,13 +56,14 @@ GENERATE = Capabilities(
     wire="gemini",
     layout=LAYOUT,
     turns=TurnCapabilities(
-        late_system="line",  # no system role in contents: "Please use a valid role: user, model."
+        late_system="line",  # API error for the role system: "Please use a valid role: user, model."
         first_user=True,  # the API accepts function calls only after a user turn
         last_user=True,
         needs_user=True,
     ),
     tools=ToolCapabilities(
-        # API error: "the number of function response parts is equal to the number of function call parts"
+        # API error: "Please ensure that the number of function response parts is equal to the number of function
+        # call parts of the function call turn."
         results="together",
         results_in_order=True,
         names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
@@ -79,12 +80,12 @@ GENERATE = Capabilities(
         document=MediaRule(
             types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
             schemes=_URLS,
-            limits=MediaLimits(data=66_000_000),  # 50 MB per PDF, in base64 text
+            limits=MediaLimits(data=66_000_000),  # base64 characters, for at most 50 MB per PDF
         ),
-        total=95_000_000,  # a request can have 100 MB of inline data (file-input-methods)
-        roles=frozenset({"user", "assistant"}),  # a model turn can have media that the model generated
+        total=95_000_000,  # below the limit of 100 MB of inline data (Gemini docs: file-input-methods)
+        roles=frozenset({"user", "assistant"}),  # model turns can contain media that the model generated
     ),
-    thinking=ThinkingCapabilities(mode="signed"),  # only Gemini's thinking is sent; its signature is optional
+    thinking=ThinkingCapabilities(mode="signed"),  # signatures are optional; thinking of other models is not sent
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: get_pair_key(data) is not None,
         places=get_part_places,
@@ -96,15 +97,15 @@ GENERATE = Capabilities(
         placeholder_signature=SKIP_SIGNATURE,
     ),
 )
-"""Capabilities that all current Gemini models share. `FACTS` adds media in function responses from Gemini 3 on."""
+"""Capabilities of all current Gemini models. From Gemini 3 on, `FACTS` adds media in function responses."""
 
 _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
 
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # Function responses accept a URI only if it names a file of the Files API. Protobuf v1beta has no field
-        # for a URI in a function response, and Google's Kotlin SDK calls the field unsupported.
+        # In function responses, only URIs of the Files API are allowed. Protobuf v1beta has no field for a URI in
+        # a function response, and Google's Kotlin SDK calls the field unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),
             "media.result_types": _RESPONSE_TYPES,
@@ -117,7 +118,7 @@ FACTS = (
     ModelFact(
         r"gemini-[12](?!\d)",
         {"opaque.placeholder_signature": None},
-        "signatures are optional before Gemini 3 (thought-signatures page)",
+        "before Gemini 3, tool calls need no signature (Gemini docs: thought-signatures)",
         "2026-11-20",
     ),
 )

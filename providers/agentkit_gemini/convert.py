@@ -44,7 +44,7 @@ class GeminiChatFormatter(FormatterBase):
     facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `contents`, and with `config` if the task needs any configuration."""
+        """Returns the request with `contents`, and with `config` if there is a system prompt or an option."""
         placeholder = task.capabilities.opaque.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
@@ -81,7 +81,7 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 def _part(block: Block) -> dict[str, Any]:
-    """Writes a block and its signature as a part (SDK: Part)."""
+    """Converts a block and its signature to a part (google-genai: Part)."""
     match block.type:
         case "text":
             return {"text": block.text, **_state_fields(block.state)}
@@ -101,7 +101,7 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
-    """Returns the signature and the additional fields that the state of a block stores."""
+    """Returns the signature and the additional fields of a part from the state of its block."""
     if state is None:
         return {}
     fields = {key: copy_json(item) for key, item in get_state_fields(state).items() if key != "display_name"}
@@ -111,8 +111,8 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
 def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
     """Adds the placeholder signature to the first tool call of a turn, if this call has no signature.
 
-    Some models require a signature in the first of parallel calls (ai.google.dev thought-signatures). For other
-    models, `placeholder` is None.
+    Some models require a signature in the first of parallel calls (Gemini docs: thought-signatures). For other
+    models, `placeholder` is None, and the function does nothing.
     """
     first = next(part for part in parts if "function_call" in part)
     if placeholder and "thought_signature" not in first:
@@ -129,7 +129,10 @@ def _media(block: MediaBlock) -> dict[str, Any]:
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """Writes a tool result as a function response, with the name of the called tool (SDK: FunctionResponse)."""
+    """Converts a tool result to a function response (google-genai: FunctionResponse).
+
+    `names` contains the tool names of the calls by call id. The function response gets the name from its call.
+    """
     name = names.get(block.id, block.name)
     response: dict[str, Any] = {"id": block.id, "name": name, **build_response_fields(block)}
     items = () if isinstance(block.output, str) else block.output
@@ -138,10 +141,10 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _response_part(item: Block) -> Iterator[dict[str, Any]]:
-    """Yields a part for a media item or opaque block in a tool result (SDK: FunctionResponsePart)."""
+    """Yields a part for a media item or opaque block in a tool result (google-genai: FunctionResponsePart)."""
     match item.type:
         case "text":
-            pass  # the response object already contains the text
+            pass  # the field `response` of the function response already contains the text
         case "image" | "audio" | "video" | "document":
             yield {**_media(item), **_state_fields(item.state)}
         case "opaque":
@@ -155,7 +158,7 @@ def _response_part(item: Block) -> Iterator[dict[str, Any]]:
 def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
-        # The declaration of a tool without parameters has no schema (SDK: FunctionDeclaration).
+        # The declaration of a tool without parameters has no schema (google-genai: FunctionDeclaration).
         keys = ["parameters_json_schema" if tool.takes_arguments else None for tool in task.tools]
         options["tools"] = [{"function_declarations": [*map(declare_tool, task.tools, keys)]}]
         options["automatic_function_calling"] = {"disable": True}
@@ -171,7 +174,7 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
 
 
 def _choice(choice: ToolChoice) -> dict[str, Any]:
-    """Writes a tool choice as a function calling config (SDK: FunctionCallingConfig).
+    """Converts a tool choice to a function calling config (google-genai: FunctionCallingConfig).
 
     Only the modes ANY and VALIDATED accept names of tools. With VALIDATED, the model can also reply with text.
     """

@@ -1,4 +1,4 @@
-"""Token counter that calls Gemini's API."""
+"""Token counter that calls the token-counting API of Gemini."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from agentkit_gemini.capabilities import LAYOUT
 __all__ = ["GeminiTokenCounter"]
 
 _SCHEMA_KEYS = ("response_mime_type", "response_schema", "response_json_schema")
-_ESTIMATED = "tools and output schema estimated: the endpoint does not count them"
-_COUNTED_AS_TURN = "system instruction counted as a turn"
+_ESTIMATED = "estimated tokens of tools and output schema: the API does not count them"
+_COUNTED_AS_TURN = "system instruction counted as a user turn: the API counts only turns"
 
 
 class GeminiTokenCounter(RemoteTokenCounter):
     """Token counter that calls `count_tokens` of google-genai.
 
-    Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. Vertex AI counts
-    the complete request. The Gemini Developer API counts only contents, and its SDK raises ValueError for other
-    arguments. For this API, the counter sends the system instruction as a turn, and estimates the tools and
-    the output schema.
+    Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. Vertex AI counts the
+    complete request. The Gemini Developer API counts only `contents`, and the SDK raises ValueError for other
+    arguments. For the Gemini Developer API, the counter sends the system instruction as a user turn, and estimates
+    the tokens of the tools and the output schema.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """Returns the number of prompt tokens of `generate_content(**request)`.
+        """Returns the number of prompt tokens in `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request. If the only reason is an argument that only Vertex AI accepts,
-                the counter sends the request without it instead.
+            ValueError: The SDK refuses the request. The counter does not raise this error for arguments that only
+                Vertex AI accepts, but omits these arguments.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")
@@ -51,7 +51,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
         return await self._count_contents(contents, prompt_config)
 
     async def _count_contents(self, contents: Any, prompt_config: dict[str, Any]) -> TokenCount:
-        """Returns the Gemini API's count of the contents, plus an estimate for tools and output schema."""
+        """Returns the count of the Gemini Developer API, plus an estimate for the tools and the output schema."""
         system = prompt_config.get("system_instruction")
         head = [] if system is None else [_content(system)]
         turns = cast("list[Any]", contents) if isinstance(contents, list) else [contents]
@@ -66,9 +66,9 @@ class GeminiTokenCounter(RemoteTokenCounter):
 
 
 def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of `config` that add tokens to the prompt, as a config for `count_tokens`.
+    """Returns a config for `count_tokens` with the fields of `config` that add tokens to the prompt.
 
-    SDK: CountTokensConfig.
+    Source: google-genai, CountTokensConfig.
     """
     prompt = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
     schema = {key: config[key] for key in _SCHEMA_KEYS if config.get(key)}
@@ -76,7 +76,7 @@ def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(system: Any) -> dict[str, Any]:
-    """Converts a system instruction (text, parts or a content) to a user turn."""
+    """Converts a system instruction (text, parts or a `Content` object) to a user turn."""
     parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
     if parts is not None:
         return {"role": "user", "parts": parts}

@@ -1,4 +1,4 @@
-"""Model calls through google-genai, Gemini's SDK."""
+"""Endpoint for model calls through google-genai, Gemini's SDK."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from agentkit_gemini._transport import Sender
 
 __all__ = ["GeminiEndpoint"]
 
-_PLACEHOLDER = "."  # the SDK requires an argument `contents`; the contents of the body replace it
+_PLACEHOLDER = "."  # value of the SDK's required argument `contents`, which the contents of the body replace
 
 
 class GeminiEndpoint(EndpointBase):
     """Endpoint for Gemini, through `google.genai.Client` or its attribute `aio`.
 
-    The client can be for the Gemini Developer API or for Vertex AI. The SDK chooses the URL path, the
-    credentials and the HTTP client. The endpoint sends the finished body of the REST API unchanged, and returns
-    the reply as bytes (see `Sender`). Test doubles of the SDK's `models` instead get the body as
-    `http_options.extra_body`, which overrides the SDK's own body, and return their own events.
+    The client can be for the Gemini Developer API or for Vertex AI. The SDK chooses the URL path, the credentials
+    and the HTTP client. The endpoint sends the finished body unchanged, and does not parse the reply (see
+    `Sender`). A test double of the SDK's `models` gets the body as `http_options.extra_body`, and returns its own
+    events.
 
-    `open` creates a client that uses httpx2, which runs on asyncio and trio. By default, the SDK uses aiohttp if
-    aiohttp is installed.
+    `open` creates a client that uses httpx2, which runs on asyncio and trio. Without `open`, the SDK uses aiohttp
+    if aiohttp is installed.
 
-    A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …), or a dict of fields in
-    `config`. `max_tokens` becomes `max_output_tokens`. The SDK retries failed calls only with retry options
-    (`client_options={"http_options": {"retry_options": {…}}}`). Without `timeout`, there is no time limit.
+    A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …). The parameter `config`
+    can contain a dict of such fields. `max_tokens` becomes `max_output_tokens`. The SDK retries failed calls only
+    with retry options (`client_options={"http_options": {"retry_options": {…}}}`). Without `timeout`, there is no
+    time limit.
     """
 
     extra: ClassVar[str] = "gemini"
@@ -83,18 +84,19 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            # The API never redirects. A redirect could send the API key to another server.
+            # Redirects are off, because the API never uses them, and a redirect could send the API key to another
+            # server.
             http = httpx2.AsyncClient(follow_redirects=False, timeout=None)
             http_options.httpx_async_client = http
         try:
             return cls(genai.Client(http_options=http_options, **client_options), http)
-        except ValueError as error:  # the SDK's error: "Missing key inputs argument!"
+        except ValueError as error:  # without credentials, the SDK raises "Missing key inputs argument!"
             raise AuthError("gemini", str(error)) from error
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with the body of the REST API.
+        """Returns the HTTP request, with the JSON body of the REST API.
 
         Raises:
             OptionError: A parameter has the name `contents`.
@@ -111,7 +113,7 @@ class GeminiEndpoint(EndpointBase):
         return OutgoingRequest(model, build_rest_body({**request, "config": config}), stream, call_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit of output tokens as the parameter `max_output_tokens`."""
+        """Returns the maximum number of output tokens as the parameter `max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 
     async def send(self, outgoing: OutgoingRequest) -> str:
@@ -126,7 +128,7 @@ class GeminiEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Sends a streamed request, and yields an iterator over its bytes, or over the events of a test double."""
+        """Sends a streamed request. Yields an iterator over the bytes of the reply, or a test double's events."""
         sender = Sender.create(self._models, outgoing)
         if sender is None:
             events = await self._models.generate_content_stream(
@@ -139,14 +141,14 @@ class GeminiEndpoint(EndpointBase):
             events = await sender.models.generate_content_stream(
                 model=outgoing.path, contents=_PLACEHOLDER, config=_build_config(outgoing)
             )
-            async for _ in events:  # the SDK sends the request, and gets an empty stream
+            async for _ in events:  # the SDK sends the request in this loop; `events` is always empty
                 pass
             yield sender.received()
         finally:
             await sender.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
+        """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""
         return parse_sdk_error(error)
 
     async def aclose(self) -> None:
@@ -161,7 +163,10 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
-    """Returns the config for the SDK's method as a dict, because the SDK deep-copies a GenerateContentConfig."""
+    """Returns the argument `config` of the SDK's method.
+
+    The result is a dict, because the SDK would make a deep copy of a GenerateContentConfig.
+    """
     from google.genai import types
 
     return {
@@ -172,7 +177,10 @@ def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _with_timeout(http_options: Any, seconds: float) -> Any:
-    """Returns the HTTP options with the timeout in milliseconds, unless they already have a timeout."""
+    """Returns the HTTP options with a timeout, which the SDK expects in milliseconds.
+
+    A timeout in the given options has priority.
+    """
     timeout = max(1, round(seconds * 1_000))
     if http_options is None or isinstance(http_options, Mapping):
         return {"timeout": timeout, **cast("Mapping[str, Any]", http_options or {})}
@@ -180,7 +188,7 @@ def _with_timeout(http_options: Any, seconds: float) -> Any:
 
 
 def _config_with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
-    """Returns the config with the body as `extra_body`, which overrides the SDK's own body."""
+    """Returns the argument `config` with the request body as `extra_body`, which overrides the SDK's own body."""
     config = _build_config(outgoing)
     http_options = config["http_options"]
     body: dict[str, Any] = {**outgoing.body, **(http_options.extra_body or {})}
@@ -188,6 +196,6 @@ def _config_with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _read_config(config: object) -> dict[str, Any]:
-    """Returns a config, which is a dict or an SDK object, as a dict with snake_case keys."""
+    """Returns a config as a dict with snake_case keys. The given config can be a dict, an SDK object or None."""
     fields = cast("Mapping[str, Any]", native_to_json(config) if config is not None else {})
     return {_WORD_START.sub("_", name).lower(): item for name, item in fields.items()}

@@ -1,4 +1,4 @@
-"""Loader for logged contents and requests of Gemini (SDK: GenerateContentConfig, Content)."""
+"""Loader for logged contents and requests of Gemini (google-genai: Content, GenerateContentConfig)."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from agentkit_gemini._tool_responses import parse_tool_response
 __all__ = ["load_native"]
 
 _PLACEHOLDER_SIGNATURES = frozenset(
-    # Documented signatures for calls that Gemini did not write (ai.google.dev thought-signatures). REST logs
-    # contain the plain words, and SDK logs contain the words as base64 text.
+    # Documented signatures for tool calls that Gemini did not write (Gemini docs: thought-signatures). Such a
+    # signature is plain text in REST logs, and base64 text in SDK logs.
     spelling
     for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
     for spelling in (normalize_base64(word), base64.b64encode(word.encode()).decode("ascii"))
 )
 
 _STORED_KEYS = ("cached_content", "cachedContent")
-"""Keys of requests that continue contents stored by the service.
+"""Keys of requests that continue a conversation stored by the service.
 
 Source: google-genai, GenerateContentConfig.cached_content.
 """
@@ -71,9 +71,8 @@ def load_native(log: object) -> list[Msg]:
     contain SDK objects, and keys in snake_case or camelCase.
 
     The system instruction becomes the first message. Function responses become separate messages with the names
-    and ids of their calls. Files of the Files API become OpaqueBlocks. Calls and results of tools that the server
-    ran become OpaqueBlocks too. Unreadable parts become InvalidBlocks. Documented placeholder signatures are
-    omitted.
+    and ids of their calls. Files of the Files API, and calls and results of server tools, become OpaqueBlocks.
+    Unreadable parts become InvalidBlocks. Documented placeholder signatures are omitted.
 
     Raises:
         MessageError: The value is not a conversation in Gemini's format.
@@ -93,10 +92,11 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _parse_contents(value: object) -> list[dict[str, Any]]:
-    """Returns a list of contents for any input that the SDK accepts (SDK: ContentListUnion).
+    """Converts any value that the SDK accepts as `contents` to a list of dicts with `role` and `parts`.
 
-    Adjacent texts and parts that are not inside a content become one user content. If they are function calls,
-    they become one model content.
+    A list can contain texts and parts that are not inside a `Content` object. Such function calls become a dict
+    with the role `model`. Other such texts and parts become a dict with the role `user`. Adjacent items of the
+    same role become one dict. Source: google-genai, ContentListUnion.
     """
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     contents = [_parse_content(item, f"contents[{index}]") for index, item in enumerate(items)]
@@ -110,22 +110,21 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns a dict with the role and the `parts` of an item.
+    """Returns a dict with the role and the `parts` of an item, which is a `Content` object, a part or a text.
 
-    The key of the role is `role` for a content. For text or a part that is not inside a content, the key is
-    `bare_role`.
+    The key of the role is `role` for a `Content` object, otherwise `bare_role`.
     """
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        reason = "expected a content or a part"
+        reason = "expected a `Content` object, a `Part` object or a string"
         raise MessageError(place, reason, describe_log_format(cast("object", item)))
     fields = normalize_keys(cast("dict[str, Any]", item))
     if "parts" in fields or "role" in fields:
         check_log_message(fields, place, ("parts",), (), "gemini")
         if not isinstance(fields.get("parts"), list | None):
-            reason = f"expected a list, got {type(fields['parts']).__name__}"
-            raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
+            reason = f"expected a list of parts, got {type(fields['parts']).__name__}"
+            raise MessageError(f"{place}.parts", reason, "Pass a list.")
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
         reason = "expected a key of a `Content` or `Part` object, such as `parts` or `text`"
@@ -144,9 +143,9 @@ class _Loader:
     """Loader for one conversation.
 
     Attributes:
-        ids: Call ids in the log. Generated ids must differ from them.
-        open_calls: Id and name of each call that has no response so far.
-        count: Number in the last generated id, such as 2 in `call_2`.
+        ids: All call ids in the log. A generated id must not be one of these ids.
+        open_calls: Id and tool name of each call that has no response yet.
+        count: Number in the last generated id, such as 2 in `call_2`. 0 before the first id.
     """
 
     def __init__(self, ids: frozenset[str]) -> None:
@@ -155,7 +154,7 @@ class _Loader:
         self.count = 0
 
     def load_system(self, system: object) -> list[Block]:
-        """Returns the blocks of the system instruction, which is a text, parts, or a content."""
+        """Returns the blocks of a system instruction, which is a text, a list of parts, or a `Content` object."""
         if isinstance(system, str):
             return [TextBlock(system)] if system else []
         parts = as_object(system).get("parts") if "parts" in as_object(system) else system
@@ -184,7 +183,7 @@ class _Loader:
             block = self._parse_part(part, model=model)
         except MessageError as error:
             return InvalidBlock(value, f"{error.place}: {error.reason}", place)
-        return block or InvalidBlock(value, "expected text or another known kind of part", place)
+        return block or InvalidBlock(value, "expected a part of a known kind, such as `text`", place)
 
     def _parse_part(self, part: dict[str, Any], *, model: bool) -> Block | None:
         state = _parse_state(part, model=model)
@@ -209,7 +208,7 @@ class _Loader:
         return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
     def _generate_id(self) -> str:
-        """Returns a new id for a call that has no id in the log (Gemini 2.5 on Vertex AI)."""
+        """Returns a new id for a tool call without an id. Gemini 2.5 on Vertex AI sends such calls."""
         self.count += 1
         while f"call_{self.count}" in self.ids:
             self.count += 1
@@ -227,22 +226,23 @@ class _Loader:
         return ToolResultBlock(call[0], name or call[1], output, is_error)
 
     def _find_call(self, id: str, name: str) -> tuple[str, str]:
-        """Returns the id and the name of the call that a response answers.
+        """Returns the call id and the tool name for a function response.
 
-        Only calls without a response are candidates. The match is the call with the id of the response. A response
-        without an id matches the first call with its name, or the first call if the response has no name. Without
-        a match, the method returns the response's name with its id or with a new id.
+        The method compares the response with each call that has no response yet. A response with an id matches the
+        call with this id. A response with only a tool name matches the first call of this tool. A response without
+        id and tool name matches the first call. If no call matches, the method returns the id and the tool name of
+        the response, or a new id if the response has no id.
         """
         matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
-        # Calls with the same id can have different names.
+        # Several calls can have the same id. A call with the tool name of the response is then preferred.
         same_name = [call for call in matches if call[1] == name]
         return next(iter(same_name or matches), None) or (id or self._generate_id(), name)
 
 
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
-    """Returns opaque state with the additional fields of a part, or None if there is nothing to store.
+    """Returns opaque state with the additional fields of a part, or None if the part has no such fields.
 
-    If the model wrote the part, the state also contains the signature of the part.
+    With `model`, the model wrote the part, and the state also contains the signature of the part.
     """
     signature = get_signature(part) if model else None
     fields = {**get_extra_fields(part), **get_display_name(part)}
@@ -253,7 +253,7 @@ def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
 
 
 def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
-    """Parses a part of a function response."""
+    """Converts a part of a function response to a block."""
     part = normalize_keys(as_object(value))
     if is_stored_file(part):
         return OpaqueBlock("gemini", copy_opaque_part(part))
@@ -264,7 +264,10 @@ def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlo
 
 
 def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
-    """Parses a media item. If the model created the item while thinking, its state contains `thought`."""
+    """Converts a media item to a block.
+
+    If the model generated the item while thinking, the state of the block contains `thought`.
+    """
     block = parse_media(part)
     if model and part.get("thought") is True:
         fields = {**get_state_fields(state), "thought": True}

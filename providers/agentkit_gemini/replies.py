@@ -1,4 +1,4 @@
-"""Parser for complete and streamed replies of Gemini (SDK: GenerateContentResponse)."""
+"""Parser for complete and streamed replies of Gemini (google-genai: GenerateContentResponse)."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ _NOTE_KEYS = (
 )
 
 _STRUCTURE_KEYS = frozenset({"content", "index", "role"})
-"""Keys of a candidate that contain neither metadata nor a finish reason."""
+"""Keys of a candidate that `_read_notes` does not read."""
 
 
 class GeminiStreamParser(StreamParserBase):
     """Parser for replies of `generate_content` and chunks of `generate_content_stream`.
 
-    The parser also accepts raw bytes of server-sent events. Adjacent texts without a signature form one block,
-    even if they are in different chunks. A part with a signature is a separate block, even if its text is empty.
-    The parser reads only the first of several candidates.
+    The parser also accepts raw bytes of server-sent events. Adjacent texts without a signature become one block,
+    even if they are in different chunks. A part with a signature becomes a separate block, even if its text is
+    empty. The parser reads only the first of several candidates.
     """
 
     provider: ClassVar[str] = "gemini"
@@ -71,16 +71,17 @@ class GeminiStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._count = 0  # number of blocks so far
-        self._is_thinking: bool | None = None  # True if the open block is thinking; None if no text block is open
+        self._count = 0  # number of blocks that were started
+        # True if the open block is thinking, False if it is text, None if no thinking or text block is open.
+        self._is_thinking: bool | None = None
         self._key = (0,)
         self._usage: dict[str, Any] = {}
         self._native_reason = ""
-        self._citations: dict[str, Any] = {}  # citations of all chunks, by their repr
-        self._partial: PartialArguments | None = None  # arguments of the unfinished call, whose key is `_key`
+        self._citations: dict[str, Any] = {}  # citations of all chunks, by `repr(citation)`
+        self._partial: PartialArguments | None = None  # arguments of the unfinished tool call with the key `_key`
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply, which is a GenerateContentResponse, into the message.
+        """Adds the content of a complete reply to `self.reply`.
 
         Raises:
             MessageError: The value is not a reply of Gemini, or the reply is an error.
@@ -89,7 +90,7 @@ class GeminiStreamParser(StreamParserBase):
         self.read_event(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one chunk, which is a GenerateContentResponse with new parts, into the message."""
+        """Adds the content of one stream chunk to `self.reply`."""
         error = event.get("error")
         if error:
             failure = parse_stream_error(error)
@@ -111,9 +112,9 @@ class GeminiStreamParser(StreamParserBase):
             self._read_feedback(as_object(feedback))
 
     def close(self) -> None:
-        """Ends a stream. Ends an unfinished tool call with the arguments received so far.
+        """Completes the message at the end of a stream.
 
-        Also sets the final usage, and the finish reason if it has arrived.
+        Ends an unfinished tool call. Sets the usage and, if one has arrived, the finish reason.
         """
         self._end_call()
         self._set_usage()
@@ -131,7 +132,7 @@ class GeminiStreamParser(StreamParserBase):
     def _read_candidate(self, candidate: dict[str, Any]) -> None:
         for part in map(as_object, _get_parts(candidate)):
             if "text" in part and (len(part) == 1 or (len(part) == 2 and "thought" in part)):
-                # Most parts have only text, and this branch reads them quickly.
+                # A fast path: most parts have only text.
                 self._add_text(part["text"], is_thinking=part.get("thought") is True)
             elif self._partial is None or not self._partial.append_text(part):
                 self._read_part(normalize_keys(part))
@@ -141,9 +142,9 @@ class GeminiStreamParser(StreamParserBase):
                 break
 
     def _read_notes(self, candidate: dict[str, Any]) -> None:
-        """Reads the metadata and the finish reason of a candidate.
+        """Stores the metadata and the finish reason of a candidate.
 
-        Some servers send a finish reason in every chunk. A chunk with content therefore never ends the reply.
+        A chunk with content does not end the reply, because some servers send a finish reason in every chunk.
         """
         for key in _NOTE_KEYS:
             if value := get_field(candidate, key):
@@ -156,7 +157,7 @@ class GeminiStreamParser(StreamParserBase):
                 self._end()
 
     def _merge_citations(self, metadata: object) -> dict[str, Any]:
-        """Returns metadata with the citations of all chunks. Some servers repeat citations of earlier chunks."""
+        """Returns metadata with the citations of all chunks, without citations that a server repeats."""
         fields = as_object(metadata)
         self._citations |= {repr(citation): citation for citation in as_list(fields.get("citations"))}
         return {**fields, "citations": [*self._citations.values()]}
@@ -164,9 +165,9 @@ class GeminiStreamParser(StreamParserBase):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: object, *, is_thinking: bool) -> None:
-        """Appends text without a signature to the open block.
+        """Appends text without a signature to the open block if both are thinking, or if both are not thinking.
 
-        Begins a new block if the open block is thinking and the text is not, or the reverse.
+        Otherwise begins a new block.
         """
         if type(text) is not str or not text:
             return
@@ -177,7 +178,7 @@ class GeminiStreamParser(StreamParserBase):
         add(self._key, text)
 
     def _begin_block(self) -> tuple[int]:
-        """Closes the open block, and returns the key of the next block."""
+        """Closes the open block, and returns the key for a new block."""
         self._end_call()
         if self._count:
             self.reply.close(self._key)
@@ -188,7 +189,7 @@ class GeminiStreamParser(StreamParserBase):
 
     def _read_part(self, part: dict[str, Any]) -> None:
         state: dict[str, Any] = {"thought_signature": None, "fields": None}
-        if len(part) > 1 or "function_call" not in part:  # most pieces of a call have no other key
+        if len(part) > 1 or "function_call" not in part:  # a fast path: most pieces of a call have no other key
             state = {"thought_signature": get_signature(part), "fields": get_extra_fields(part) or None}
         has_state = any(state.values())
         if "function_call" in part:
@@ -214,10 +215,10 @@ class GeminiStreamParser(StreamParserBase):
         self.reply.close(key)
 
     def _end_call(self) -> None:
-        """Ends an unfinished tool call.
+        """Ends an unfinished tool call, if there is one.
 
-        The arguments so far become JSON text without the closing brace, because valid JSON would look
-        like complete arguments.
+        The received arguments become JSON text without the closing brace, because valid JSON would look like
+        complete arguments.
         """
         if self._partial is not None:
             text = to_json(make_json_safe(self._partial.arguments)).decode().removesuffix("}")
@@ -225,7 +226,7 @@ class GeminiStreamParser(StreamParserBase):
             self._partial = None
 
     def _read_media(self, part: dict[str, Any], state: dict[str, Any]) -> None:
-        if part.get("thought") is True:  # an image that the model created while thinking
+        if part.get("thought") is True:  # the model generated the image while thinking
             state["fields"] = {**(state["fields"] or {}), "thought": True}
         try:
             block = parse_media(part)
@@ -258,7 +259,7 @@ class GeminiStreamParser(StreamParserBase):
     # -- prompt feedback and usage -----------------------------------------------------------------------------
 
     def _read_feedback(self, feedback: dict[str, Any]) -> None:
-        """Reads the feedback on the prompt. A reply to a blocked prompt has no candidates."""
+        """Stores the feedback on the prompt. Ends the reply if the API blocked the prompt."""
         fields = normalize_value(feedback)
         self.reply.notes["prompt_feedback"] = fields
         reason = get_enum_name(fields.get("block_reason"), BLOCK_REASONS)
@@ -266,9 +267,9 @@ class GeminiStreamParser(StreamParserBase):
             self.reply.end(FinishReason.CONTENT_FILTER, reason)
 
     def _update_usage(self, usage: dict[str, Any]) -> None:
-        """Merges the token usage of a chunk into the usage so far, because a later chunk may omit fields.
+        """Merges the token usage of a chunk with the earlier usage, because a later chunk may omit fields.
 
-        Every chunk has usage, but the reply gets the usage only with the first chunk and at the end.
+        Every chunk has usage, but `self.reply` gets the usage only with the first chunk and at the end.
         """
         has_null = None in usage.values()
         self._usage |= {key: item for key, item in usage.items() if item is not None} if has_null else usage

@@ -85,7 +85,7 @@ class FakeGemini(FakeService):
         return {"error": fields}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message if function responses do not match the calls of the preceding turn.
+        """Returns the API's error message if function responses do not match the preceding calls, otherwise None.
 
         The messages are copied from recorded replies of the API.
         """
@@ -109,7 +109,7 @@ class FakeGemini(FakeService):
                     "Please ensure that function call turn comes immediately after a user turn or after a "
                     "function response turn."
                 )
-            open_count = calls + (open_count if calls else 0)  # adjacent turns of the model count as one turn
+            open_count = calls + (open_count if calls else 0)  # the API treats adjacent model turns as one turn
         return None
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
@@ -138,7 +138,7 @@ def _chunk(
     reason: str | None,
     usage: Mapping[str, Any],
 ) -> dict[str, Any]:
-    # The last chunk of a stream has no parts, and also no key `parts`.
+    # Without parts, as in the last chunk of a stream, the API omits the key `parts`.
     content: dict[str, Any] = {"parts": parts, "role": "model"} if parts else {"role": "model"}
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if reason:
@@ -148,7 +148,7 @@ def _chunk(
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Writes token usage in Gemini's format, in which the candidate tokens exclude the thinking tokens."""
+    """Returns token usage in Gemini's format, in which the candidate tokens exclude the thinking tokens."""
     counts = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
@@ -165,7 +165,7 @@ def _part(block: Block, reply: NormalizedReply, index: int) -> dict[str, Any]:
     part = _unsigned_part(block)
     signature = getattr(getattr(block, "state", None), "thought_signature", None)
     if signature is None and isinstance(block, ToolUseBlock) and block is reply.msg.tool_uses[0]:
-        # Gemini 3 signs the first tool call of every reply: ai.google.dev/gemini-api/docs/thought-signatures
+        # In Gemini 3, the first tool call of every reply has a signature (Gemini docs: thought-signatures).
         signature = base64.b64encode(hash_text(f"{reply.id} {index}", 24).encode()).decode()
     return {**part, "thoughtSignature": signature} if signature else part
 
@@ -185,7 +185,7 @@ def _unsigned_part(block: Block) -> dict[str, Any]:
 
 
 def _split_part(part: dict[str, Any], reply: NormalizedReply) -> list[dict[str, Any]]:
-    """Splits a text part into pieces. A signature goes into an additional last piece without text.
+    """Splits a text part into pieces. The last piece has the signature and no text, if there is a signature.
 
     Returns any other part as a single piece.
     """

@@ -318,7 +318,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"(invalid block: |)source: it is no source that is known", r"\1source: expected base64 data or a URL"),
     (r"(invalid block: |)type: it is missing", r"\1type: expected a string such as 'text'"),
     # invalid blocks of Gemini's logs
-    (r"(invalid block: |)no part that is known", r"\1expected text or another known kind of part"),
+    (r"(invalid block: |)no part that is known", r"\1expected a part of a known kind, such as `text`"),
     (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
     (
         r"(invalid block: |)function_response\.response: it is missing",
