@@ -18,16 +18,16 @@ _README = _HERE.parents[1] / "README.md"
 
 SUMMARY: Final = {
     "Loop of N steps, OpenAI": (
-        "formatting 500 steps of a ReAct loop with a budget, against copying finished dicts"
+        "time to format 500 steps of a ReAct loop within a budget, relative to copying prebuilt request dicts"
     ),
     "Prompt reuse at the budget, byte and block, worst wire": (
-        "share of the prompt that a cache serves at the budget, worst API"
+        "share of each prompt that a prompt cache can reuse while the budget drops messages, worst API"
     ),
     "A delta of text to an event, OpenAI Chat, N deltas": (
-        "text delta to a typed event, against the chunks of the OpenAI SDK"
+        "time to convert a streamed text delta to a typed event, relative to the OpenAI SDK"
     ),
     "History of N new messages to a reply, OpenAI Chat, nearest peer or typed call of the SDK": (
-        "1,000 messages to a reply, against the fastest other library"
+        "time from 1,000 messages to a reply without network delays, relative to the fastest other library"
     ),
 }
 """Measurement in a report, with N for its numbers, to the row of the README that shows it."""
