@@ -18,10 +18,11 @@ __all__ = ["parse_media", "unwrap_sdk_object"]
 
 
 def unwrap_sdk_object(value: Any) -> Any:
-    """Returns an SDK object as a dict of its set fields. Returns other values unchanged.
+    """Returns an SDK object as a dict of the fields that are set. Returns any other value unchanged.
 
-    An object with the single field `value`, such as an image, becomes its value. The function avoids `model_dump`,
-    which reads a file if the data of an image is the path of the file (ollama-python, `Image.serialize_model`).
+    For an object with the single field `value`, such as an image, returns the value. The function does not use
+    `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file (ollama-python:
+    `Image.serialize_model`).
     """
     fields = get_set_fields(value)
     if fields is None:
@@ -30,10 +31,10 @@ def unwrap_sdk_object(value: Any) -> Any:
 
 
 def parse_media(value: object) -> ImageBlock | AudioBlock | None:
-    """Creates an image or audio block from base64 text or bytes. Returns None for other values.
+    """Creates an image or audio block from base64 text or bytes. Returns None for any other value.
 
-    The first bytes determine the media type because messages do not state it. The field `images` of a message may
-    also contain audio (ollama: server/prompt.go).
+    The function detects the media type from the first bytes, because messages have no field for the media type.
+    The field `images` of a message can also contain audio (Ollama source: server/prompt.go).
     """
     if isinstance(value, bytes | bytearray):
         value = base64.b64encode(value).decode("ascii")

@@ -16,8 +16,8 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# Beginnings of base64 text that can be sent. The server detects the media type from the first bytes. Strings with
-# other beginnings are not sent, because the SDK opens a file if a string is the path of the file (ollama-python).
+# Only base64 text with one of these beginnings is sent. The server detects the media type from the first bytes.
+# Any other string could be the path of a file, which ollama-python would open.
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")
@@ -38,13 +38,13 @@ CHAT = Capabilities(
     layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="string",
-        late_system="line",  # templates can drop a second system message silently (ollama: api/types.go)
+        late_system="line",  # chat templates can drop a second system message (Ollama source: api/types.go)
         one_system=True,
     ),
     tools=ToolCapabilities(
         results="each",
-        results_in_order=True,  # ollama-python drops call ids, so only the order pairs results with calls
-        choices=frozenset({"auto"}),  # the API has no tool_choice; for "none", no tools are sent
+        results_in_order=True,  # without call ids, which ollama-python drops, the order pairs results with calls
+        choices=frozenset({"auto"}),  # the API has no tool_choice; with "none", the request contains no tools
     ),
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_IMAGE_STARTS),

@@ -31,18 +31,18 @@ __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
 class OllamaChatFormatter(FormatterBase):
     """Formatter for Ollama's `/api/chat`.
 
-    Send the request with the SDK: `await ollama.AsyncClient().chat(model=…, **request)`. Content is always a
-    string. Images and audio go into `images`. A mark such as `[image 1]` in the text shows the position of each
-    item.
+    Send the request with the SDK: `await ollama.AsyncClient().chat(model=…, **request)`. The content of a message
+    is always a string. The field `images` contains images and audio. A mark in the text, such as `[image 1]`,
+    shows the position of each item.
 
-    The request contains call ids and complete schemas, which the server accepts. ollama-python 0.6 removes ids,
-    empty strings and nested schemas from the request before it sends the request.
+    The request contains call ids and complete schemas, which the server accepts. Before sending, ollama-python 0.6
+    removes call ids, empty strings and nested schemas.
     """
 
     base: ClassVar[Capabilities] = CHAT
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `messages`, and with `tools` and `format` if the task needs them."""
+        """Returns the request with `messages`, and if needed `tools` and `format`."""
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
@@ -102,15 +102,15 @@ def _message(msg: Msg) -> dict[str, Any]:
 
 
 def _mark(block: MediaBlock, images: list[str]) -> str:
-    """Appends a media item to `images`, and returns the mark for its position in the text."""
+    """Appends a media item to `images`. Returns the mark for the position of the item in the text."""
     images.append(block.source.data if isinstance(block.source, Base64Source) else block.source.url)
     return f"[{block.type} {len(images)}]"
 
 
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """Writes a tool result as a tool message.
+    """Converts a tool result to a message with the role `tool`.
 
-    The server finds the matching call by `tool_name` and order, or by `tool_call_id`.
+    The server finds the call of the result by `tool_call_id`, or by `tool_name` and order.
     """
     images: list[str] = []
     output = write_output(block, lambda item: _write_item(item, images))
@@ -121,9 +121,9 @@ def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _write_item(item: Block, images: list[str]) -> str:
-    """Returns the text of a text block in a tool result, or the mark of a media item.
+    """Returns the text of a text block in a tool result, or the mark of a media item, such as `[image 1]`.
 
-    The data of a media item is appended to `images`.
+    Appends the data of a media item to `images`.
     """
     match item.type:
         case "text":

@@ -1,4 +1,4 @@
-"""Model calls through Ollama's SDK."""
+"""Endpoint for model calls through Ollama's SDK, ollama-python."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ ERROR_PATTERNS = ErrorPatterns(
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
     ),
 )
-"""Patterns for the errors of Ollama and of llama.cpp, which runs Ollama's models."""
+"""Regular expressions for error codes and error texts of Ollama, and of llama.cpp, which runs Ollama's models."""
 
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
-"""Parameters at the top level of a request (ollama: api/types.go, ChatRequest).
+"""Parameters that are sent at the top level of a request (Ollama source: api/types.go, ChatRequest).
 
-All other parameters go into `options`.
+All other parameters are sent in the field `options`.
 """
 
 
@@ -55,12 +55,12 @@ class OllamaEndpoint(HttpResponseEndpoint):
     """Endpoint for Ollama's `POST /api/chat`, through `ollama.AsyncClient`.
 
     The SDK's method `chat` drops call ids, empty texts and unknown keys of tool schemas, both in requests and in
-    replies. The endpoint therefore sends the finished JSON through the SDK's HTTP client, with the SDK's address,
-    headers and API key. The endpoint raises the SDK's errors. It does not retry.
+    replies. The endpoint therefore sends the finished JSON through the SDK's HTTP client, with the SDK's base URL,
+    headers and API key. The endpoint raises the same errors as the SDK, and does not retry.
 
-    A parameter that is not a field of the API (`temperature`, `num_ctx` …) goes into `options`. `max_tokens`
-    becomes `num_predict`. `extra_headers`, `extra_query` and `timeout` go to the HTTP client. Without `timeout`,
-    there is no time limit.
+    A parameter that is not a field of the API (`temperature`, `num_ctx` …) is sent in `options`. `max_tokens`
+    becomes `num_predict`. `extra_headers`, `extra_query` and `timeout` are options of the HTTP client. Without
+    `timeout`, there is no time limit.
     """
 
     extra: ClassVar[str] = "ollama"
@@ -70,8 +70,8 @@ class OllamaEndpoint(HttpResponseEndpoint):
     def check(cls, client: Any) -> None:
         """Raises OptionError if the client is not asynchronous.
 
-        The method checks the HTTP client of the SDK's client for `aclose`. The SDK's synchronous client looks
-        asynchronous otherwise, because it supports `async with`.
+        The HTTP client of an asynchronous SDK client has the method `aclose`. A check for `async with` is not
+        sufficient, because the SDK's synchronous client supports `async with` too.
         """
         super().check(client)
         if not hasattr(client._client, "aclose"):
@@ -83,7 +83,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
     def open(cls, **options: Any) -> Self:
         """Creates an endpoint with `ollama.AsyncClient(**options)`.
 
-        `base_url` is passed as `host`, and `api_key` as a bearer token in the header `authorization`.
+        The option `base_url` is passed as `host`, and `api_key` as a bearer token in the header `authorization`.
 
         Raises:
             MissingExtraError: The SDK is not installed.
@@ -102,7 +102,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the request with its model. Parameters that are not fields of the API become model options.
+        """Returns the HTTP request. Parameters that are not fields of the API are sent in the field `options`.
 
         Raises:
             OptionError: A parameter has the name of a key that the request already sets.
@@ -118,14 +118,14 @@ class OllamaEndpoint(HttpResponseEndpoint):
         return OutgoingRequest("/api/chat", body, stream, http_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the limit of output tokens as `num_predict`, which `build_request` moves into `options`."""
+        """Returns the maximum number of output tokens as the parameter `num_predict`."""
         return {"num_predict": max_tokens}
 
     @asynccontextmanager
     async def open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
         """Sends the request, and yields the HTTP response.
 
-        Raises the same errors as the method `_request_raw` of the SDK's client.
+        Raises the same errors as the SDK: ConnectionError and ollama.ResponseError.
         """
         import httpx
 
@@ -146,7 +146,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
             await response.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """Returns the failure that an error of the SDK or its HTTP client reports, or None for other errors."""
+        """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""
         from ollama import RequestError, ResponseError
 
         if isinstance(error, ResponseError):
@@ -169,8 +169,8 @@ class OllamaEndpoint(HttpResponseEndpoint):
 def _refusal(text: str, status: int) -> Exception:
     """Returns the SDK's exception for an error reply.
 
-    The constructor of the exception fails on JSON text that is not an object, or has a number of more than 4,300
-    digits. Such text is put into an object.
+    The constructor of the exception fails if the text is JSON but not an object, or if a number has more than
+    4,300 digits. In these cases, the constructor gets a JSON object that contains the text.
     """
     from ollama import ResponseError
 
@@ -181,7 +181,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """Parses the body of an error reply, or the message that the SDK extracted from the body."""
+    """Returns an error reply as JSON values. The SDK gives the body of the reply, or only the error message."""
     if not isinstance(text, str):
         return {"error": text}
     try:

@@ -1,4 +1,4 @@
-"""Loader for logged messages and requests of Ollama (ollama: api/types.go, `Message`)."""
+"""Loader for logged messages and requests of Ollama (Ollama source: api/types.go, `Message`)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def load_native(log: object) -> list[Msg]:
     A request is a dict with the arguments of `chat`, or the JSON body of an HTTP request. The log can contain SDK
     objects. The loader opens no files, even if the data of an image is a path.
 
-    A result without an id belongs to the first call of its tool that has no result. Images replace the marks that
-    the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before the
-    text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
+    A result without an id belongs to the first call of its tool that has no result yet. Images replace the marks
+    that the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before
+    the text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
 
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
@@ -68,14 +68,14 @@ class _Loader:
     """Loader for one conversation.
 
     Attributes:
-        open_calls: Tool calls that have no result so far.
+        open_calls: Tool calls of the latest message with tool calls that have no result yet.
     """
 
     def __init__(self) -> None:
         self.open_calls: list[ToolUseBlock] = []
 
     def load_message(self, value: Any, place: str) -> Msg:
-        """Parses one native message."""
+        """Converts one message of the log."""
         if not isinstance(value, dict):
             return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
         message = cast("dict[str, Any]", value)
@@ -114,10 +114,10 @@ class _Loader:
         )
 
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
-        """Returns the tool call that a result answers, or None if there is no match.
+        """Returns the call of a tool result and removes it from `open_calls`. Returns None if no call matches.
 
-        Candidates are the calls without a result in the latest message with tool calls. A result without an id
-        matches the first call of its tool, or the first call if the result has no tool name.
+        A result with an id matches the call with this id. A result without an id matches the first call of its
+        tool, or the first call if the result has no tool name.
         """
         for call in self.open_calls:
             if (call.id == id) if id else (not name or call.name == name):
@@ -127,9 +127,9 @@ class _Loader:
 
 
 def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
-    """Yields the blocks of a message's content.
+    """Yields the text and media blocks of a message.
 
-    Each image replaces its mark, such as `[image 1]`, which is a separate line of the text.
+    Each image replaces its mark, such as `[image 1]`. A mark is a separate line of the text.
     """
     content = message.get("content")
     yield from _invalid_content(content, place)
@@ -137,9 +137,9 @@ def _parse_content(message: dict[str, Any], place: str) -> Iterator[Block]:
 
 
 def _invalid_content(content: object, place: str) -> Iterator[Block]:
-    """Yields an InvalidBlock if the content is not text."""
+    """Yields an InvalidBlock if the content is neither a string nor None."""
     if content is not None and not isinstance(content, str):
-        yield InvalidBlock(content, f"expected text, got {type(content).__name__}", f"{place}.content")
+        yield InvalidBlock(content, f"expected a string, got {type(content).__name__}", f"{place}.content")
 
 
 def _place_media(text: str, media: list[Block]) -> list[Block]:
@@ -155,7 +155,7 @@ def _place_media(text: str, media: list[Block]) -> list[Block]:
 
 
 def _text(piece: str) -> list[Block]:
-    """Returns a block for the text between two marks, or no block if the text is empty."""
+    """Returns a list with a block for the text between two marks. The list is empty if the text is empty."""
     text = piece.removeprefix("\n")
     return [TextBlock(text)] if text else []
 

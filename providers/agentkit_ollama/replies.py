@@ -1,4 +1,4 @@
-"""Parser for replies of `/api/chat`, which are complete or streamed as lines of JSON."""
+"""Parser for complete and streamed replies of Ollama's `/api/chat`. Each line of a stream is a JSON object."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from agentkit_ollama.capabilities import LAYOUT
 __all__ = ["OllamaStreamParser"]
 
 _REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-"""Finish reasons by their names in the API (ollama: llm/server.go, `DoneReason`).
+"""Finish reasons by their names in the API (Ollama source: llm/server.go, `DoneReason`).
 
-Replies to requests without messages have other finish reasons.
+The API has other finish reasons only for requests without messages.
 """
 
 _TIMES: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -40,14 +40,16 @@ _CALLS: Final = 3
 
 
 class OllamaStreamParser(StreamParserBase):
-    """Parser for `ChatResponse` objects, their dicts, or stream lines (ollama: api/types.go, `ChatResponse`).
+    """Parser for complete and streamed replies: `ChatResponse` objects of the SDK, their dicts, or stream lines.
 
-    A tool call arrives complete, with its arguments as an object. SDK objects have no ids of tool calls, so the
-    parser derives an id from `created_at` and the call. The API has no finish reason for tool calls, so the parser
-    sets `tool_use` for a reply with tool calls.
+    A tool call arrives complete, with its arguments as an object. SDK objects contain no call ids, so the parser
+    derives an id from `created_at` and the call. The API has no finish reason for tool calls, so the parser sets
+    `tool_use` for a reply with tool calls.
 
-    `eval_count` includes thinking tokens. The server reports neither thinking tokens nor cached tokens
-    separately. `metadata["reply"]["durations"]` contains durations in nanoseconds.
+    `eval_count` includes thinking tokens. The server does not report separate counts of thinking tokens and cached
+    tokens. `metadata["reply"]["durations"]` of the message contains durations in nanoseconds.
+
+    Source: Ollama source, api/types.go, `ChatResponse`.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -71,13 +73,16 @@ class OllamaStreamParser(StreamParserBase):
         return super().parse_response(_unwrap(reply), **options)
 
     def feed(self, chunk: object) -> list[StreamEvent]:
-        """Reads a chunk (a `ChatResponse`, its dict, or raw bytes of the stream), and returns its events."""
+        """Parses the next chunk of the stream. Returns the events that are complete after this chunk.
+
+        A chunk is a `ChatResponse` object, its dict, or raw bytes of the stream.
+        """
         chunk_type = type(chunk)
         is_plain = chunk_type is bytes or chunk_type is dict
         return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a complete reply, which has the same fields as a line of a stream."""
+        """Adds the content of a complete reply to `self.reply`."""
         if reply.get("error") is not None:
             raise reported_error(_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
@@ -85,7 +90,7 @@ class OllamaStreamParser(StreamParserBase):
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Reads one line of a stream into the message."""
+        """Adds the content of one line of a stream to `self.reply`."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"), event.get("created_at"))
         message = as_object(event.get("message"))
@@ -100,7 +105,7 @@ class OllamaStreamParser(StreamParserBase):
             self._end(event)
 
     def close(self) -> None:
-        """Adds the log probabilities of the stream to the metadata of the text block."""
+        """Adds the log probabilities of all stream lines to the metadata of the text block."""
         if self._logprobs:
             self.reply.add_metadata(_TEXT, logprobs=make_json_safe(self._logprobs))
 
@@ -146,12 +151,12 @@ class OllamaStreamParser(StreamParserBase):
 
 
 def _error(error: object) -> str:
-    """Returns the message of an error. Some proxies send an object instead of text."""
+    """Returns the message of an error, which some proxies send as an object instead of a text."""
     return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
 
 
 def _unwrap(value: object) -> object:
-    """Returns an SDK object as JSON values. Returns text and bytes unchanged."""
+    """Returns an SDK object or a dict as JSON values. Returns text and bytes unchanged."""
     return (
         value if isinstance(value, str | bytes | bytearray) else make_json_safe(value, "reply", unwrap_sdk_object)
     )

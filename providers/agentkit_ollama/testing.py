@@ -1,6 +1,6 @@
 """Fake `/api/chat` service for `agentkit.testing.LoopbackServer`. Streams have one JSON object per line.
 
-The JSON has the fields of `ChatResponse` in Ollama's api/types.go.
+The JSON has the fields of `ChatResponse` (Ollama source: api/types.go).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FakeOllama(FakeService):
 
 
 def _messages(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the messages of a stream. Thinking comes first, then text, then each tool call in one piece."""
+    """Yields the messages of a stream: first thinking, then text, then each tool call in one piece."""
     yield from ({"content": "", "thinking": piece} for piece in reply.split(reply.thinking))
     yield from ({"content": piece} for piece in reply.split(reply.text))
     yield from ({"content": "", "tool_calls": [call]} for call in _calls(reply))
