@@ -67,7 +67,7 @@ def _find_exchanges(units: Units) -> list[UnitNumber]:
 
 
 def _clear(strategy: ClearResults, block: Block) -> Block:
-    """Returns a long tool result with a note about its size as output, and any other block unchanged."""
+    """Replaces the output of a long tool result by a note about its size. Returns any other block unchanged."""
     if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
         return block
     media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))

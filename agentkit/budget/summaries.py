@@ -74,7 +74,7 @@ class Summarize(CutStrategy):
             raise OptionError("strategy.summarizer", reason, "Pass an async function that takes messages.")
         if type(self.max_tokens) is not int or self.max_tokens < 200:
             reason = f"must be an integer of at least 200, got {self.max_tokens!r}"
-            raise OptionError("strategy.max_tokens", reason, "Pass 200 or more.")
+            raise OptionError("strategy.max_tokens", reason, "Pass an integer of at least 200.")
 
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first.

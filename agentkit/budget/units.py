@@ -216,7 +216,7 @@ class Weigher:
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
-        last.msgs = msgs  # the newest message objects, because the next call compares objects by identity
+        last.msgs = msgs  # the next comparison is faster if both lists have the same message objects
         self._last[thinking] = last
         return last
 

@@ -2,7 +2,7 @@
 
 Input: messages and options. Output: a `Plan` with the request and its ledger, which records what happened to each
 input block. `formatter` loads media and cuts the conversation to the budget. `pipeline` builds the request without
-I/O, in a list of stages.
+I/O by running a list of stages.
 
 Read `formatter` first, then `pipeline`.
 """

@@ -130,7 +130,7 @@ class BudgetFitter:
             self.sizes.estimated.clear()
 
     async def _compare_counters(self) -> None:
-        """Sets `counter_ratio` by counting the smallest request with both counters.
+        """Sets `counter_ratio` by counting the smallest request with the local counter and the budget's counter.
 
         The local counter may count fewer tokens than the budget's counter. Without the ratio, media would then be
         loaded for messages that the cut drops later.
@@ -148,7 +148,7 @@ class BudgetFitter:
         too_large: EditCount = _NONE_TOO_LARGE,
         guess: EditCount | None = None,
     ) -> EditCount:
-        """Returns the smallest allowed number of edits after which the request fits according to one counter.
+        """Returns the smallest allowed number of edits after which the request fits according to `fits`.
 
         The largest number of edits that is not enough is stored, so that the search in a longer conversation can
         start after this number.
@@ -200,7 +200,7 @@ class BudgetFitter:
 
     @property
     def _conditions(self) -> object:
-        """Key of everything that affects the size of a request, except for the conversation and the cut."""
+        """Key with all values that affect the size of a request, except the conversation and the cut."""
         return (self.lowering.spec, self.lowering.history, self.budget)
 
     def _remember(self, counter: str, count: EditCount, sizes: Sizes) -> None:

@@ -161,7 +161,7 @@ class FormatterBase(ABC):
     async def plan(
         self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
     ) -> Plan:
-        """Returns a `Plan`: the request, its ledger, its size, its cut, and the history to continue with.
+        """Returns a `Plan`: the request, its ledger, its size, its cut, and the remaining messages.
 
         The method takes the options of `format`, and raises the same errors.
         """

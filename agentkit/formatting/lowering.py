@@ -1,6 +1,6 @@
 """`Lowering`: builds the request of a repaired conversation, with or without I/O.
 
-Expensive results are computed once and cached on their messages. Examples are base64 media, lines of a history
+Expensive results are computed once and cached on the messages. Examples are base64 media, lines of a history
 frame, and token estimates. The dicts of a request are not cached, because the caller may change them. Copying
 cached dicts would take longer than creating new dicts (see tests/benchmarks).
 """
@@ -57,7 +57,7 @@ class Lowered:
     stale: frozenset[BlockPath] = frozenset()
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
-        """Returns the `Plan` for this request, with the history to continue with and the cut."""
+        """Returns the `Plan` of this request. `history` has the messages that remain after the cut."""
         legal = self.legal
         names = legal.call_ids, legal.tool_names
         return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames)
@@ -133,7 +133,7 @@ class Lowering:
         return bool(self.text_sizes)
 
     def _list_visible(self, conversation: TracedConversation, ledger: Ledger) -> list[Msg]:
-        """Returns the messages that the history policy shows. Media of other messages are not loaded."""
+        """Returns the messages that the history policy shows to the model. Only their media are loaded."""
         if self.history.shows_everything:
             return conversation.msgs
         return self.history.render(conversation, ledger.copy(), self.spec.capabilities).msgs

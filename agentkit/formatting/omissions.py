@@ -128,7 +128,7 @@ class OmittedNames:
         return notes
 
     def _find_speakers(self) -> dict[str, dict[str, list[int]]]:
-        """Returns the indexes of the messages of each speaker, by role. The system prompt has no speaker."""
+        """Returns the indexes of each speaker's messages, by role and name. The system prompt is not included."""
         roles = self._find_shared_roles()
         if not roles:
             return {}

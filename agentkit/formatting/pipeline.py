@@ -1,4 +1,4 @@
-"""The pipeline: builds a request without I/O, in a list of stages.
+"""The pipeline, which builds a request without I/O by running a list of stages.
 
 The input is a repaired conversation and a `StageContext` with the loaded media. The output is the request. Each
 stage is a function `stage(conversation, context) -> conversation`. The stages run once, in the order of `STAGES`.

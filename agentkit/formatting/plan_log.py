@@ -38,9 +38,11 @@ def log_plan(plan: Plan) -> Plan:
 def _describe_cut(cut: Cut, tokens: int | None) -> str:
     dropped = cut.dropped
     span = f" from {dropped[0]} to {dropped[-1]}" if dropped else ""
-    altered = f", {len(cut.altered)} blocks altered, the first at {cut.altered[0]}" if cut.altered else ""
-    size = f"{cut.tokens:,} tokens saved, {tokens or 0:,} tokens remain"
-    return f"cut to fit the budget: {len(dropped)} messages dropped{span}{altered}; {size}"
+    parts = [f"cut to fit the budget: {len(dropped)} messages dropped{span}"]
+    if cut.altered:
+        parts.append(f"{len(cut.altered)} blocks altered, the first at {cut.altered[0]}")
+    parts.append(f"{cut.tokens:,} tokens saved, {tokens or 0:,} tokens remain")
+    return "; ".join(parts)
 
 
 def _without_quotes(reason: str) -> str:

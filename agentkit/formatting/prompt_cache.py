@@ -65,7 +65,7 @@ def place_cache_breakpoints(
     2. On the last candidate before the last assistant turn. The request for that turn had its last marker on this
        candidate. Any number of positions may follow.
     3. On the newest candidate that no marker covers, until `limit` markers are placed. A request without a new
-       assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions.
+       assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions and still read from the cache.
 
     If the exact positions are unknown, the caller must pass larger numbers. The markers are then closer together
     than necessary.

@@ -14,10 +14,10 @@ Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
   not `b`, and the thinking of `reply 2` is stale, too.
 - A new turn follows `reply 2`, and nothing else changes. Both digests match, and all thinking is sent.
 
-Invariants. Thinking with a digest is stale only if its digest differs. Thinking without a digest is stale in three
-cases: the cut changed an earlier message, the turn between two replies is missing, or earlier thinking is stale.
-The chain also omits parts that the API refuses without stale thinking. The removal of stale thinking makes no
-other thinking stale.
+Invariants. Thinking with a stored digest is stale only if the chained digest differs. Thinking without a digest is
+stale in three cases: the cut changed an earlier message, the turn between two replies is missing, or earlier
+thinking is stale. The chain also omits parts that the API refuses without stale thinking. The removal of stale
+thinking makes no other thinking stale.
 
 Cost. Each turn is hashed once, so the time is linear in the size of the request. The check runs only for targets
 that check the prefix of thinking, and only if a message has thinking.

@@ -45,7 +45,7 @@ _ESCAPED = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))", re.DOTALL)
 
 @lru_cache(64)
 def _tag_patterns(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Returns two patterns: one for text that must be escaped, and one for text that has been escaped."""
+    """Returns the pattern of text that must be escaped, and the pattern of escaped text."""
     opened = rf"(/?{re.escape(tag)}|\|)"
     return re.compile(rf"<(\\*){opened}", re.IGNORECASE), re.compile(rf"<\\(\\*){opened}", re.IGNORECASE)
 

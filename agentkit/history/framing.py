@@ -66,7 +66,7 @@ class Framing:
         self.conversation = conversation
         self.ledger = ledger
         self.capabilities = capabilities
-        self.open_pairs: set[str] = set()  # keys of opaque request blocks that need a response block
+        self.open_pairs: set[str] = set()  # keys of provider-run tool calls that still have no response block
         self.has_native_system = capabilities.turns.late_system == "native"
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
@@ -97,7 +97,7 @@ class Framing:
         return self.out
 
     def _frame_messages(self, start: int) -> None:
-        """Writes the conversation for a policy without `viewer` and `visible`.
+        """Writes the conversation for a policy whose `viewer` and `visible` are None.
 
         Messages with tool calls or results stay separate turns, and all other messages become lines.
         """
@@ -159,14 +159,14 @@ class Framing:
         )
 
     def _note_pairs(self, msg: Msg) -> None:
-        """Records which opaque request blocks still need a response block after this message."""
+        """Records which provider-run tool calls (opaque blocks) have no response block up to this message."""
         if msg.features & Feature.OPAQUE:
             pairs = [self.capabilities.find_pair(block) for block in msg.blocks]
             self.open_pairs |= {key for role, key in pairs if role == "request"}
             self.open_pairs -= {key for role, key in pairs if role == "response"}
 
     def _continues_pair(self, msg: Msg) -> bool:
-        """Returns True if a message contains the response block for an earlier opaque request block.
+        """Returns True if a message has the response block for an earlier tool call that the provider ran.
 
         Both blocks must stay in native turns, because the API refuses one block without the other.
         """

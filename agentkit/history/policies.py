@@ -35,7 +35,7 @@ __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 
 
 class HistoryPolicy:
-    """Base class of history policies, which decide how a model gets the messages of a conversation.
+    """Base class of history policies, which decide in which form a model gets the messages of a conversation.
 
     A subclass overrides `view`. Two calls of `view` with the same messages must return the same messages. The
     ledger compares block objects by identity to record the blocks that `view` omits or adds.
@@ -227,7 +227,7 @@ class MultiAgentHistory(HistoryPolicy):
         return _line_key(self.frame, self.tag, self.timestamps)
 
     def frames(self, turns: TracedConversation) -> FrameTexts:
-        """Returns the texts of the history frames in a request, which `read_history` needs."""
+        """Returns the texts of the history frames in a request, for use by `read_history`."""
         is_safe = self.frame == "safe"
         return FrameTexts(turns, self.tag, self.opening, timestamps=self.timestamps, is_safe=is_safe)
 

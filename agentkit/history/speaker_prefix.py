@@ -30,7 +30,7 @@ def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
     Raises:
         OptionError: If `msg` is not a Msg, or `name` is not a string.
     """
-    check_option("msg", msg, Msg, "Pass the message of a reply.")
+    check_option("msg", msg, Msg, "Pass a Msg, such as the reply of a model.")
     check_text("name", name)
     speaker = msg.name if name is None else name
     if not speaker.strip():

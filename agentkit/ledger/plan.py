@@ -59,7 +59,7 @@ class Plan:
         cut: The messages and blocks that the budget removed. None if the budget removed nothing.
         call_ids: The original tool call ids, by the id in the request. Unchanged ids are not listed.
         tool_names: The original tool names, by the name in the request. Unchanged names are not listed.
-        frames: The texts of the history frames in the request, which `read_history` needs. None if the history
+        frames: The texts of the history frames in the request, for use by `read_history`. None if the history
             policy writes no frames.
     """
 

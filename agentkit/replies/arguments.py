@@ -41,7 +41,7 @@ class ArgumentBuffer:
         self._pieces: list[str] = []
         self._next_checkpoint = 1
         self._checkpoints: list[int] = [0]  # text lengths at which the incomplete text may be parsed
-        # The start of the text that was parsed most recently: its length and its value.
+        # Length and parsed value of the start of the text that was parsed most recently.
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0

@@ -34,7 +34,7 @@ class StreamOpening:
 
     @property
     def pending(self) -> bytes:
-        """Buffered bytes."""
+        """The buffered first bytes of the stream."""
         return b"".join(self._pieces)
 
     def feed(self, piece: bytes) -> bytes:

@@ -80,7 +80,7 @@ class ToolCallIndex:
             index: Index of the entry. Any value that is not an int means that the server sends no index.
             id: Id of the tool call, or an empty string.
             name: Name of the tool, or an empty string.
-            used: Keys of the earlier entries in the same event.
+            used: Keys of the tool calls to which the earlier entries of the same event belong.
         """
         key = self._find_key(index, id, name, used)
         if key is None:
