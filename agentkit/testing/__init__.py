@@ -7,7 +7,8 @@ For applications:
   a function that returns a `PlayableReply`. The server stores each request as a `RecordedRequest`.
 - `ScriptedModel` is a `ChatModel` that returns prepared replies (`ScriptedReply`) without HTTP. The model stores
   each call as a `ScriptedCall`.
-- `demo_reply` replies by simple rules, and calls tools. `python -m agentkit.testing` serves it on a local port.
+- `demo_reply` creates replies by simple rules, and calls tools. `python -m agentkit.testing` serves such replies
+  on a local port.
 
 For authors of providers:
 

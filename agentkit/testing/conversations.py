@@ -1,4 +1,4 @@
-"""Conversations for the provider checks. Each text contains a unique word, with which a check finds the text."""
+"""Conversations for the provider checks. Each text contains a unique word by which a check finds the text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PNG: Final = bytes.fromhex(
 )
 _PICTURE: Final = ImageBlock.from_bytes(_PNG, "image/png")
 _OTHER_PICTURE: Final = ImageBlock.from_bytes(_PNG + b"other", "image/png")
-_LONG: Final = f"markLong {'and so on ' * 3_000}to the end"
+_LONG: Final = f"markLong{' word' * 6_000}"
 
 
 def _call(id: str, mark: str, name: str = "look") -> ToolUseBlock:
@@ -38,10 +38,10 @@ def _results(*results: ToolResultBlock) -> Msg:
 
 
 _SYSTEM: Final = Msg("system", "markSystem be brief", "system")
-_ASKED: Final = Msg("Ann", "markAsked where is it?", "user")
+_ASKED: Final = Msg("Ann", "markAsked where?", "user")
 
 CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
-    "a talk": [
+    "system prompt and three turns": [
         _SYSTEM,
         _ASKED,
         Msg("Friday", "markAnswer near you", "assistant"),
@@ -55,14 +55,14 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markFriday", "assistant"),
         Msg("Bob", "markLast", "user"),
     ],
-    "calls side by side": [
+    "parallel tool calls": [
         _ASKED,
         Msg("Friday", [TextBlock("markLooking"), _call("c1", "callOne"), _call("c2", "callTwo")], "assistant"),
         _results(ToolResultBlock("c1", "look", "resultOne"), ToolResultBlock("c2", "look", "resultTwo")),
         Msg("Friday", "markFound", "assistant"),
         Msg("Ann", "markNext", "user"),
     ],
-    "broken pairs": [
+    "unpaired calls and results": [
         _ASKED,
         _results(ToolResultBlock("c9", "look", "resultOfNothing")),
         Msg("Friday", [_call("c1", "callOne")], "assistant"),
@@ -71,7 +71,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", [_call("c2", "callTwo")], "assistant"),
         Msg("Ann", "markLast", "user"),
     ],
-    "ids and names of elsewhere": [
+    "call id and tool name of another API": [
         _ASKED,
         Msg("Friday", [_call(f"functions.look:0 {'x' * 80}", "callOne", "look.at / it")], "assistant"),
         _results(ToolResultBlock(f"functions.look:0 {'x' * 80}", "look.at / it", "resultOne")),
@@ -83,7 +83,7 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         _results(ToolResultBlock("c1", "look", [TextBlock("resultOne"), _OTHER_PICTURE])),
         Msg("Ann", "markLast", "user"),
     ],
-    "media of every kind": [
+    "all kinds of media": [
         Msg(
             "Ann",
             [
@@ -98,19 +98,19 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
             "user",
         ),
     ],
-    "texts of every kind": [
+    "special characters and a long text": [
         Msg("Ann", 'markQuoted "so" \\ <b>&amp;</b> {{x}} %s \u2028 \U0001f600 Köln', "user"),
         Msg("Friday", _LONG, "assistant"),
         Msg("Ann", "markLast", "user"),
     ],
-    "a system message later": [
+    "system message after the first turn": [
         _SYSTEM,
         _ASKED,
         Msg("Friday", "markAnswer", "assistant"),
         Msg("system", "markLater be kind", "system"),
         Msg("Ann", "markLast", "user"),
     ],
-    "thoughts of another model": [
+    "thinking from another provider": [
         _ASKED,
         Msg(
             "Friday",
@@ -119,8 +119,8 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         ),
         Msg("Ann", "markLast", "user"),
     ],
-    "nothing said": [_ASKED, Msg("Friday", "", "assistant"), Msg("Ann", " \n", "user")],
-    "an agent's word at both ends": [
+    "blank messages": [_ASKED, Msg("Friday", "", "assistant"), Msg("Ann", " \n", "user")],
+    "assistant messages at both ends": [
         Msg("Friday", "markFirst", "assistant"),
         _ASKED,
         Msg("Friday", "markLast", "assistant"),
@@ -128,5 +128,6 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
 }
 """Conversations for the provider checks. Each key describes the special feature of the conversation.
 
-A unique word marks each text (`mark…`), each argument of a tool call (`call…`) and each tool result (`result…`).
+Each text contains a unique word that begins with `mark`. The unique words in the arguments of tool calls begin
+with `call`, and those in tool results begin with `result`.
 """

@@ -1,8 +1,8 @@
-"""`demo_reply`: replies by simple rules, for examples and tests of agents. It needs no API key and no network.
+"""`demo_reply`, which creates replies by simple rules, without an API key or a network. For examples and tests.
 
 If the request has tools and does not end with a tool result, the reply calls the first tool that the tool choice
-allows. Otherwise the reply is a text that quotes the tool result or the last turn. An agent therefore ends after
-one tool call.
+allows. Otherwise, the reply is a text that quotes the tool result or the last turn. An agent therefore finishes
+after one tool call.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["demo_reply"]
 
 
 def demo_reply(provider: str | Provider, body: Mapping[str, Any]) -> Msg:
-    """Returns a reply that follows simple rules, which the docstring of the module describes.
+    """Returns a reply to a request. The rules for the reply are in the docstring of the module `demo`.
 
     Args:
-        provider: Provider in whose wire format the request is, as a name or a `Provider`. The provider must have a
+        provider: Provider whose wire format the request uses, as a name or a `Provider`. The provider must have a
             `load_native`.
         body: Body of the request.
 
     Raises:
         MessageError: If the request is not in the provider's wire format.
-        ProviderError: If no provider has this name, or the provider has no loader.
+        ProviderError: If no provider has this name, or the provider has no `load_native`.
     """
     msgs = load_native(provider, body)
     last = msgs[-1] if msgs else Msg("user", "", "user")

@@ -34,7 +34,7 @@ def endpoint_faults(provider: Provider) -> Iterator[str]:
 
 
 def _request(provider: Provider) -> dict[str, Any]:
-    msgs = CONVERSATIONS["calls side by side"]
+    msgs = CONVERSATIONS["parallel tool calls"]
     return provider.chat_formatter(_MODEL).lower(msgs, tools=make_tools()).request
 
 
@@ -51,7 +51,7 @@ def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[
     if json_text(request) != before:
         yield "`build_request` changes the request"
     if endpoint.build_request(_MODEL, request, options, stream=True) != outgoing[True]:
-        yield "`build_request` returns a different OutgoingRequest for the same request the second time"
+        yield "`build_request` returns a different OutgoingRequest if called again with the same arguments"
     for stream, call in outgoing.items():
         if not isinstance(call, OutgoingRequest):
             yield f"`build_request` returns {type(call).__name__!r} instead of an OutgoingRequest"
@@ -136,7 +136,7 @@ def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator
 
 
 def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
-    """Sends a call to a fake client. Ignores exceptions, because the fake client returns no valid reply."""
+    """Sends a request with a fake client. Ignores exceptions, because the fake client returns no valid reply."""
 
     async def call() -> None:
         with anyio.move_on_after(_TIMEOUT_SECONDS):
@@ -151,7 +151,8 @@ def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
         with suppress(BaseException):
             anyio.run(call)
 
-    thread = threading.Thread(target=run, daemon=True)  # in the current thread, an event loop may already run
+    # A new thread is used, because the current thread may already have a running event loop.
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(2 * _TIMEOUT_SECONDS)
 
@@ -163,7 +164,7 @@ _TIMEOUT_SECONDS: Final = 5.0
 
 
 class _OddError(Exception):
-    """Exception with the attributes of SDK errors, whose values have unexpected types."""
+    """Exception that has the attributes of SDK errors, but with unexpected types of values."""
 
     status_code = status = code = "?"
     response = request = headers = body = message = details = None
@@ -201,7 +202,7 @@ def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterato
     for reply in _REPLIES:
         yield from _check_classification("failure_from_reply", endpoint.failure_from_reply, reply, repr(reply))
     if endpoint.failure_from_exception(ZeroDivisionError("x")) is not None:
-        yield "`failure_from_exception` classifies an error in the application as an error of the provider"
+        yield "`failure_from_exception` classifies an error of the application as a failure of the provider"
 
 
 def _check_classification(

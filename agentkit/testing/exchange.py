@@ -55,12 +55,13 @@ def answer_request(
     Args:
         route: Route of the request.
         request: Request to answer. If the service refuses the request, `request.refused` is set.
-        next_reply: Function that returns the next prepared reply. It is called only if the request needs a reply.
-        validate: True to refuse requests with unpaired tool calls or results with status 400.
+        next_reply: Function that returns the next prepared reply. Called only if the request needs a reply.
+        validate: True to refuse requests that have unpaired tool calls or results. The response then has status
+            400.
 
     Raises:
-        OptionError: If the wire format cannot represent the reply, or if the prepared native reply is a list of
-            events, but the request asks for a complete reply, or vice versa.
+        OptionError: If the wire format cannot represent the reply. Also raised if a native reply does not fit the
+            request: a list of events for a complete reply, or a dict for a stream.
     """
     body = request.body
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""Helper functions for the provider checks: collect findings, search requests for texts, and record I/O."""
+"""Functions for the provider checks, which collect findings, search requests for texts, and record I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
-    """Yields each finding as "PLACE: FINDING". If the checked code raises an exception, yields it as a finding."""
+    """Yields each finding as "PLACE: FINDING". An exception of the checked code is also yielded as a finding."""
     try:
         for finding in findings:
             yield f"{place}: {finding}"
@@ -39,7 +39,7 @@ def describe_error(error: BaseException) -> str:
     try:
         sentence = str(error)
     except Exception:
-        sentence = "no text: its `__str__` raises"
+        sentence = "the method `__str__` of the exception raises another exception"
     return f"{type(error).__name__}: {sentence[:500]}"
 
 
@@ -92,10 +92,10 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Finds, for each mark, the largest part of a request that contains this mark and no other mark.
+    """Returns the parts of a request that contain only one mark. Each part has a list of its keys and scalars.
 
-    Returns the keys and scalars of each part, by mark. If one string contains several marks, the result omits
-    these marks, because no part contains only one of these marks.
+    The result has the largest part for each mark. If one string contains several marks, the result omits these
+    marks.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)
@@ -124,11 +124,11 @@ _hooks: list[object] = []
 
 @contextmanager
 def record_io() -> Generator[list[str]]:
-    """Records the names of the audit events that this thread causes in the `with` block.
+    """Records the access of this thread to files, sockets and processes in the `with` block.
 
-    The events report access to files, sockets and processes.
+    Yields a list to which the names of Python's audit events are added.
     """
-    if not _hooks:  # added only once, because an audit hook cannot be removed
+    if not _hooks:  # the audit hook is added only once, because Python cannot remove it
         sys.addaudithook(_note_event)
         _hooks.append(_note_event)
     events: list[str] = []

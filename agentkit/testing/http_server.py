@@ -30,7 +30,7 @@ class HttpServer(ThreadingHTTPServer):
     Attributes:
         receive: Function that answers requests.
         faults: Exceptions that occurred in the threads.
-        connections: Open connections.
+        connections: Sockets of the open connections.
     """
 
     daemon_threads = False
@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:
-        """Waits for the given time. If the client disconnects meanwhile, raises `BrokenPipeError` at once."""
+        """Waits for a time in seconds. Raises `BrokenPipeError` as soon as the client disconnects."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):
             raise BrokenPipeError(f"the client of {request.path} disconnected")

@@ -41,7 +41,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # The other checks need the turns, so the same fault would make them fail.
+        return  # the other checks also need the turns, and would only repeat the fault
     for check in _CHECKS:
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
@@ -66,21 +66,21 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
     turns: list[dict[str, Any]] = layout.read_turns(request)
     if not turns:
         lists = ", ".join(repr(key) for key, value in request.items() if isinstance(value, list))
-        yield f"turns is {layout.turns!r}, but the lists of the request are {lists or 'none'}"
+        yield f"`turns` is {layout.turns!r}, but the keys of the request with lists are {lists or 'none'}"
         return
     for mark in (_QUESTION, _REPLY, _RESULT):
         if mark not in json_text(turns):
-            yield f"turns is {layout.turns!r}, but this list does not contain the text {mark!r}"
+            yield f"`turns` is {layout.turns!r}, but this list does not contain the text {mark!r}"
     replies = [turn for turn in turns if layout.is_reply(turn)]
     if _REPLY not in json_text(replies) or _QUESTION in json_text(replies):
         roles = [turn.get(layout.role) for turn in turns]
         yield (
-            f"role is {layout.role!r} and reply_roles are {sorted(layout.reply_roles)}, which do not select the "
-            f"reply. The roles of the turns are {roles}"
+            f"`role` is {layout.role!r} and `reply_roles` is {sorted(layout.reply_roles)}, which do not select "
+            f"the reply. The roles of the turns are {roles}"
         )
     objects = (cast("dict[str, Any]", part) for _, _, part in walk_json(turns) if type(part) is dict)
     if not any(_RESULT in json_text(part) and layout.is_result(part) for part in objects):
-        yield "result_keys and result_labels do not select the part of the request with the tool result"
+        yield "`result_keys` and `result_labels` do not select the tool result in the request"
 
 
 def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -89,7 +89,8 @@ def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> 
     items = dict(layout.read_items(request))
     if _SYSTEM not in json_text([layout.read_turns(request), items.get(layout.prompt)]):
         keys = sorted(key for key, value in items.items() if _SYSTEM in json_text(value))
-        yield f"prompt is {layout.prompt!r}, but the system prompt is in {', '.join(map(repr, keys)) or 'no key'}"
+        names = ", ".join(map(repr, keys)) or "no key"
+        yield f"`prompt` is {layout.prompt!r}, but the system prompt is under {names}"
 
 
 def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -98,17 +99,17 @@ def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> I
     items = dict(layout.read_items(request))
     if "toolLook" not in json_text(items.get(layout.tools)):
         keys = sorted(key for key, value in items.items() if "toolLook" in json_text(value))
-        yield f"tools is {layout.tools!r}, but the tools are in {', '.join(map(repr, keys)) or 'no key'}"
+        yield f"`tools` is {layout.tools!r}, but the tools are under {', '.join(map(repr, keys)) or 'no key'}"
 
 
 def _check_keys(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the token count of a request counts no ids, roles and other fixed words as text."""
+    """Checks that the token count of a request does not include ids, roles and other fixed words."""
     request = _plan(provider, model).request
     counted = {*RequestParts.of(request, layout).texts} - {"", "look", "system", "Ann", "Friday", "tools"}
     prompt = dict(layout.read_items(request)).get(layout.prompt)
     for key, value in dict.fromkeys(iterate_scalars([layout.read_turns(request), prompt])):
         if value in counted and not _MARKS.search(value):
-            yield f"{value!r} under {key!r} counts as text. Declare the key in labels or silent"
+            yield f"{value!r} under the key {key!r} is counted as text. Add the key to `labels` or `silent`"
 
 
 def _check_options(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -121,20 +122,20 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
         loaded = load_request_options(layout, request)
         tools = cast("list[Tool]", loaded.get("tools") or [])
         if mode == "auto" and [tool.name for tool in tools] != [tool.name for tool in make_tools()]:
-            yield f"the tools are loaded as {[tool.name for tool in tools]}. Check tools and tool_wrapper"
+            yield f"the tools are loaded as {[tool.name for tool in tools]}. Check `tools` and `tool_wrapper`"
         elif not all("placeName" in tool.parameters["properties"] for tool in tools[:1]):
-            yield "the parameters of a tool are not loaded. Check tool_schemas"
+            yield "the parameters of a tool are not loaded. Check `tool_schemas`"
         elif mode != "auto" and loaded.get("tool_choice") != choice:  # a request may omit "auto"
-            yield f"the tool choice {choice} is loaded as {loaded.get('tool_choice')}. Check options.choices"
+            yield f"the tool choice {choice} is loaded as {loaded.get('tool_choice')}. Check `options.choices`"
     if target.output == "schema":
         request = formatter.lower(msgs, response_format=OUTPUT_SCHEMA).request
         output = load_request_options(layout, request).get("response_format")
         if "verdictText" not in str(output):
-            yield f"the response format is loaded as {output}. Check options.outputs"
+            yield f"the response format is loaded as {output}. Check `options.outputs`"
 
 
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that a path in an API error leads to the message from which the part at this path was built."""
+    """Checks that a path in an API error refers to the message from which the part at this path was built."""
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():
@@ -142,7 +143,7 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
             message = f"{layout.turns}{path}: invalid value"
             place = locate_block(message, plan.request, layout, plan.ledger.msgs, call_ids=plan.call_ids)
             if place.partition(".")[0] != expected:
-                yield f"the error {message!r} is located at {place or 'no block'}, expected {expected}"
+                yield f"the error {message!r} is assigned to {place or 'no block'}, expected {expected}"
 
 
 def _find_paths(turns: object, text: str) -> Iterator[str]:
@@ -156,9 +157,9 @@ def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> 
     """Checks that the digest of a request changes with the system prompt and with the turns."""
     digest = prefix_digest(_plan(provider, model).request, layout)
     if prefix_digest(_plan(provider, model, system="Another prompt").request, layout) == digest:
-        yield "the prefix digest does not depend on the system prompt. Check prompt and turns"
+        yield "the prefix digest does not depend on the system prompt. Check `prompt` and `turns`"
     if prefix_digest(_plan(provider, model, question="Another question").request, layout) == digest:
-        yield "the prefix digest does not depend on the turns. Check turns and digest_turn"
+        yield "the prefix digest does not depend on the turns. Check `turns` and `digest_turn`"
 
 
 def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -169,7 +170,7 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
         return
     tokens = CharacterTokenCounter().measure(request, layout)
     if tokens > _MOST_IMAGE_TOKENS:
-        yield f"an image of 400,000 characters counts as {tokens:,} tokens. Declare the key of images in media"
+        yield f"an image of 400,000 characters is counted as {tokens:,} tokens. Add the key of images to `media`"
 
 
 def _check_media_data(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -181,8 +182,8 @@ def _check_media_data(provider: Provider, layout: WireLayout, model: str | None)
         unknown = [text for _, text in iterate_scalars(request) if isinstance(text, str) and text not in known]
         for block in _iterate_media(msgs):
             data = block.source.data if isinstance(block.source, Base64Source) else block.source.url
-            if any(text == data or text.endswith(f",{data}") for text in unknown):  # `data:image/png;base64,…`
-                yield f"the {block.type} data or URL in the request is not found. Check media and media_data"
+            if any(text == data or text.endswith(f",{data}") for text in unknown):  # the data can be in a data URL
+                yield f"the layout does not find the {block.type} in the request. Check `media` and `media_data`"
 
 
 def _iterate_media(msgs: list[Msg]) -> Iterator[MediaBlock]:

@@ -18,10 +18,10 @@ __all__ = ["OPTION_PROBES", "OUTPUT_SCHEMA", "make_tools"]
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "placeName": {"type": "string", "description": "parameterPlace to look at"},
+        "placeName": {"type": "string", "description": "parameterPlace"},
         "detailLevel": {
             "type": "object",
-            "properties": {"zoomFactor": {"type": "integer", "description": "parameterZoom of the look"}},
+            "properties": {"zoomFactor": {"type": "integer", "description": "parameterZoom"}},
             "required": ["zoomFactor"],
             "additionalProperties": False,
         },
@@ -37,7 +37,7 @@ _STRICT_PARAMETERS: Final[dict[str, Any]] = {
 }
 OUTPUT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "properties": {"verdictText": {"type": "string", "description": "outputVerdict in one word"}},
+    "properties": {"verdictText": {"type": "string", "description": "outputVerdict"}},
     "required": ["verdictText"],
     "additionalProperties": False,
 }
@@ -45,9 +45,9 @@ _MSGS: Final = [Msg("system", "Be brief.", "system"), Msg("Ann", "Where is it?",
 
 
 def make_tools() -> list[Tool]:
-    """Creates two tools whose names and descriptions can be found in a request."""
-    look = Tool("look", "toolLook at a place", copy.deepcopy(_PARAMETERS))
-    return [look, Tool("count", "toolCount to a number", {"type": "object", "properties": {}})]
+    """Returns two tools whose names and descriptions can be found in a request."""
+    look = Tool("look", "toolLook", copy.deepcopy(_PARAMETERS))
+    return [look, Tool("count", "toolCount", {"type": "object", "properties": {}})]
 
 
 def _request(formatter: FormatterBase, **options: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
     for wanted in ("look", "count"):
         if wanted not in texts and wanted not in keys:
             yield f"the tool {wanted!r} is not sent"
-    for wanted in ("toolLook at a place", "toolCount to a number", "parameterPlace", "parameterZoom"):
+    for wanted in ("toolLook", "toolCount", "parameterPlace", "parameterZoom"):
         if not any(wanted in text for text in texts):
             yield f"the description {wanted!r} of a tool is not sent"
     for wanted in ("placeName", "zoomFactor"):
@@ -71,7 +71,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that each tool choice that the target accepts gives a different request."""
+    """Checks that requests with different tool choices are different, for each choice that the target accepts."""
     modes = formatter.capabilities().tools.choices
     choices: dict[str, str | None] = {"no choice": None}
     choices |= {mode: mode for mode in ("none", "required") if mode in modes}
@@ -91,11 +91,11 @@ def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
     tool = Tool("look", "", _STRICT_PARAMETERS)
     strict, other = (_request(formatter, tools=[replace(tool, strict=flag)]) for flag in (True, None))
     if strict == other:
-        yield "tools.strict is declared, but the strict flag of a tool is not sent. Write it in `convert`"
+        yield "`tools.strict` is declared, but the strict flag of a tool is not sent. Add the flag in `convert`"
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request contains the schema of the reply, and the field of the API for JSON output."""
+    """Checks that the request contains the schema of the reply, and the API's field that requests JSON output."""
     request = _request(formatter, response_format=OUTPUT_SCHEMA)
     with_tools = _request(formatter, response_format=OUTPUT_SCHEMA, tools=make_tools())
     for label, sent in (("", request), (" together with tools", with_tools)):
@@ -125,7 +125,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:
-        yield f"a request shares {shared} with the caller, so that changing one changes the other"
+        yield f"a request shares {shared} with the application, so a change of the request changes the original"
     elif json_text(request()) != text:
         yield "two requests share lists or dicts of the tools or the schema"
 

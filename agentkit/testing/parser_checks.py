@@ -59,7 +59,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]
 def _check_issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
     issuer = provider.chat_formatter.base.issuer
     if issuer is not None and parser.issuer != issuer:
-        yield f"issuer is {parser.issuer!r}, but the formatter has {issuer!r}, so requests would drop thinking"
+        yield f"`issuer` is {parser.issuer!r}, but the issuer of the formatter is {issuer!r}. Use the same issuer"
 
 
 def _check_unknown_events(parser: type[StreamParserBase]) -> Iterator[str]:
@@ -87,12 +87,13 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     for size in (1, 7, 10_000_000) if isinstance(events, bytes) else (1,):
         streamed = _read_stream(parser, events, size)
         if streamed != reply:
+            pieces = f"{size} bytes at a time" if isinstance(events, bytes) else "event by event"
             difference = _find_difference(reply, streamed)
-            yield f"the stream in pieces of {size} gives a different message than the complete reply: {difference}"
+            yield f"the stream, read {pieces}, gives a different message than the complete reply: {difference}"
     if (whole, events) != originals:
         yield "the parser changed its input"
     if Msg.from_dict(reply.to_dict()) != reply:
-        yield "the message is different after it was stored and loaded"
+        yield "storing and loading the message changes the message"
     if reply.finish_reason is None:
         yield "the message has no finish reason"
     if reply.role != "assistant":
@@ -114,7 +115,7 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
         ):
             yield f"the text {leaf[:60]!r} under the key {key!r} is not in the message"
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
-            yield f"the arguments {leaf[:60]!r} are in no call of the message"
+            yield f"no tool call of the message has the arguments {leaf[:60]!r}"
         if _COUNT.search(key) and isinstance(leaf, int | float) and leaf > 0 and reply.usage is None:
             yield f"the reply has usage ({key!r} is {leaf}), but the message has no usage"
 
@@ -164,14 +165,14 @@ def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
     reply = cast("type[StreamParserBase]", provider.parser).parse_response(whole)
     plan = provider.chat_formatter().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
     for place, reason in plan.ledger.losses:
-        yield f"the message is not sent back to its provider: {place} is lost ({reason})"
+        yield f"a request that sends the message back to its provider loses {place} ({reason})"
     texts = [str(leaf) for _, leaf in iterate_scalars(plan.request)]
     sent = {entry.place for entry in plan.ledger.entries if entry.disposition.word in SENT}
     for index, block in enumerate(reply.blocks):
         if isinstance(block, ThinkingBlock) and f"msgs[1].content[{index}]" in sent:
             values = {block.thinking, *_proof(block.state).values()} - {""}
             if values and not any(value in text for value in values for text in texts):
-                yield f"the thinking {block.thinking[:60]!r} is not sent back, and the ledger reports no loss"
+                yield f"the thinking {block.thinking[:60]!r} is not sent back, but the ledger lists it as sent"
     if reply.text.strip() and "\n" not in reply.text and not any(reply.text in text for text in texts):
         yield "the text of the message is not sent back to its provider"
 
@@ -188,19 +189,20 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
             continue
         except Exception as error:
             yield f"a reply {label} raises {describe_error(error)}"
+    total = f"{len(events)} {'bytes' if isinstance(events, bytes) else 'events'}"
     for end in range(0, len(events), max(1, len(events) // 20)):
         try:
             reply = _read_stream(parser, events[:end], 10_000_000)
         except Exception as error:
-            yield f"a stream that ends after {end} of {len(events)} raises {describe_error(error)}"
+            yield f"a stream that ends after {end} of {total} raises {describe_error(error)}"
             break
         if reply.finish_reason is None:
-            yield f"a stream that ends after {end} of {len(events)} gives a message without a finish reason"
+            yield f"a stream that ends after {end} of {total} gives a message without a finish reason"
             break
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields changed copies of a reply, with descriptions: for each key, without the key and with other values."""
+    """Yields changed copies of a reply, with descriptions. Each copy omits one key, or has another value under it."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
@@ -222,17 +224,17 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample])
     for number, (reply, other) in enumerate(zip(first, again, strict=True)):
         if reply != other:
             difference = _find_difference(reply, other)
-            yield f"samples[{number}] gives a different message the second time: {difference}"
+            yield f"samples[{number}] gives a different message if parsed again: {difference}"
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that at least one sample has usage, because otherwise a lost usage would not be detected."""
+    """Checks that at least one sample has usage. Otherwise, a parser without usage would pass the checks."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
         for whole, _, *expected in samples
     )
     if samples and not has_usage:
-        yield "no sample has usage. Add a reply with usage, or expect Usage() if the API reports no usage"
+        yield "no sample has usage. Add a sample with usage. If the API reports no usage, expect `Usage()`"
 
 
 def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> Msg:
@@ -251,5 +253,5 @@ def _find_difference(msg: Msg, other: Msg) -> str:
     fields, other_fields = msg.to_dict(), other.to_dict()
     for key, value in fields.items():
         if value != other_fields.get(key):
-            return f"{key} is {value!r}, and in the stream {other_fields.get(key)!r}"
-    return "a field that `to_dict` omits"
+            return f"{key!r} is {value!r} in one message and {other_fields.get(key)!r} in the other"
+    return "the difference is in a field that `to_dict` omits"

@@ -1,4 +1,4 @@
-"""Checks of a formatter. Each check uses a special conversation, for example with a failed tool result."""
+"""Checks of a formatter. Each check builds a request for a special case, such as a failed tool result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
     parts = find_surroundings(request, [*texts])
     shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
     if len(shapes) < len(texts):
-        yield "several turns are joined into one string"
+        yield "the request joins several turns into one string"
     elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
         yield "turns of the assistant and of the user have the same format"
     for mark, shape in shapes.items():
@@ -79,7 +79,7 @@ def _call(arguments: dict[str, Any]) -> list[Msg]:
 
 
 def _values(request: object) -> Iterator[Any]:
-    """Yields every nested value in a request. Also yields the values of strings that are JSON text."""
+    """Yields every nested value in a request. Parses strings that are JSON text, and also yields their values."""
     for _, _, value in walk_json(request):
         yield value
         if isinstance(value, str) and value.startswith("{"):
@@ -88,7 +88,7 @@ def _values(request: object) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that thinking, with its signature, is in the request if the ledger reports it as `carried`."""
+    """Checks that thinking is in the request, with its signature, if the ledger lists the thinking as sent."""
     target = formatter.capabilities()
     if target.issuer is None or target.thinking.mode == "never":
         return
@@ -101,12 +101,12 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
     wanted = [*proofs.values()] if target.thinking.mode == "signed" and proofs else ["markThought"]
     text = json_text(plan.request)
     if entry.disposition.word in SENT and not any(value in text for value in wanted):
-        yield f"thinking is not sent back, but its disposition in the ledger is {entry.disposition.word}"
+        yield f"thinking is not sent back, but the ledger lists the thinking as {entry.disposition.word}"
 
 
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
     """Checks that a request contains neither the text nor the signature of thinking from another provider."""
-    plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
+    plan = formatter.lower(CONVERSATIONS["thinking from another provider"])
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
     if "xyz" in texts or ("hm" in texts and dispositions["msgs[1].content[0]"] == "dropped"):
@@ -123,7 +123,7 @@ def _facts(formatter: FormatterBase) -> Iterator[str]:
         for name in fact.changes:
             value = attrgetter(name)(actual)
             if value != attrgetter(name)(expected):
-                yield f"the facts of {model!r} are not applied: {name} is {value!r}"
+                yield f"the `ModelFact` for {model!r} is not applied: {name} is {value!r}"
 
 
 PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (

@@ -35,7 +35,7 @@ class ConformanceError(AssertionError):
         self.provider = provider
         self.faults = tuple(faults)
         listed = "\n".join(f"  {fault}" for fault in faults)
-        super().__init__(f"{provider} fails {len(faults)} of the checks of agentkit:\n{listed}")
+        super().__init__(f"the checks of the provider {provider!r} found {len(faults)} faults:\n{listed}")
 
 
 def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), model: str | None = None) -> None:
@@ -45,12 +45,13 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
 
     - Building a request causes no I/O and does not change the conversation. The same conversation always gives the
       same JSON, and no two requests share lists or dicts. These rules also hold for invalid conversations.
-    - A request pairs tool calls with results. It contains all content that the ledger reports as sent: texts,
-      media, thinking, names, roles and arguments. It also contains the tools, their strict flag, the tool choice
-      and the response format.
-    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. Ids
-      and fixed words are not counted as tokens. A path in an error text leads to a place in the conversation.
-    - The endpoint sends the request, the model and the parameters. It can classify every exception.
+    - A request pairs tool calls with results. The request contains all content that the ledger lists as sent:
+      texts, media, thinking, names, roles and arguments. The request also contains the tools, the strict flag of
+      each tool, the tool choice and the response format.
+    - The wire layout matches the requests: turns, system prompt, tools, options, replies, results and media. The
+      token count does not include ids and fixed words. A path in an error text refers to a place in the
+      conversation.
+    - The endpoint sends the request, the model and the parameters, and can classify every exception.
     - `load_native` returns messages that give the same request again. For invalid input, `load_native` raises only
       `AgentkitError`.
     - The parser returns the same message for a complete reply and for its stream, however the stream is split. The
@@ -93,7 +94,7 @@ def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | Non
 def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
     """Checks that a formatter can be created with the model as its only option."""
     if formatter_class(model).model != model:
-        yield f"the formatter for the model {model!r} has another model in its attribute `model`"
+        yield f"the attribute `model` of a formatter for the model {model!r} has another value"
 
 
 # -- logs -------------------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        # Names have only letters and digits, because every API accepts such names.
+        # All other characters are removed from names, because every API accepts letters and digits.
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:
@@ -124,7 +125,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
     if json_text(request) != text:
         yield "`load_native` changes the request"
     if json_text(provider.chat_formatter(model).lower(loaded, tools=make_tools()).request) != text:
-        yield "the loaded messages give another request"
+        yield "a request from the loaded messages differs from the original request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
             yield f"the turn of the {role} is loaded with another role"

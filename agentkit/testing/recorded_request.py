@@ -51,7 +51,7 @@ class RecordedRequest:
             TimeoutError: If the request is not answered in time.
         """
         if not self._finished.wait(seconds):
-            raise TimeoutError(f"request to {self.path!r} is still not answered after {seconds} s")
+            raise TimeoutError(f"the server did not answer the request to {self.path!r} within {seconds} s")
         return self
 
     def finish(self) -> None:

@@ -91,7 +91,7 @@ PlayableReply: TypeAlias = (
 )
 """Prepared reply of the loopback server: a message, a text, a native reply, a `Reply` or a `LoopbackError`.
 
-A function is also accepted. It takes the decoded request and returns one of these.
+A function that takes the decoded request and returns a `PlayableReply` is also accepted.
 """
 
 
@@ -135,12 +135,12 @@ class NormalizedReply:
 
     @classmethod
     def normalize(cls, msg: Msg, reply: Reply, prompt: object) -> NormalizedReply:
-        """Creates a normalized reply. Options that are None in `reply` get their default values.
+        """Creates a normalized reply. Fields of `reply` that are None get values computed from the message.
 
         Args:
             msg: Message of the reply.
             reply: Usage, finish reason and piece size of the reply.
-            prompt: Prompt of the request as a JSON value. Its tokens are reported as input tokens.
+            prompt: Prompt of the request as a JSON value. The token count of the prompt becomes the input tokens.
         """
         usage = reply.usage or msg.usage or _estimate_usage(msg, prompt)
         reason = reply.finish_reason or msg.finish_reason or _guess_finish_reason(msg)
@@ -186,12 +186,12 @@ class NormalizedReply:
 
 def unsupported_block(api: str, block_type: str) -> OptionError:
     """Returns the error for a prepared reply with a block that replies of the API cannot contain."""
-    reason = f"a reply of {api} cannot contain {block_type}"
+    reason = f"a reply of {api} cannot contain a block of type {block_type!r}"
     return OptionError("replies", reason, "Remove the block, or pass the native reply.")
 
 
 def hash_text(text: str, length: int) -> str:
-    """Returns a short hash of a text. Unlike `hash`, the result is the same in every process."""
+    """Returns the first `length` digits of a hash of a text. The hash is the same in every process."""
     return sha256(text.encode()).hexdigest()[:length]
 
 
@@ -206,7 +206,7 @@ def is_refusal(block: object) -> bool:
 
 
 def get_citations(block: TextBlock) -> list[Any]:
-    """Returns the citations in the metadata of a text block. They are in a provider's wire format."""
+    """Returns the citations in the metadata of a text block, in a provider's wire format."""
     return list(as_list((block.metadata or {}).get("citations")))
 
 

@@ -66,7 +66,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         yield f"the request is not JSON: {error}"
         return
     if json_text(formatter.lower(msgs).request) != text:
-        yield "the same conversation gives a different request the second time"
+        yield "building a request again from the same conversation gives a different request"
     with record_io() as events:
         formatter.lower(msgs)
     if events:
@@ -104,9 +104,9 @@ def _check_pair(
 ) -> Iterator[str]:
     call_positions, result_positions = calls.get(call, []), results.get(result, [])
     if len(call_positions) != 1:
-        yield f"the call with {call!r} is sent {len(call_positions)} times"
+        yield f"the call with {call!r} is sent {len(call_positions)} times, expected once"
     elif result in conversation_results and len(result_positions) != 1:
-        yield f"the result {result!r} is sent {len(result_positions)} times"
+        yield f"the result {result!r} is sent {len(result_positions)} times, expected once"
     elif result in conversation_results and result_positions[0] < call_positions[0]:
         yield f"the result {result!r} comes before its call"
 
@@ -125,7 +125,7 @@ def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         if call and not any(name in text for text in call):
             yield f"the call with {mark!r} does not name its tool {name!r}"
         if call and result and (id in call) != (id in result):
-            yield f"the result of the call with {mark!r} does not have the id of its call, {id!r}"
+            yield f"only one of the call with {mark!r} and its result has the call id {id!r}"
 
 
 def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     ]
     for place in block_places:
         if places[place] != 1:
-            yield f"the ledger has {places[place]} entries for {place}"
+            yield f"the ledger has {places[place]} entries for {place}, expected one"
     yield from _check_texts(plan, msgs, isinstance(formatter.history, ChatHistory))
     yield from _check_media(plan, msgs)
     yield from _check_raise(formatter, plan, msgs)
@@ -152,9 +152,9 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
         for mark in find_marks("mark", text):
             count = len(sent.get(mark, []))
             if count > 1:
-                yield f"{mark!r} of {place} is sent {count} times"
+                yield f"the text {mark!r} of {place} is sent {count} times"
             if not count and dispositions.get(place) != "dropped":
-                yield f"{mark!r} of {place} is not sent, but the ledger does not list it as dropped"
+                yield f"the text {mark!r} of {place} is not sent, but the ledger does not list it as dropped"
         is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents all lines after the first
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
             yield f"the text of {place} is not sent unchanged"
@@ -193,10 +193,10 @@ def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Itera
         strict.lower(msgs)
     except LossError:
         if not plan.ledger.losses:
-            yield 'on_loss="raise" raises an error although the ledger has no loss'
+            yield 'on_loss="raise" raises an error, although the ledger has no loss'
     else:
         if plan.ledger.losses:
-            yield f'on_loss="raise" does not raise for a loss: {plan.ledger.losses[0]}'
+            yield f'on_loss="raise" raises no error, although the ledger has the loss {plan.ledger.losses[0]}'
 
 
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     marks = [mark for mark in marks if mark in sent]
     sent_order = sorted(marks, key=sent.__getitem__)
     if marks != sent_order:
-        yield f"the texts are sent in the wrong order: {sent_order}"
+        yield f"the texts are sent in the wrong order {sent_order}, expected {marks}"
 
 
 _CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)

@@ -28,7 +28,7 @@ __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 ScriptedReply: TypeAlias = Msg | str | Exception
 """Prepared reply of a `ScriptedModel`: a message, a text, or an exception that the model call raises."""
 
-_PIECE_SIZE = 8  # number of characters in each delta
+_PIECE_SIZE = 8  # maximum number of characters in each event of a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class ScriptedModel(ChatModel):
     """`ChatModel` that returns prepared replies in order, complete or as a stream of events.
 
     The formatter of `provider` builds the requests. A prepared message is returned unchanged, except that a finish
-    reason is added if the message has no finish reason. A model call raises a prepared exception. As with any
-    `ChatModel`, a `ContextLengthError` can lead to another call with a shorter prompt. If no reply remains for a
-    call, the call raises an `OptionError`.
+    reason is added if the message has no finish reason. If the prepared reply is an exception, the model call
+    raises the exception. As with any `ChatModel`, a `ContextLengthError` can lead to another call with a shorter
+    prompt. If no reply remains for a call, the call raises an `OptionError`.
 
     Args:
         replies: Prepared replies, in order.
@@ -101,7 +101,7 @@ class ScriptedModel(ChatModel):
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Adds prepared replies after the replies that remain."""
+        """Adds prepared replies after the replies that are not used yet."""
         self._script.replies.extend(_check_replies(replies))
 
 
@@ -220,7 +220,7 @@ class _ScriptParser(StreamParserBase):
         )
 
     def finish(self) -> Msg:
-        """Returns the message of the script. If the stream broke off, the message has the blocks that arrived."""
+        """Returns the prepared message, or a message with the blocks that arrived if the stream broke off."""
         msg = super().finish()
         if self._played is None or self._played.finish_reason is not None:
             return self._played or msg

@@ -125,7 +125,10 @@ class LoopbackServer:
         return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Adds replies after the replies that remain. A single reply for all calls is always sent last."""
+        """Adds replies after the replies that are not used yet.
+
+        A single reply that was passed for all calls is sent when no added reply remains.
+        """
         with self._lock:
             self._queue.extend(replies)
 
@@ -168,7 +171,7 @@ class LoopbackServer:
         return request, self._answer(route, request)
 
     def _answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
-        """Returns the answer to a request. If the request needs a reply, uses up the next prepared reply."""
+        """Returns the answer to a request, with the next prepared reply if the request needs a reply."""
         try:
             return answer_request(route, request, partial(self._next_reply, route), validate=self._validate)
         except Exception as fault:

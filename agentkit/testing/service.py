@@ -24,7 +24,7 @@ class FakeService(ABC):
         prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
             of these values.
         client_defaults: Additional options for the SDK client, such as an option that disables retries.
-        error_codes: Code or type of an error by HTTP status, for `get_error_code`.
+        error_codes: Map from HTTP statuses to error codes or error types.
     """
 
     media_type: ClassVar[str] = "text/event-stream"
@@ -46,7 +46,7 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def get_error_code(self, error: LoopbackError) -> str:
-        """Returns the code of an error. If `error_codes` has no code for the status, uses status 400 or 500."""
+        """Returns the code of an error. The default is the code for the status, or for status 400 or 500."""
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]
 
@@ -85,7 +85,7 @@ class FakeService(ABC):
         return None
 
     def get_prompt(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the keys and values of a request that count as its prompt."""
+        """Returns the prompt of a request: the keys in `prompt_keys` with their values."""
         return {key: body[key] for key in self.prompt_keys if key in body}
 
     def count_prompt(self, body: Mapping[str, Any]) -> int:
@@ -116,5 +116,5 @@ def encode_json(value: object) -> bytes:
 
 
 def encode_named_event(event: Mapping[str, Any]) -> bytes:
-    """Serializes a server-sent event whose event name is the value of its key `type`."""
+    """Serializes a server-sent event. The value under the key `type` is the name of the event."""
     return b"event: " + str(event.get("type", "message")).encode() + b"\ndata: " + encode_json(event) + b"\n\n"

@@ -170,7 +170,7 @@ def test_a_request_that_depends_on_an_earlier_request_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return {**EchoFormatter.convert(self, legal, task), "number": next(count)}
 
-    assert "a different request the second time" in faults(echo(convert=convert))
+    assert "building a request again from the same conversation" in faults(echo(convert=convert))
 
 
 def test_a_formatter_that_raises_is_reported() -> None:
@@ -223,7 +223,7 @@ def test_a_parser_that_reads_streams_and_complete_replies_alike_conforms() -> No
 
 def test_a_stream_that_differs_from_the_complete_reply_is_reported() -> None:
     report = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
-    assert "Parser, samples[0]: the stream in pieces of 1 gives a different message" in report
+    assert "Parser, samples[0]: the stream, read event by event, gives a different message" in report
 
 
 def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:
@@ -242,4 +242,4 @@ def test_a_log_that_loads_as_other_messages_is_reported() -> None:
     def load(log: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 
-    assert "the loaded messages give another request" in faults(replace(echo(), load_native=load))
+    assert "a request from the loaded messages differs" in faults(replace(echo(), load_native=load))

@@ -287,7 +287,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "drops tools": (dropping("tools"), "the tool 'look' is not sent"),
     "sends one tool": (editing(_first_tool), "the tool 'count' is not sent"),
-    "drops descriptions of tools": (editing(_no_descriptions), "the description 'toolLook at a place'"),
+    "drops descriptions of tools": (editing(_no_descriptions), "the description 'toolLook'"),
     "drops nested parameters": (editing(_flat_parameters), "the parameter 'zoomFactor' of a tool is not sent"),
     "drops response_format": (dropping("format"), "'verdictText' of response_format is not sent"),
     "drops response_format beside tools": (
@@ -338,8 +338,8 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         replace(PROVIDER, multi_agent_formatter=editing(_no_names).chat_formatter),
         "Chat, names: the name of the speaker 'Bob' is not sent",
     ),
-    "gives results the id of the first call": (editing(_first_result_id), "does not have the id of its call"),
-    "gives results no id": (editing_parts(_no_result_ids), "does not have the id of its call, 'c1'"),
+    "gives results the id of the first call": (editing(_first_result_id), "and its result has the call id"),
+    "gives results no id": (editing_parts(_no_result_ids), "and its result has the call id 'c1'"),
     "loses that a result failed": (editing_parts(_no_failures), "a failed tool result is sent in the same way"),
     "loses the names of tools": (
         editing_parts(_call_without("tool", _no_text)),
@@ -355,8 +355,8 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "changes the parameters of tools": (converting(_changing_tools), "changes the parameters of a tool"),
     "changes the arguments of calls": (converting(_changing_calls), "building a request changes the messages"),
     "keeps its requests": (converting(_cached), "two requests share lists or dicts"),
-    "counts its requests": (converting(_remembering), "a different request the second time"),
-    "draws numbers": (editing(_number), "a different request the second time"),
+    "counts its requests": (converting(_remembering), "building a request again from the same conversation"),
+    "draws numbers": (editing(_number), "building a request again from the same conversation"),
     "opens files": (editing(_open_file), "building a request causes I/O: "),
     "raises KeyError": (converting(_key_error), "raises KeyError: 'x'"),
     "exits": (converting(_system_exit), "raises SystemExit: 3"),
@@ -365,11 +365,14 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "gives None": (converting(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
     "applies no facts": (
         converting(sound, capabilities=_without_facts),
-        "the facts of 'chick' are not applied",
+        "the `ModelFact` for 'chick' is not applied",
     ),
     "cannot be created": (converting(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
     "has no history policy": (converting(sound, default_history=None), "Chat: raises TypeError"),
-    "forgets the model": (converting(sound, __init__=_without_model), "Chat: the formatter for the model"),
+    "forgets the model": (
+        converting(sound, __init__=_without_model),
+        "Chat: the attribute `model` of a formatter for the model",
+    ),
 }
 
 # -- logs ---------------------------------------------------------------------------------------------------------
@@ -401,11 +404,17 @@ def _other_role(msg: Msg) -> Msg:
 
 
 LOGS: Final[dict[str, tuple[Provider, str]]] = {
-    "loads nothing": (_loading(lambda msgs: []), "load_native: a talk: raises EmptyConversationError"),
-    "loses the last message": (_loading(lambda msgs: msgs[:-1] or msgs), "loaded messages give another request"),
+    "loads nothing": (
+        _loading(lambda msgs: []),
+        "load_native: system prompt and three turns: raises EmptyConversationError",
+    ),
+    "loses the last message": (
+        _loading(lambda msgs: msgs[:-1] or msgs),
+        "a request from the loaded messages differs",
+    ),
     "loses texts": (
         _loading(lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]),
-        "loaded messages give another request",
+        "a request from the loaded messages differs",
     ),
     "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded with another role"),
     "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "instead of an AgentkitError"),
@@ -539,7 +548,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "loses the proof of thinking": (parsing(NoProof), "thinking: "),
     "loses arguments in pieces": (parsing(FirstPiece), "gives a different message than the complete reply"),
-    "loses arguments": (parsing(NoArguments), "are in no call of the message"),
+    "loses arguments": (parsing(NoArguments), "no tool call of the message has the arguments"),
     "loses the second call": (parsing(OneCall), "calls: "),
     "joins calls": (parsing(OnePart), "calls: "),
     "breaks at an unknown event": (parsing(Fragile), "an unknown event raises KeyError"),
@@ -547,7 +556,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "mixes replies": (parsing(Forgetful), "gives a different message"),
     "changes the reply": (parsing(Eating), "the parser changed its input"),
     "exits": (parsing(Exiting), "raises SystemExit"),
-    "names another issuer": (parsing(Foreign), "Foreign: issuer is 'somebody'"),
+    "names another issuer": (parsing(Foreign), "Foreign: `issuer` is 'somebody'"),
     "speaks as the user": (parsing(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
 }
@@ -685,7 +694,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
         "`build_request` with stream=True returns an OutgoingRequest with stream=False",
     ),
     "changes the request": (calling(ChangingBody), "`build_request` changes the request"),
-    "counts its calls": (calling(CountingBody), "returns a different OutgoingRequest for the same request"),
+    "counts its calls": (calling(CountingBody), "returns a different OutgoingRequest if called again"),
     "makes a dict": (calling(DictBody), "`build_request` returns 'dict' instead of an OutgoingRequest"),
     "sends {}": (calling(SendsNothing), "`send` does not send the body"),
     "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),
@@ -694,7 +703,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
         calling(NumberFailure),
         "`failure_from_exception` returns 'int' for ValueError",
     ),
-    "takes any error for its own": (calling(AnyFailure), "classifies an error in the application"),
+    "takes any error for its own": (calling(AnyFailure), "classifies an error of the application"),
     "has a failure_in that raises": (calling(FailingFailureIn), "`failure_from_reply` raises"),
     "limits no tokens": (calling(NoLimit), "`max_tokens_parameter` does not limit the tokens of a reply"),
     "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
@@ -726,33 +735,33 @@ class UnawareParser(MagpieParser):
 LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
     "names no turns": (
         describing(turns="messages"),
-        "turns is 'messages', but the lists of the request are 'system', 'turns', 'tools'",
+        "`turns` is 'messages', but the keys of the request with lists are 'system', 'turns', 'tools'",
     ),
     "names another list as the turns": (describing(turns="tools"), "this list does not contain the text"),
     "names no roles of replies": (describing(reply_roles=frozenset[str]()), "do not select the reply"),
-    "names another key of roles": (describing(role="speaker"), "role is 'speaker'"),
-    "names no results": (describing(result_keys=frozenset[str]()), "do not select the part of the request"),
-    "names no prompt": (describing(prompt=""), "prompt is '', but the system prompt is in 'system'"),
-    "names no tools": (describing(tools="functions"), "tools is 'functions', but the tools are in 'tools'"),
-    "names no media": (describing(media={}), "Declare the key of images in media"),
+    "names another key of roles": (describing(role="speaker"), "`role` is 'speaker'"),
+    "names no results": (describing(result_keys=frozenset[str]()), "do not select the tool result"),
+    "names no prompt": (describing(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
+    "names no tools": (describing(tools="functions"), "`tools` is 'functions', but the tools are under 'tools'"),
+    "names no media": (describing(media={}), "Add the key of images to `media`"),
     "names no data of media": (
         describing(media_data=("bytes",)),
-        "the image data or URL in the request is not found. Check media and media_data",
+        "the layout does not find the image in the request. Check `media` and `media_data`",
     ),
-    "names no ids": (describing(silent=frozenset[str]()), "'call_1a2b' under 'id' counts as text"),
+    "names no ids": (describing(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
     "names no schemas of tools": (describing(tool_schemas=("schema",)), "the parameters of a tool are not loaded"),
     "names a wrapper of tools": (describing(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
     "names no tool choice": (
         describing(options=OptionLayout(choices=(), outputs=("format",))),
-        "the tool choice ToolChoice(mode='none') is loaded as None. Check options.choices",
+        "the tool choice ToolChoice(mode='none') is loaded as None. Check `options.choices`",
     ),
     "names no schema": (
         describing(options=OptionLayout(choices=("choice",), outputs=())),
-        "the response format is loaded as None. Check options.outputs",
+        "the response format is loaded as None. Check `options.outputs`",
     ),
     "takes texts for labels": (
         describing(labels=frozenset({"text"})),
-        "the error 'turns[0].parts[0]: invalid value' is located at no block",
+        "the error 'turns[0].parts[0]: invalid value' is assigned to no block",
     ),
     "leaves turns out of the digest": (describing(digest_turn=no_parts), "does not depend on the turns"),
     "is not the parser's": (

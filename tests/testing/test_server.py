@@ -145,7 +145,7 @@ async def test_a_wait_for_the_end_of_an_exchange_ends_too() -> None:
             httpx2.AsyncClient() as client,
             client.stream("POST", server.url("openai") + "/chat/completions", json=CHAT | {"stream": True}),
         ):
-            with pytest.raises(TimeoutError, match="still not answered"):
+            with pytest.raises(TimeoutError, match="did not answer the request"):
                 server.requests[0].wait(0.01)
         assert server.requests[0].wait().disconnected
 
@@ -261,7 +261,7 @@ async def test_a_body_that_is_not_json_is_refused() -> None:
 async def test_a_reply_that_the_wire_format_cannot_express_raises_at_the_end() -> None:
     picture = Msg("Friday", [ImageBlock.from_bytes(b"x", "image/png")], "assistant")
     with (
-        pytest.raises(OptionError, match="a reply of Chat Completions cannot contain image"),
+        pytest.raises(OptionError, match="a reply of Chat Completions cannot contain a block of type 'image'"),
         LoopbackServer(picture) as server,
     ):
         await answered(400, server)
