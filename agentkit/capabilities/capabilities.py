@@ -36,8 +36,8 @@ class Capabilities:
 
     The defaults describe an API that accepts texts and tools and has no further rule.
 
-    The data of an opaque block have a format that only one wire format defines. Opaque state is data that a
-    provider adds to a block, such as a signature.
+    An opaque block contains data that only one wire format can represent. Opaque state is data that a provider
+    adds to a block, such as a signature.
 
     Attributes:
         name: Name of the target in errors and descriptions.

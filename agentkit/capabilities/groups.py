@@ -31,7 +31,7 @@ class TurnCapabilities:
             with line breaks.
         text_notes: Function that takes a text and the role of its message, and returns notes for the ledger about
             how the request changes the text. None if requests never change texts.
-        merge: True if consecutive turns of one role are joined to one turn.
+        merge: True if consecutive turns of one role are joined into one turn.
         alternate: True if user and assistant turns must alternate. The rule ignores tool results. If a user turn
             follows a tool result, an assistant turn is added between them. True implies `merge`, `first_user`,
             `one_system` and `late_system="line"`.
@@ -201,9 +201,9 @@ class ThinkingCapabilities:
     """Rules for the thinking of earlier replies.
 
     Attributes:
-        mode: Thinking that is sent. "never": no thinking. "signed": thinking that the target issued, with a
-            signature or other proof. "text": thinking as plain text, if the target issued it or its issuer is
-            unknown.
+        mode: Thinking of earlier replies that requests contain. "never": no thinking. "signed": thinking that the
+            target issued, with a signature or other proof. "text": thinking as plain text, if the target issued
+            the thinking or the issuer is unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
@@ -221,16 +221,16 @@ class ThinkingCapabilities:
 class OpaqueCapabilities:
     """Rules for opaque blocks, and for the opaque state of other blocks.
 
-    The data of an opaque block have a format that only one wire format defines. Opaque state is data that a
-    provider adds to a block, such as a signature.
+    An opaque block contains data that only one wire format can represent. Opaque state is data that a provider
+    adds to a block, such as a signature.
 
     Attributes:
-        is_reply_data: Function that takes the data of an opaque block, and returns True if only a reply can
-            contain the data. The block is then sent only in assistant turns. In any other place, omitting the
-            block is not a loss. None if messages of any role can contain the data of all opaque blocks.
-        places: Function that takes the data of an opaque block, and returns the places that accept the block. A
-            place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
-            omitted, which is a loss. None if all places accept the block.
+        is_reply_data: Function that takes the data of an opaque block, and returns True if the data can only come
+            from a reply. Only assistant turns can contain such a block. In any other place, the block is omitted,
+            which is not a loss. None if no opaque data are limited to replies.
+        places: Function that takes the data of an opaque block, and returns the places that can contain the block.
+            A place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
+            omitted, which is a loss. None if all places can contain all opaque blocks.
         pair_key: Function that takes the data of an opaque block of a pair. Returns ("request", id) for a request,
             such as a call of a tool that the provider runs, and ("response", id) for the response. A request or
             response without its counterpart is not sent. None if no block needs a counterpart.

@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
-    """Returns the media types with one family, such as "image", and the given subtypes.
+    """Returns media types, such as "image/png", for a family and its subtypes.
 
     `subtypes` is one string, in which spaces separate the subtypes.
 
@@ -121,9 +121,10 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
 
 
 LIMIT_STEPS = 5
-"""Number of steps into which a limit is divided. Only whole steps of media are omitted.
+"""Number of equal steps into which a limit is divided.
 
-As a conversation grows, consecutive requests then mostly omit the same media.
+Media that exceed a limit are omitted in whole steps. Consecutive requests of a growing conversation then mostly
+omit the same media.
 """
 
 

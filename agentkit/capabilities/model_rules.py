@@ -15,7 +15,10 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ModelRules"]
 
 _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
-"""Mistral's templates require exactly nine alphanumeric characters (mistral-common; Hugging Face templates)."""
+"""Rules for call ids, by name.
+
+Mistral's templates require exactly nine letters or digits (mistral-common; Hugging Face templates).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,9 @@ def derive_call_id(seed: str) -> str:
 def legal_speaker_name(name: str, refused: str) -> str:
     """Returns a speaker name that an API accepts, with at most 64 characters.
 
-    A changed name ends with a short hash. A name that this function returned is returned unchanged, so that names
-    from a log do not change again. The result can be the same for two speakers. `legal_speaker_names` prevents
-    this.
+    A changed name ends with a short hash. If `name` is an earlier result of this function, the name is returned
+    unchanged, so that names from a log do not change again. Two speakers can get the same result.
+    `legal_speaker_names` prevents this.
 
     `refused` contains the characters that the API refuses, as the content of a character class `[…]` in a regular
     expression.
@@ -85,9 +85,9 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """True if the rule allows all names without the features `ODD_ID`, `ODD_NAME` and `RESERVED_NAME`.
+        """True if each name that the rule refuses has the feature `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`.
 
-        Messages without these features then need no check.
+        The names in messages without these features then need no check.
         """
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 

@@ -115,7 +115,7 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Assigns a result to the first call after the result with the same id and no assigned result.
+        """Assigns a result to a later call in the message: the first call with the same id that has no result.
 
         Returns the index of the call, or None if there is no such call.
         """

@@ -58,7 +58,7 @@ class _OpenCalls:
         # `counts` and `missing` are set only if the results are in several messages, or in another order than the
         # calls.
         self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
-        self.missing = 0  # number of calls that need a result
+        self.missing = 0  # total number of calls that need a result
         self.in_order = True
 
     def accept(self, features: int, ids: tuple[str, ...]) -> bool:

@@ -52,7 +52,7 @@ Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
 """Treatment of a tool result that matches no tool call.
 
 `describe` writes the result as text of a user message, and `drop` drops the result. The ledger records both as
-losses. `omit` drops the result without a loss, for histories from which a policy removed the call on purpose.
+losses. `omit` drops the result and records no loss, because a history policy removed the call on purpose.
 """
 
 

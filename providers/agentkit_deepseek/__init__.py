@@ -43,7 +43,8 @@ DEEPSEEK = VENDOR_CHAT.override(
         "tools.call_ids": None,
         # DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
         "tools.strict": replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"}),
-        # DeepSeek refuses other choices. Error text: "deepseek-reasoner does not support this tool_choice".
+        # DeepSeek refuses all other tool choices. Error text: "deepseek-reasoner does not support this
+        # tool_choice".
         "tools.choices": frozenset({"auto", "none"}),
         "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
     }

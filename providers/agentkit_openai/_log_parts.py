@@ -70,8 +70,8 @@ def read_entries(
         other_names: Other keys of a request under which the loader can read messages.
 
     Raises:
-        MessageError: `log` is neither a list nor an entry and contains no list of entries. Or no entry has one of
-            `entry_keys`. Or a request has messages under a key that the loader does not read.
+        MessageError: `log` is not one of the values above, no entry has one of `entry_keys`, or a request has
+            messages under a key that the loader does not read.
     """
     value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
     request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -183,7 +183,7 @@ def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # the key is required, and "auto" is its default
+        del keys["detail"]  # not stored, because "auto" is the default of this required key
     return cast("dict[str, Any]", make_json_safe(keys))
 
 

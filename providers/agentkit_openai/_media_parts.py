@@ -1,4 +1,4 @@
-"""Functions that write media blocks as content parts. Some of them are for both APIs of OpenAI."""
+"""Functions that write media blocks as content parts for OpenAI's APIs and compatible vendors."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def get_detail(block: MediaBlock) -> dict[str, Any]:
 def get_part_keys(block: MediaBlock) -> dict[str, Any]:
     """Returns the additional keys, with their values, of the content part from which a block was loaded.
 
-    The result contains neither `detail` and `filename` nor keys of the message, because other functions write
-    these keys.
+    The result does not contain `detail`, `filename` or keys of the message, because other functions write these
+    keys.
     """
     keys = {
         key: value

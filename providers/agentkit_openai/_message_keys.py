@@ -35,7 +35,7 @@ Fields without this prefix are keys of the content part.
 """
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
-"""Pattern for all state fields with `KEY_PREFIX`, for `passthrough_keys` of the capabilities."""
+"""Entry of `passthrough_keys` in capabilities that matches all fields with the prefix `KEY_PREFIX`."""
 
 _UNPREFIXED = frozenset({"role", "partial", "prefix"})
 """Message keys that agentkit 0.3.0 stored without `KEY_PREFIX` in the opaque state of texts.
@@ -53,10 +53,10 @@ _KEYS_READ = frozenset(
 
 
 def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> dict[str, Any]:
-    """Returns the keys of a native message that the log loader does not read, except keys whose value is null.
+    """Returns the keys of a logged message that the log loader does not read. Skips keys with the value null.
 
     Args:
-        message: Native message.
+        message: Message from the log, as a JSON object.
         keys_read: Keys that the loader reads in addition to the standard keys.
     """
     if message.keys() <= _KEYS_READ:

@@ -15,14 +15,15 @@ __all__ = ["BREAKPOINTS", "mark_cache_control", "mark_chat", "mark_latest"]
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
     {"cache_breakpoints": True},
-    "gpt-5.6 and later have markers (SDK: `prompt_cache_options`), except terra models (Kilo-Org/kilocode#13052)",
+    "gpt-5.6 and later models accept cache markers (openai-python: `prompt_cache_options`), except terra models "
+    "(Kilo-Org/kilocode#13052)",
     "2026-11-21",
 )
 
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50
 _MAX_MARKERS = 4
-_REACH = 20  # the cache searches this many content parts before a marker for an earlier marker
+_REACH = 20  # number of content parts before a marker in which the cache finds an earlier marker
 
 _Part: TypeAlias = dict[str, Any]
 

@@ -33,7 +33,7 @@ DETAILS = "reasoning_details"
 """
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a reasoning detail whose text arrives in fragments in a stream. `ReasoningDetails` joins them."""
+"""Keys of a reasoning detail whose text arrives in fragments. `ReasoningDetails` joins the fragments."""
 
 
 def write_reasoning(

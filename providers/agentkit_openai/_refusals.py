@@ -12,13 +12,13 @@ from agentkit.provider_kit import OpaqueState, TextBlock, get_state_fields
 __all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "refusal_block", "refusal_part"]
 
 REFUSAL_FIELD: dict[str, Any] = {"refusal": True}
-"""Opaque state fields that mark a text as a refusal from a message key.
+"""Opaque state fields of a text that arrived as a refusal in a message key.
 
 Source: openai-python, ChatCompletionMessage.refusal.
 """
 
 REFUSAL_PART: dict[str, Any] = {"type": "refusal"}
-"""Opaque state fields that mark a text as a refusal from a content part.
+"""Opaque state fields of a text that arrived as a content part of the type `refusal`.
 
 Source: openai-python, ResponseOutputRefusal and ChatCompletionContentPartRefusalParam.
 """

@@ -73,7 +73,8 @@ class OpenAICompatible:
         keyless: API key that is sent if the user sets no key. None if the vendor always requires a key.
         max_tokens: Name of the request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage through `stream_options`.
-        reasoning_field: Message key in which requests contain earlier reasoning. None if requests contain none.
+        reasoning_field: Message key in which requests contain earlier reasoning. None if requests have no such
+            key.
         reasoning_fields: Keys of reply messages that can contain reasoning. The first key with text is read.
         reasoning_always: True if each assistant message requires `reasoning_field`, even with an empty text.
         reasoning_parts: True if reasoning is in content parts of the type `thinking`, which precede all texts.
@@ -137,7 +138,7 @@ class OpenAICompatible:
         """Loads messages from a log of the vendor's API.
 
         Args:
-            log: List of native messages, or a complete request.
+            log: List of messages in the vendor's format, or a complete request.
 
         Raises:
             MessageError: `log` is not a log of Chat Completions.

@@ -40,10 +40,10 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""Features of a message whose blocks can store keys of a message from a log."""
+"""`Feature` bits of messages whose blocks can store message keys from a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""Features of an assistant message that can need keys in addition to `content`."""
+"""`Feature` bits of assistant messages that can need keys in addition to `content`."""
 
 
 class _AssistantParts(NamedTuple):

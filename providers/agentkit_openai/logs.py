@@ -94,7 +94,7 @@ class _LogReader:
             self.reasoning_keys.add(DETAILS)
         self.model_keys = frozenset((*_MODEL_KEYS, *self.reasoning_keys))
         self.tool_names: dict[str, str] = {}  # names of tools, by call id
-        self.legacy_ids: dict[str, str] = {}  # created ids of calls without an id, by tool name
+        self.legacy_ids: dict[str, str] = {}  # new ids of `function_call` entries, by tool name
 
     def read(self, entry: object, place: str) -> Msg:
         """Reads an entry as a message (openai-python: ChatCompletionMessageParam)."""

@@ -51,9 +51,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         audio_options = as_object((self.request or {}).get("audio"))
         self._message = MessageReader(self.reply, self.vendor, audio_options.get("format"))
         self._choice: object = None  # index of the choice that the parser reads; None before the first chunk
-        self._other_choices: list[
-            dict[str, Any]
-        ] = []  # stored chunks of other choices, in case choice 0 never arrives
+        self._other_choices: list[dict[str, Any]] = []  # chunks of other choices, in case choice 0 never arrives
         self._last_choice: dict[str, Any] = {}  # latest chunk with a finish reason
 
     # -- events --------------------------------------------------------------------------------------------------
@@ -147,9 +145,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         if self.reply.finish_reason is not None:
             return
         native = as_text(native_reason)
-        is_spoken = (
-            self._message.has_complete_audio and not native
-        )  # some servers send no finish reason after audio
+        # Some servers send no finish reason after audio.
+        is_spoken = self._message.has_complete_audio and not native
         reason = FinishReason.STOP if is_spoken else FINISH_REASONS.get(native, FinishReason.OTHER)
         self._message.settle()
         if reason is FinishReason.TOOL_USE and not self.reply.has_calls:

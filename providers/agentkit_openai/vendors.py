@@ -89,8 +89,8 @@ OPENROUTER = OpenAICompatible(
     max_tokens="max_completion_tokens",  # OpenRouter's SDK: `max_tokens` is deprecated
     reasoning_field="reasoning",
     reasoning_fields=("reasoning", "reasoning_content"),
-    # Requests must contain the details "unchanged and in the same sequence" (docs). Some models require the
-    # details if a request has tools.
+    # Requests must contain `reasoning_details` "unchanged and in the same sequence" (docs). Some models require
+    # the key if a request has tools.
     reasoning_details=True,
     mark_breakpoints=mark_cache_control,
     testing=_TESTING,
@@ -108,9 +108,8 @@ AZURE = OpenAICompatible(
             "issuer": "azure",
             "wire": "azure",
             "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
-            "tools.call_ids": NameRule(
-                limit=40, prefix="call_"
-            ),  # limit in an error text: litellm#11392 (2025-06-04)
+            # The maximum length is in an error text: litellm#11392 (2025-06-04).
+            "tools.call_ids": NameRule(limit=40, prefix="call_"),
             # `media.document` stays None, because the API refuses documents: "This model does not support file
             # content types" (openai-python#2826, 2026-01-19).
         }
@@ -209,8 +208,9 @@ LLAMA_CPP = OpenAICompatible(
             "name": "llama.cpp",
             "issuer": "llamacpp",
             "wire": "llamacpp",
-            "thinking.mode": "text",  # some chat templates use reasoning, others ignore it: PR 18994 (2026-01)
-            # The server silently treats a `tool_choice` object as "auto": #26535 (2026-08-03).
+            # Some chat templates use reasoning, others ignore it: llama.cpp#18994 (2026-01).
+            "thinking.mode": "text",
+            # The server silently treats a `tool_choice` object as "auto": llama.cpp#26535 (2026-08-03).
             "tools.choices": frozenset({"auto", "none", "required"}),
             "media.image": MediaRule(types=media_types("image", "png jpeg gif bmp"), schemes=_WEB),
             "media.audio": MediaRule(types=_AUDIO_TYPES),
@@ -240,7 +240,7 @@ COMPATIBLE = OpenAICompatible(
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # another server must not get the key in OPENAI_API_KEY
+    keyless="EMPTY",  # without a key, the SDK would send the key in OPENAI_API_KEY
     reasoning_parts=True,  # applies only to replies, because these capabilities omit thinking from requests
     testing=_TESTING,
 )
@@ -248,7 +248,7 @@ COMPATIBLE = OpenAICompatible(
 
 Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
 read from all keys and content parts in which servers send reasoning, but is never sent back. Requests use only
-features that even strict servers accept. If the chat template of a model accepts more or less, pass the option
+features that even strict servers accept. If the chat template of a model has other rules, pass the option
 `model_rules`.
 """
 

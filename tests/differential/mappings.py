@@ -311,7 +311,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"(invalid block: |)it is no content part", r"\1expected a content part (an object or a string)"),
     (r"(invalid block: |)it is no call", r"\1expected a tool call with `function` or `custom`"),
-    (r"(invalid block: |)it is no item", r"\1expected an item object"),
+    (r"(invalid block: |)it is no item", r"\1expected an item (a JSON object)"),
     (r"(invalid block: |)an item without a type", r"\1expected an item with a `type`"),
     (r"(invalid block: |)it is neither text nor a list of items", r"\1expected text or a list of items"),
     # invalid blocks of Anthropic's logs

@@ -60,7 +60,7 @@ class OutputItems:
         return bool(self._refusals)
 
     def begin(self, key: ItemKey, item: dict[str, Any]) -> None:
-        """Starts an item that an event announces. The content of the item arrives in later events."""
+        """Records an item that an event announces. The content of the item arrives in later events."""
         item_type = item.get("type")
         self._open[key] = item
         self.set_id(key, item)

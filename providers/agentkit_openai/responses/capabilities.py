@@ -93,7 +93,7 @@ RESPONSES = Capabilities(
         strict=STRICT,
     ),
     media=MediaCapabilities(
-        generated_by_id=True,  # generated images are sent as items (openai-python: ImageGenerationCall)
+        generated_by_id=True,  # generated images are sent as reply items (openai-python: ImageGenerationCall)
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
         document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
@@ -104,8 +104,7 @@ RESPONSES = Capabilities(
         mode="signed",
         # gpt-6.2 removes reasoning without an error if the content before the reasoning changed (guides/reasoning)
         binds_prefix=True,
-        # with store=false, the API refuses reasoning with an id and no encrypted content: status 404
-        # (guides/reasoning)
+        # With store=false, the API refuses reasoning that has only an id (status 404; guides/reasoning).
         required_proof=frozenset({"encrypted_content"}),
     ),
     opaque=OpaqueCapabilities(

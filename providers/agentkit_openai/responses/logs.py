@@ -122,7 +122,7 @@ class _LogReader:
     def _read(self, entry: object, place: str, next_id: object) -> None:
         """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
         if not isinstance(entry, dict):
-            self.add("unknown", [as_invalid_block(entry, "expected an item object", place)], "user")
+            self.add("unknown", [as_invalid_block(entry, "expected an item (a JSON object)", place)], "user")
             return
         item = cast("dict[str, Any]", entry)
         check_log_format(item, place, _WIRES)
