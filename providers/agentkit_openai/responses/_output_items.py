@@ -102,8 +102,9 @@ class OutputItems:
     def _finish_output(self, key: ItemKey, item: dict[str, Any]) -> None:
         """Reads the output of a tool call that OpenAI ran.
 
-        The tool call and its output become opaque blocks, because the application must not run the tool again. In
-        such an output, the `caller` is a program of OpenAI (openai-python: ResponseFunctionToolCallOutputItem).
+        The tool call and its output become opaque blocks, because the application must not run the tool again.
+
+        Source: openai-python, ResponseFunctionToolCallOutputItem with a program of OpenAI as `caller`.
         """
         call = self._calls.pop(as_text(item.get("call_id")), None)
         if call is not None:
