@@ -49,7 +49,7 @@ SUMMARY_MARK = "agentkit_summary"
 # Below both limits, the tokens of new messages are estimated without a pause for other async tasks, because the
 # estimation is fast.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
-_MESSAGES_PER_TURN = 200  # number of estimated messages after which other async tasks may run
+_MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
 
 
 @dataclass(slots=True)

@@ -41,8 +41,10 @@ def add_tool_choice_text(conversation: LegalConversation, context: StageContext)
     choice, target, turns = context.spec.tool_choice, context.target, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
-    refusal = f"{target.name} does not accept tool_choice {choice.mode!r}"
-    reason = f"{refusal}, so an instruction in the prompt asks for a tool call"
+    reason = (
+        f"{target.name} does not accept tool_choice {choice.mode!r}, so an instruction in the prompt asks for a "
+        "tool call"
+    )
     context.ledger.add_synthesis("tool choice", reason)
     text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
     if choice.names:

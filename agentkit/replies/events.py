@@ -135,9 +135,10 @@ class ToolUseDelta(_Event):
 
     @property
     def input(self) -> dict[str, Any]:
-        """Arguments that can be parsed from the text up to this event. Do not modify the dict: events share it.
+        """Arguments that can be parsed from the text up to this event.
 
-        Long arguments are parsed only at intervals, so the last few percent of the text can be missing.
+        Long arguments are parsed only at intervals, so the last few percent of the text can be missing. Several
+        events share the dict, so do not modify it.
         """
         return self.arguments.partial(self.length)
 

@@ -51,9 +51,9 @@ class ParserOptions(TypedDict, total=False):
 class StreamParserBase(ABC):
     """Base class of the parsers of native replies. One parser object parses one reply.
 
-    `feed` accepts native events, or the raw bytes of the stream, split anywhere. It returns events of the types in
-    `agentkit.replies.events`. `finish` returns the message, even if the stream broke off. For a complete stream,
-    this message equals the message that `parse_response` returns for the complete reply.
+    `feed` accepts native events, or the raw bytes of the stream, split anywhere. `feed` returns events of the
+    types in `agentkit.replies.events`. `finish` returns the message, even if the stream broke off. For a complete
+    stream, this message equals the message that `parse_response` returns for the complete reply.
 
         parser = AnthropicStreamParser(request=request)
         for chunk in chunks:

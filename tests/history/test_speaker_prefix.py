@@ -64,7 +64,7 @@ def test_the_name_is_an_option_and_a_signed_text_is_unchanged() -> None:
 
 def test_a_value_that_is_not_a_message_is_an_error() -> None:
     text: Any = "Friday: Hi."
-    with pytest.raises(OptionError, match="Pass the message of a reply"):
+    with pytest.raises(OptionError, match="Pass a Msg, such as the reply"):
         strip_speaker_prefix(text)
 
 
