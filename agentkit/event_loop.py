@@ -1,4 +1,4 @@
-"""Functions for asyncio and trio that protect work from a cancellation, and that identify event loops."""
+"""Functions that finish work despite a cancellation, and that identify event loops (asyncio and trio)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float)
     """Runs `work` to completion. A cancellation of the current task takes effect only after `work`.
 
     If `work` takes longer than `seconds`, `work` is canceled. An anyio shield delays cancellations by scopes of
-    anyio and trio. But on asyncio, `asyncio.timeout` cancels the task directly, which no shield delays. Therefore,
-    on asyncio, `work` runs in a separate task.
+    anyio and trio. The shield does not delay `asyncio.timeout`, which cancels the task directly. Therefore, on
+    asyncio, `work` runs in a separate task.
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():

@@ -143,7 +143,7 @@ def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object]
     """Converts any value to JSON values that can be serialized and parsed again.
 
     SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, and each replacement is
-    logged with its path. NaN and infinity become null. A list or dict below 200 levels of nesting becomes one
+    logged with its path. NaN and infinity become null. A list or dict inside 200 other lists or dicts becomes one
     string with all its texts. An object of any other class becomes a short text with the name of the class.
 
     Args:
@@ -282,11 +282,11 @@ def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]
 def replace_surrogates(value: Any, place: str) -> Any:
     """Returns a value with U+FFFD instead of lone surrogates in its strings. Each replacement is logged.
 
-    Strings in SDK objects, and strings below 200 levels of nesting, are not changed. `place` is the first part of
-    the path in log lines.
+    Strings in SDK objects, and strings that are nested more than 200 levels deep, are not changed. `place` is the
+    first part of the path in log lines.
     """
     try:
-        to_json(value)  # this is the fastest test for lone surrogates
+        to_json(value)  # the fastest test for lone surrogates
     except ValueError:  # the value contains a lone surrogate, or a value that JSON cannot represent
         return value if all(map(is_encodable, _texts(value, str))) else _replace_nested(value, 0, (None, place))
     return value

@@ -32,7 +32,9 @@ _Record: TypeAlias = Annotated[
 ]
 _Replay: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="JSON Lines file with recorded calls, whose replies replace new calls.", show_default=False),
+    typer.Option(
+        help="JSON Lines file with recorded calls to replay instead of sending new calls.", show_default=False
+    ),
 ]
 _Prices: TypeAlias = Annotated[
     list[str] | None,
@@ -67,7 +69,7 @@ def compare_command(
 ) -> None:
     """Send one conversation to many models at once, and compare the replies.
 
-    Print a table of request sizes, replies, prices and times. The SDKs read API keys and base URLs from the
+    Print a table of request sizes, replies, prices and times. The SDKs read API keys and base URLs from
     environment variables.
     """
     _check_options(models, record, json_file)

@@ -63,7 +63,7 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
 
 def _write_bytes(text: bytes) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard output", "closed", "Redirect standard output to a file or a command.")
+        raise OptionError("standard output", "the stream is closed", "Redirect the output to a file or a command.")
     try:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
@@ -132,7 +132,7 @@ async def _process_lines(file: Path | None, convert: Callable[[bytes], Awaitable
 
 def _stdin() -> BinaryIO:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard input", "closed", "Pass a file.")
+        raise OptionError("standard input", "the stream is closed", "Pass a file.")
     return sys.stdin.buffer
 
 

@@ -114,7 +114,7 @@ def format_command(
     and `response_format`.
     """
     if (provider is None) == (not every):
-        raise OptionError("--provider", "expected exactly one of --provider and --all", "Pass one of them.")
+        raise OptionError("--provider", "expected either --provider or --all", "Pass one of these options.")
     options = FormatOptions(
         provider=provider,
         multi_agent=multi_agent or viewer is not None or frame is not None,

@@ -51,7 +51,7 @@ def _clean_option(place: str, name: object, item: Any) -> Any:
 
 def _header_name(place: str, name: Any) -> Any:
     if isinstance(name, str) and _HEADER_NAME.fullmatch(name.strip()) is None:
-        raise OptionError(f"{place}[{name!r}]", "not a valid header name", "Use ASCII letters, digits and '-'.")
+        raise OptionError(f"{place}[{name!r}]", "invalid header name", "Use ASCII letters, digits and '-'.")
     return name.strip() if isinstance(name, str) else name
 
 
@@ -75,8 +75,8 @@ def _fault(value: str) -> str:
     match = _UNPRINTABLE.search(value)
     if match is None:
         return ""
-    kind = "a control character" if ord(match[0]) < 32 or ord(match[0]) == 127 else "a character that is not ASCII"
-    return f"the value has {kind} at position {match.start()} of {len(value)}"
+    kind = "control" if ord(match[0]) < 32 or ord(match[0]) == 127 else "non-ASCII"
+    return f"the value has a {kind} character at position {match.start()} of {len(value)}"
 
 
 def check_client(client: object) -> None:

@@ -88,7 +88,7 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
-    """Removes credentials from an argument or attribute of an error. Returns the same object if it has none."""
+    """Returns an argument or attribute of an error without credentials, or the same object if there are none."""
     changed = _redact_value(item, redact)
     return item if changed == item else changed
 

@@ -34,8 +34,8 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
     """Returns the `tools`, `tool_choice` and `response_format` of a native request.
 
     Pass the result to `format` or `plan` as keyword arguments. Tools that the provider itself runs are omitted,
-    because no other provider has them. `list_server_tools` lists these tools. An output format without an object
-    schema is also omitted.
+    because no other provider can run these tools. `list_server_tools` lists the omitted tools. An output format
+    without an object schema is also omitted.
 
     Args:
         provider: Provider of the request, as a name, a `Provider`, a formatter or a layout. Also accepts

@@ -60,7 +60,7 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # raised again below, outside of the ExceptionGroup
+            except KeyboardInterrupt as error:  # raised again below, not wrapped in an ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
@@ -77,7 +77,7 @@ async def _run_all(
 
 
 def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
-    """Returns a failed result for a tool call that was canceled, although the other tool calls continue."""
+    """Returns a failed result for a tool call that was canceled while the other tool calls continue."""
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
 
 
@@ -97,6 +97,6 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
     if tool is not None:
         return await tool.run(block)
     available = f"The tools are: {', '.join(map(repr, by_name))}." if by_name else "There are no tools."
-    advice = " Call each tool by itself, by its name." if by_name else ""
+    advice = " Call each tool separately, by its name." if by_name else ""
     text = f"There is no tool {block.name!r}. {available}{advice}"
     return ToolResultBlock(block.id, block.name, text, is_error=True)

@@ -93,7 +93,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 
 def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
-    """Returns the reason for the model why a tool call cannot run, or "" if the call can run."""
+    """Returns a text that explains to the model why a tool call cannot run, or "" if the call can run."""
     if block.name != name:
         return f"This call is for the tool {block.name!r}, not for {name!r}."
     if function is None:
@@ -165,7 +165,7 @@ def _argument_check(function: Callable[..., Any]) -> _Check:
 def _build_check(function: Callable[..., Any]) -> _Check:
     """Returns a function that validates and converts arguments according to the parameter types of `function`.
 
-    The returned function does not call `function`, so a ValidationError from it always means invalid arguments.
+    The returned function does not call `function`, so each ValidationError is about invalid arguments.
     """
     inner = function.func if isinstance(function, partial) else function
     if hasattr(inner, "cache_info"):

@@ -133,7 +133,7 @@ def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def has_type(schema: Mapping[str, Any], name: str) -> bool:
-    """Returns True if the `type` of a schema is the type `name`, or is a list that contains `name`."""
+    """Returns True if the `type` of a schema is `name`, or is a list that contains `name`."""
     types = schema.get("type")
     return types == name or (isinstance(types, list) and name in cast("list[Any]", types))
 
@@ -162,7 +162,7 @@ _NULLABLE = frozenset({"const", "default", "example"})
 
 
 def check_schema(schema: Any, place: str) -> bool:
-    """Checks the structure of a schema. Returns True if a keyword has the value null, which `map_schema` removes.
+    """Checks the structure of a schema. Returns True if `map_schema` would remove keywords with the value null.
 
     The names of the keywords are not checked, because each provider supports different keywords.
 

@@ -450,7 +450,7 @@ async def test_a_call_of_an_unknown_tool_returns_the_names_of_the_tools() -> Non
     assert (result.id, result.name, result.is_error) == ("call_1", "multi_tool_use.parallel", True)
     assert result.text == (
         "There is no tool 'multi_tool_use.parallel'. The tools are: 'look', 'count'. "
-        "Call each tool by itself, by its name."
+        "Call each tool separately, by its name."
     )
     direct = await Tool.from_function(look).run(block)  # a loop with one tool
     assert direct.is_error

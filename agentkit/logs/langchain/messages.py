@@ -146,11 +146,9 @@ class _OpenCalls:
         self._turn_size = 0
 
     def end_turn(self) -> None:
-        """Ends the current assistant turn."""
         self._turn_size = 0
 
     def add(self, call: ToolUseBlock) -> None:
-        """Adds a tool call to the current turn."""
         self._names[call.id] = call.name
         self._calls.insert(self._turn_size, call)
         self._turn_size += 1
@@ -194,7 +192,7 @@ _REASONS: Final = {
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all unread keys."""
+    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all keys without a field."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:
