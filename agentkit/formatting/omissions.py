@@ -13,7 +13,7 @@ from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import FrameOrigins, MessageOrigin, TracedConversation, prompt_length
-from agentkit.legalize.media import OMITTED_SUFFIX
+from agentkit.legalize.media import WAS_OMITTED
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import Block, DocumentBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
@@ -61,7 +61,7 @@ class OmittedDetails:
         state = block.state
         fields: dict[str, object] = dict((state.fields or {}) if state else {})
         is_own = state is not None and state.issuer == self.target.issuer
-        is_state_omitted = any(note.reason.endswith(OMITTED_SUFFIX) for note in notes)
+        is_state_omitted = any(note.reason.endswith(WAS_OMITTED) for note in notes)
         is_line = FRAME_LINE in notes and isinstance(block, TextBlock)
         is_state_sent = is_own and not is_state_omitted and not is_line
         sent = {key for key in fields if is_state_sent and self.target.opaque.accepts_key(block.type, key)}

@@ -30,7 +30,7 @@ from agentkit.messages.media_types import canonical_media_type, is_text_type
 from agentkit.messages.message import Role
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
-__all__ = ["MediaLegalizer", "OMITTED_SUFFIX", "OnLoss", "accepted_key"]
+__all__ = ["MediaLegalizer", "WAS_OMITTED", "OnLoss", "accepted_key"]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
@@ -40,7 +40,7 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 `describe` sends a short text instead of the content, `drop` omits the content, and `raise` raises LossError.
 """
 
-OMITTED_SUFFIX = "was omitted"
+WAS_OMITTED = "was omitted"
 """End of each ledger reason for a block that is sent without its opaque state, such as a signature."""
 
 
@@ -102,7 +102,7 @@ class MediaLegalizer:
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note(path, Disposition.CARRIED, f"a signature that is not base64 text {OMITTED_SUFFIX}")
+            self._note(path, Disposition.CARRIED, f"a signature that is not base64 text {WAS_OMITTED}")
             return replace(block, state=None)
         is_in_reply = self.role == "assistant" and len(path) == 1
         is_allowed = is_in_reply or (state.fields and not state.is_proof)
@@ -110,16 +110,16 @@ class MediaLegalizer:
             fields, opaque = state.fields or {}, self.capabilities.opaque
             accepted = {key: value for key, value in fields.items() if opaque.accepts_key(block.type, key)}
             return block if len(accepted) == len(fields) else replace(block, state=replace(state, fields=accepted))
-        reason = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
+        reason = f"data issued by {sanitize(state.issuer)}, such as a signature, {WAS_OMITTED}"
         self._note(path, Disposition.CARRIED, reason)
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Removes opaque state of other issuers. If `is_changed` is True, removes a signature too."""
+        """Removes opaque state of other issuers from a media item. If `is_changed`, removes a signature too."""
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
-            reason = f"the signature of media that were changed or moved {OMITTED_SUFFIX}"
+            reason = f"the signature of media that were changed or moved {WAS_OMITTED}"
             self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
         return self._without_foreign_state(block, path)
@@ -218,7 +218,7 @@ class MediaLegalizer:
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         is_in_reply = self.role == "assistant" and result is None
         transcript = as_text(audio.get("transcript"))
-        omitted = f"data issued by {sanitize(state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
+        omitted = f"data issued by {sanitize(state.issuer)}, such as a signature, {WAS_OMITTED}"
         if is_own and is_in_reply and as_text(audio.get("id")) and not self.has_audio_id:
             self.has_audio_id = True  # the API accepts only one audio id in each message
             self._note(path, Disposition.CARRIED, "audio sent as the id under which the provider stores the audio")

@@ -151,7 +151,7 @@ class _Limiting:
             return
         smaller = self.media.fits.get((id(source), box))
         if smaller is None and self.media.resizes and is_resizable(source):
-            # The image is resized later. An empty copy is used here, because the size of the real copy is unknown.
+            # The image is resized later. Until then, its data are empty, because the size of the copy is unknown.
             yield replace(item, source=Base64Source(source.media_type, ""))
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)

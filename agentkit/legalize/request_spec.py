@@ -89,5 +89,6 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
 def _check_distinct(tools: tuple[Tool, ...], names: list[str]) -> None:
     if len({*names}) < len(names):
         index = next(index for index, name in enumerate(names) if name in names[:index])
-        reason = f"{tools[index].name!r} becomes {names[index]!r} for this API, and so does another tool name"
+        other = tools[names.index(names[index])].name
+        reason = f"{other!r} and {tools[index].name!r} would both become {names[index]!r} for this API"
         raise MessageError(f"tools[{index}].name", reason, "Rename one of the tools.")

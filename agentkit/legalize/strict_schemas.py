@@ -57,11 +57,11 @@ class _Walk:
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
         if not isinstance(part, Mapping):
-            raise _NotStrictError(f"{_schema_at(place)} is not an object")
+            raise _NotStrictError(f"the {_schema_at(place)} is not an object")
         items = cast("Mapping[str, Any]", part).items()
         keywords = {key: item for key, item in items if self._is_allowed(key, place)}
         if place and not any(key in keywords for key in _TYPED):
-            raise _NotStrictError(f"{_schema_at(place)} has no type")
+            raise _NotStrictError(f"the {_schema_at(place)} has no type")
         self._check(keywords, place, depth)
         if "$ref" in keywords:
             return self._reference(keywords, place)
@@ -74,16 +74,16 @@ class _Walk:
             return True
         if key in _ANNOTATIONS:
             return False
-        raise _NotStrictError(f"{_schema_at(place)} has the unsupported keyword {key!r}")
+        raise _NotStrictError(f"the {_schema_at(place)} has the unsupported keyword {key!r}")
 
     def _check(self, part: Mapping[str, Any], place: str, depth: int) -> None:
         if part.get("format", "") not in {"", *self.rules.formats}:
-            raise _NotStrictError(f"{_schema_at(place)} has the unsupported format {part['format']!r}")
+            raise _NotStrictError(f"the {_schema_at(place)} has the unsupported format {part['format']!r}")
         if has_type(part, "array") and "items" not in part:
-            raise _NotStrictError(f"{_schema_at(place)} is an array without items")
+            raise _NotStrictError(f"the {_schema_at(place)} has type array, but no `items`")
         nests = has_type(part, "object") or has_type(part, "array")
         if nests and self.rules.max_depth and depth > self.rules.max_depth:
-            raise _NotStrictError(f"{_schema_at(place)} is nested deeper than {self.rules.max_depth} levels")
+            raise _NotStrictError(f"the {_schema_at(place)} is nested deeper than {self.rules.max_depth} levels")
 
     def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
         """Returns a reference. A reference with annotations, such as a title, is put into an `anyOf`.
@@ -92,13 +92,13 @@ class _Walk:
         """
         target = part["$ref"]
         if find_definition(target, self.root) is None:
-            raise _NotStrictError(f"{_schema_at(place)} refers to {target!r}, which is not in the schema")
+            raise _NotStrictError(f"the {_schema_at(place)} refers to {target!r}, which is not in the schema")
         others = {key: item for key, item in part.items() if key != "$ref"}
         if not place:
-            raise _NotStrictError("the root of the schema is a reference")
+            raise _NotStrictError("the schema root is a reference")
         if others.keys() - _ANNOTATIONS:
             keyword = min(others.keys() - _ANNOTATIONS)
-            raise _NotStrictError(f"{_schema_at(place)} has the keyword {keyword!r} next to a reference")
+            raise _NotStrictError(f"the {_schema_at(place)} has the keyword {keyword!r} next to a reference")
         return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
@@ -109,12 +109,13 @@ class _Walk:
         if part.get("additionalProperties", False) is not False or (
             "additionalProperties" not in part and not names and place
         ):
-            raise _NotStrictError(f"{_schema_at(place)} allows additional properties")
+            raise _NotStrictError(f"the {_schema_at(place)} allows additional properties")
         if any(name not in names for name in required):
-            raise _NotStrictError(f"{_schema_at(place)} requires a property that it does not define")
+            raise _NotStrictError(f"the {_schema_at(place)} requires a property that it does not define")
         optional = [name for name in names if name not in required]
         if optional and not self.rules.can_omit_properties:
-            raise _NotStrictError(f"the property {place + '.' if place else ''}{optional[0]} is optional")
+            name = f"{place}.{optional[0]}" if place else optional[0]
+            raise _NotStrictError(f"the property {name} is optional, but strict mode requires it")
         return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
 
     def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
@@ -130,7 +131,7 @@ class _Walk:
 
 
 def _schema_at(place: str) -> str:
-    return f"the schema at {place}" if place else "the root of the schema"
+    return f"schema at {place}" if place else "schema root"
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:

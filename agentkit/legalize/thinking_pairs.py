@@ -43,7 +43,7 @@ def find_orphaned_parts(
 ) -> set[BlockPath]:
     """Returns the paths of reply blocks that need omitted thinking. Adds a note about each block to the ledger.
 
-    A block needs the last thinking block before it in the same message that comes from the target's issuer.
+    A reply block needs the last thinking block before it in the same message. Blocks of other issuers are ignored.
     """
     orphans: set[BlockPath] = set()
     if target.opaque.needs_thinking is None:

@@ -91,7 +91,7 @@ def fit_output(
 
 @lru_cache(64)
 def state_output(capabilities: Capabilities) -> Capabilities:
-    """Returns the capabilities of a request in which only the prompt states the output schema."""
+    """Returns a copy of the capabilities with the output schema in the prompt (`output` is "prompt")."""
     return capabilities.override({"output": "prompt"})
 
 

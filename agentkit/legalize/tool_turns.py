@@ -10,7 +10,7 @@ from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.conversation import LegalConversation, StageContext
-from agentkit.legalize.media import OMITTED_SUFFIX
+from agentkit.legalize.media import WAS_OMITTED
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
     Block,
@@ -114,7 +114,7 @@ class _TextExchange:
         if isinstance(block, ToolUseBlock):
             self.ledger.note_origins([origin], _AS_TEXT)
             if block.state is not None:
-                reason = f"data issued by {sanitize(block.state.issuer)}, such as a signature, {OMITTED_SUFFIX}"
+                reason = f"data issued by {sanitize(block.state.issuer)}, such as a signature, {WAS_OMITTED}"
                 self.ledger.note_origins([origin], Note(Disposition.CARRIED, reason))
             yield build_trusted_text(lead + call_text(block)), origin
         elif isinstance(block, ToolResultBlock):

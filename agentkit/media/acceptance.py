@@ -56,7 +56,7 @@ def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> st
 
 
 _HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-# A URL with credentials does not match, so that requests and the ledger never show credentials.
+# The pattern matches no URL with credentials, so that requests and the ledger never show credentials.
 _PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
 
 

@@ -193,7 +193,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if refusal is None:
                 body += chunk
             else:
-                # This also closes the generators of the HTTP client, because trio warns about open generators.
+                # `cancel` also closes the generators of the HTTP client, because trio warns about open generators.
                 scope.cancel()
             if count % _CHUNKS_PER_CHECKPOINT == 0:  # the HTTP client does not let other tasks run
                 await anyio.lowlevel.cancel_shielded_checkpoint()

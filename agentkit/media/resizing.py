@@ -85,7 +85,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         if opened.size != size:
             return None  # the file has a second header, whose size was not checked
-        # A JPEG is then decoded at a reduced size, which is faster.
+        # With `draft`, Pillow decodes a JPEG at a reduced size, which is faster.
         opened.draft(None, (box.side or size[0], box.side or size[1]))
         if opened.mode[0] in "IF":
             return None  # with 16 or 32 bits per pixel, Pillow clips values instead of scaling them
@@ -93,7 +93,7 @@ def _resize(source: Base64Source, box: Box) -> Base64Source | None:
     scale = _compute_scale(image.size, box)
     for _ in range(_TRIES):
         width, height = (max(1, int(side * scale)) for side in image.size)
-        # Pillow's type annotation refers to numpy, which may be missing.
+        # Pyright reports this call, because Pillow's annotations refer to numpy, which may be missing.
         image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
         data = _save(image, name)
         if not box.data or len(data) <= box.data:

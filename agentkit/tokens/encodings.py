@@ -48,12 +48,12 @@ BASE: Final = "o200k_base"
 _MODELS: Final = tuple(
     (re.compile(pattern), Encoding(name, note))
     for pattern, name, note in (
-        # models whose encoding tiktoken 0.14 lists (tiktoken.model)
+        # Models of OpenAI whose encoding tiktoken 0.14 lists (tiktoken.model).
         (r"gpt-(oss|4o|4\.1|4\.5|5)|chatgpt-4o|o[134](-|$)", BASE, ""),
         (r"gpt-(4|3\.5|35)", "cl100k_base", ""),
-        # other models of OpenAI, whose encoding tiktoken 0.14 does not list
+        # Other models of OpenAI, whose encoding tiktoken 0.14 does not list.
         (r"gpt-|codex|computer-use", BASE, "the model's encoding is not published; counted with o200k_base"),
-        # models whose vocabulary is in the wheel of splintr
+        # Models whose vocabulary is in the wheel of splintr.
         (r"(qwen-?(1\.5|2|3(?!\.[5-9]))|qwq|qvq)", "qwen3", ""),
         (r"qwen", "qwen3", "newer Qwen models have another vocabulary; counted with the vocabulary of Qwen 3"),
         (r"deepseek-(v3|r1)", "deepseek_v3", ""),
@@ -62,7 +62,7 @@ _MODELS: Final = tuple(
         (r"glm-4", "glm4", ""),
         (r"(meta-)?llama-?3", "llama3", ""),
         (r"phi-?4", "phi4", ""),
-        # models without an offline tokenizer (Claude docs, token-counting; Gemini docs, tokens)
+        # Models without an offline tokenizer (Claude docs, token-counting; Gemini docs, tokens).
         (r"claude", BASE, "no published tokenizer; counted with o200k_base, which counts fewer tokens"),
         (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; counted with o200k_base"),
     )

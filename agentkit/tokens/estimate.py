@@ -24,8 +24,8 @@ _KIND: Final = (
 # adds 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each space before a lower-case letter
-# Added for each letter of the rarer case beyond an eighth of the text. Many letters of both cases indicate base64
-# text, keys or hashes, which need more tokens than words.
+# Weight added for base64 text, keys and hashes, which have many capital and many lower-case letters. The weight is
+# added for each letter of the less frequent case, except for an eighth of the text.
 _SCRAMBLED = 120
 
 # Weights of characters of other scripts, in hundredths of an o200k_base token. cl100k_base needs up to three times
@@ -38,7 +38,7 @@ _SCRIPTS: Final = tuple(
         ("\uac00-\ud7af", 84),  # Hangul
         ("\u0400-\u052f", 36),  # Cyrillic
         ("\u0600-\u06ff\u0750-\u077f", 42),  # Arabic
-        # scripts of India, Thai, Lao, Myanmar, Georgian, Khmer
+        # Scripts of India, and Thai, Lao, Burmese, Georgian and Khmer.
         ("\u0900-\u0dff\u0e00-\u0eff\u1000-\u10ff\u1780-\u17ff", 50),
         ("\u0370-\u03ff\u0530-\u05ff", 47),  # Greek, Armenian, Hebrew
         ("\u1e00-\u1eff", 70),  # Vietnamese
@@ -46,7 +46,7 @@ _SCRIPTS: Final = tuple(
         ("\U0001f000-\U0001faff\ufe0f\u200d", 150),  # emoji
     )
 )
-_OTHER = 220  # weight of a character that is in none of these ranges
+_OTHER = 220  # weight of any character outside the ranges in `_SCRIPTS`
 _ASCII: Final = re.compile("[\x00-\x7f]+")
 
 

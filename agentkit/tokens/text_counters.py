@@ -101,11 +101,11 @@ class TextTokenCounter(LocalTokenCounter):
         return self._texts[text] + self.overheads.text + self.overheads.line * text.count("\n")
 
 
-# Costs in hundredths of a token.
-_TURN: Final = 300  # role and separators of a message (OpenAI's cookbook)
-_NAME: Final = 100  # key and quotes of a speaker name
-_CALL: Final = 400  # separators around the name and the arguments of a tool call
-_FIELD: Final = 200  # quotes, colon and comma around a key
+# Costs in hundredths of a token, in addition to the texts themselves.
+_TURN: Final = 300  # cost of the role and the separators of a message (OpenAI's cookbook)
+_NAME: Final = 100  # cost of the key and the quotes of a speaker name
+_CALL: Final = 400  # cost of the separators around the name and the arguments of a tool call
+_FIELD: Final = 200  # cost of the quotes, colon and comma around a key
 _REASONS: Final = ("estimated by characters",)
 
 

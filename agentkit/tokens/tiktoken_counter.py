@@ -30,13 +30,13 @@ from agentkit.tokens.text_counters import Overheads, TextTokenCounter
 
 __all__ = ["TiktokenCounter"]
 
-# Source: OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
+# Numbers of tokens around texts. Source: OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
 _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1
 _TOOLS: Final = 9
 _CALL: Final = 5  # a tool call has 3 to 7 tokens in addition to its name and arguments
-_FIELD: Final = 2  # quotes, colon and comma around a key of a JSON object
+_FIELD: Final = 2  # number of tokens of the quotes, colon and comma around a JSON key
 _CALLS = "the number of tokens around tool calls and tool definitions is not published"
 _MANY: Final = 200_000  # in characters; longer texts are counted in a worker thread, because counting takes long
 

@@ -135,19 +135,31 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"(tool .*|response_format): sent without strict: the root requires a property that it does not have",
-        r"\1 sent without strict mode, because the root of the schema requires a property that it does not define",
+        r"\1 sent without strict mode, because the schema root requires a property that it does not define",
     ),
     (
         r"(tool .*|response_format): sent without strict: (\S+) requires a property that it does not have",
         r"\1 sent without strict mode, because the schema at \2 requires a property that it does not define",
     ),
     (
+        r"(tool .*|response_format): sent without strict: the property (.*) is optional",
+        r"\1 sent without strict mode, because the property \2 is optional, but strict mode requires it",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: the root is an array without items",
+        r"\1 sent without strict mode, because the schema root has type array, but no `items`",
+    ),
+    (
+        r"(tool .*|response_format): sent without strict: (\S+) is an array without items",
+        r"\1 sent without strict mode, because the schema at \2 has type array, but no `items`",
+    ),
+    (
         r"(tool .*|response_format): sent without strict: the root (is|has|allows) (.*)",
-        r"\1 sent without strict mode, because the root of the schema \2 \3",
+        r"\1 sent without strict mode, because the schema root \2 \3",
     ),
     (
         r"(tool .*|response_format): sent without strict: (\S+) "
-        r"(is not an object|is an array without items|is nested .*|has no type|has the unsupported .*|refers to .*"
+        r"(is not an object|is nested .*|has no type|has the unsupported .*|refers to .*"
         r"|allows additional properties)",
         r"\1 sent without strict mode, because the schema at \2 \3",
     ),

@@ -192,12 +192,12 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
     "further properties": (
         {**OPEN, "additionalProperties": True},
-        "the root of the schema allows additional properties",
+        "the schema root allows additional properties",
     ),
     "a map": (_with(type="object", additionalProperties=TEXT), "the schema at q allows additional properties"),
     "any object": (_with(type="object"), "the schema at q allows additional properties"),
     "anything": (_with(), "the schema at q has no type"),
-    "a list of anything": (_with(type="array"), "the schema at q is an array without items"),
+    "a list of anything": (_with(type="array"), "the schema at q has type array, but no `items`"),
     "a length": (_with(type="string", maxLength=3), "the schema at q has the unsupported keyword 'maxLength'"),
     "one of": (_with(oneOf=[TEXT]), "the schema at q has the unsupported keyword 'oneOf'"),
     "a format": (_with(type="string", format="regex"), "the schema at q has the unsupported format 'regex'"),
@@ -209,7 +209,7 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         _with(**{"$ref": "#/$defs/a"}),
         "the schema at q refers to '#/$defs/a', which",
     ),
-    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the root of the schema requires a property"),
+    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the schema root requires a property"),
     "what is no schema": (_with(type="array", items=True), "the schema at q.items is not an object"),
 }
 
