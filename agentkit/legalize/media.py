@@ -30,7 +30,7 @@ from agentkit.messages.media_types import canonical_media_type, is_text_type
 from agentkit.messages.message import Role
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
-__all__ = ["MediaLegalizer", "WAS_OMITTED", "OnLoss", "accepted_key"]
+__all__ = ["MediaLegalizer", "OnLoss", "WAS_OMITTED", "accepted_key"]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
