@@ -99,7 +99,9 @@ def _frame(size: int, payload: bytes) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, 15, 2**31, 2**32 - 1])
 async def test_the_size_of_a_frame_of_bedrock_is_bounded(size: int) -> None:
     pytest.importorskip("botocore")
-    with pytest.raises(MessageError, match=f"expected a length of 16 to 26,214,400 bytes, got {size:,}"):
+    with pytest.raises(
+        MessageError, match=f"expected event stream messages of 16 to 26,214,400 bytes, got {size:,}"
+    ):
         await _events_in([_frame(size, b"a" * 100)])
 
 

@@ -18,7 +18,7 @@ __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
 MEDIA_TYPE = "application/vnd.amazon.eventstream"
 
-# Source: AWS docs, event stream encoding.
+# Source of these sizes: AWS docs, event stream encoding.
 _PRELUDE_BYTES = 12  # the message length, the length of the headers, and a checksum of both
 _MIN_BYTES = 16  # length of a message without headers and payload
 _MAX_BYTES = 25 << 20  # maximum message length; botocore refuses a payload of more than 24 MiB
@@ -55,15 +55,17 @@ def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
     try:
         events = [_parse_event(message.headers, message.payload) for message in buffer]
     except (struct.error, LookupError, UnicodeDecodeError, BinasciiError) as error:
-        reason = f"unreadable message in the event stream ({error})"
-        raise MessageError("reply", reason, "Send the request again.") from error
+        raise MessageError(
+            "reply", f"unreadable message in the event stream ({error})", "Send the request again."
+        ) from error
     return [event for event in events if event is not None]
 
 
 class _FrameBuffer:
     """Buffer that collects the pieces of a stream and returns only complete messages.
 
-    botocore also has a buffer, but copies the whole buffer for each piece. It therefore gets complete messages.
+    botocore also has a buffer, but copies the whole buffer for each piece. botocore therefore gets only complete
+    messages.
     """
 
     def __init__(self) -> None:
@@ -79,9 +81,11 @@ class _FrameBuffer:
         while len(self._data) - end >= _PRELUDE_BYTES:
             size = int.from_bytes(self._data[end : end + 4], "big")
             if not _MIN_BYTES <= size <= _MAX_BYTES:
-                expected = f"expected a length of {_MIN_BYTES} to {_MAX_BYTES:,} bytes"
-                reason = f"invalid message in the event stream: {expected}, got {size:,}"
-                raise MessageError("reply", reason, "Send the request again.")
+                raise MessageError(
+                    "reply",
+                    f"expected event stream messages of {_MIN_BYTES} to {_MAX_BYTES:,} bytes, got {size:,}",
+                    "Send the request again.",
+                )
             if len(self._data) - end < size:
                 break
             end += size

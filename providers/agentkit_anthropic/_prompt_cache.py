@@ -28,7 +28,8 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
     blocks = [block for message in messages for block in message["content"]]
     flags = [flag for _, block_flags in stable_blocks(legal.turns) for flag in block_flags]
     if messages and messages[-1]["role"] == "assistant":
-        # The request omits trailing blanks of a final assistant turn, but later requests contain these blanks.
+        # The request omits trailing blanks of a final assistant turn, but later requests contain these blanks. The
+        # last block of the request is therefore not marked.
         flags[-1] = False
     pairs = enumerate(zip(blocks, flags, strict=True))
     candidates = [index for index, (block, flag) in pairs if flag and block["type"] not in _UNMARKED]
@@ -41,7 +42,7 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of the system prompt. Without a system prompt, returns the last tool or None.
+    """Returns the last block of the system prompt, or the last tool if there is no system prompt, or None.
 
     If the system prompt is a string, the function replaces the string with a list of one block.
     """

@@ -1,4 +1,4 @@
-"""Capabilities of Anthropic Messages, and facts about Claude models."""
+"""Capabilities of Anthropic's Messages API, and facts about Claude models."""
 
 from __future__ import annotations
 
@@ -82,13 +82,12 @@ MESSAGES = Capabilities(
     ),
     tools=ToolCapabilities(
         results="together",  # all results must be in the next user message, before other blocks
-        # The API requires '^[a-zA-Z0-9_-]+$'. The maximum length of an id is not documented.
+        # The API requires call ids that match '^[a-zA-Z0-9_-]+$'. The maximum length of an id is not documented.
         call_ids=NameRule(limit=128, prefix="toolu_"),
         names=NameRule(limit=64),
         strict=STRICT,
-        choices=frozenset(
-            {"auto", "none"}
-        ),  # error of the newest models: 'type "tool" and "any" are not supported'
+        # Error of the newest models: 'tool_choice: type "tool" and "any" are not supported for this model'.
+        choices=frozenset({"auto", "none"}),
         needs_declarations=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
     ),
     media=MediaCapabilities(

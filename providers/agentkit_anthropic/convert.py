@@ -170,7 +170,7 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
             case "opaque":
                 add(copy_json(block.data))
             case "audio" | "video" | "invalid":
-                raise ConversionError(block.type, "a message or a tool result")
+                raise ConversionError(block.type, "message content")
             case _:
                 assert_never(block)
     return blocks

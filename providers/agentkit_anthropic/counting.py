@@ -67,8 +67,10 @@ class AnthropicTokenCounter(RemoteTokenCounter):
         return TokenCount(self.read_count(answer, "input_tokens") + estimate, reasons)
 
 
-_MEDIA_REASON = "estimated tokens of images and documents with a URL or file id: the API does not count them"
-_TOOLS_REASON = "estimated tokens of server tools: the API does not count them"
+_MEDIA_REASON = (
+    "tokens of images and documents with a URL or file id are estimated, because the API does not count them"
+)
+_TOOLS_REASON = "tokens of server tools are estimated, because the API does not count them"
 
 
 def _is_refused_tool(tool: Mapping[str, Any]) -> bool:

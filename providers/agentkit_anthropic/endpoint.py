@@ -114,7 +114,7 @@ class AnthropicEndpoint(SDKEndpoint):
         return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Returns True if the SDK expects that the reply takes longer than ten minutes (SDK: long requests)."""
+        """Returns True if the SDK expects a reply time of more than ten minutes (SDK README: long requests)."""
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:

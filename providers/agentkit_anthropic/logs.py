@@ -86,8 +86,11 @@ class _Loader:
         role, content = message.get("role"), message.get("content")
         self.role = as_text(role)
         if role not in ("user", "assistant", "system"):
-            expected = "expected 'user', 'assistant' or 'system'"
-            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_format(native))
+            raise MessageError(
+                f"{place}.role",
+                f"expected 'user', 'assistant' or 'system', got {role!r}",
+                describe_log_format(native),
+            )
         check_log_message(message, place, ("content",), (), "anthropic", "type")
         if role == "system":
             yield from self.system(content, f"{place}.content")
@@ -145,7 +148,7 @@ class _Loader:
 
 
 def _has_opaque_source(block: Mapping[str, Any]) -> bool:
-    """Returns True if the source of a block is a file id, or a list that includes other parts than text."""
+    """Returns True if the source of a block is a file id, or a list with a part that is not text."""
     source = as_object(block.get("source"))
     source_type = source.get("type")
     return source_type == "file" or (source_type == "content" and content_text(source) is None)
@@ -171,8 +174,9 @@ def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
 
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
     if not isinstance(block.get("thinking"), str | None):
-        reason = f"expected a string, got {type(block['thinking']).__name__}"
-        raise MessageError("thinking", reason, "Pass a string.")
+        raise MessageError(
+            "thinking", f"expected a string, got {type(block['thinking']).__name__}", "Pass the text as a string."
+        )
     signature = as_text(block.get("signature")) or None
     return ThinkingBlock(as_text(block.get("thinking")), OpaqueState("anthropic", signature=signature))
 
@@ -211,9 +215,8 @@ def _document(block: Mapping[str, Any]) -> DocumentBlock:
         content = _plain_text(content_text(source) or "")
         state = _state("document", block, source=remove_markers(source))
     else:
-        content = _source(
-            source, "application/pdf"
-        )  # URLs of documents always refer to PDF files (SDK: URLPDFSource)
+        # The URL of a document always refers to a PDF file (Anthropic SDK: URLPDFSource).
+        content = _source(source, "application/pdf")
     return DocumentBlock(content, title=as_text(block.get("title")) or None, state=state)
 
 

@@ -26,7 +26,7 @@ from agentkit_anthropic.capabilities import LAYOUT
 __all__ = ["AnthropicStreamParser"]
 
 _REASONS = {
-    # Source: Anthropic SDK, StopReason and BetaStopReason.
+    # Source of the stop reasons: Anthropic SDK, StopReason and BetaStopReason.
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
     "max_tokens": FinishReason.LENGTH,
@@ -81,8 +81,11 @@ class AnthropicStreamParser(StreamParserBase):
             text = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
             raise reported_error(text)
         if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-            reason = "expected a `Message` object of Anthropic's API, with the key `content`"
-            raise MessageError("reply", reason, "Pass the result of messages.create.")
+            raise MessageError(
+                "reply",
+                "expected a `Message` object with the key `content`",
+                "Pass the result of messages.create.",
+            )
         self._begin(reply)
         for index, block in enumerate(as_list(reply.get("content"))):
             self._start(index, as_object(block))
@@ -256,7 +259,7 @@ class AnthropicStreamParser(StreamParserBase):
 
 
 def _parse_usage(fields: Mapping[str, Any]) -> Usage:
-    """Returns the usage of a reply. Its `input_tokens` include the tokens of the prompt cache.
+    """Returns the usage of a reply. The field `input_tokens` includes the tokens of the prompt cache.
 
     The API's `input_tokens` exclude tokens that are read from or written to the cache (Anthropic SDK: Usage).
     """

@@ -55,7 +55,7 @@ class FakeMessages(FakeService):
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
-        # Source: `anthropic.types.shared`.
+        # Source of the error types: Anthropic SDK, `anthropic.types.shared`.
         400: "invalid_request_error",
         401: "authentication_error",
         402: "billing_error",
@@ -135,7 +135,7 @@ def _end(reply: NormalizedReply) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Returns usage in Anthropic's format. Its input tokens exclude tokens read from or written to a cache."""
+    """Returns usage in Anthropic's format. The input tokens exclude tokens read from or written to a cache."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens - cached,
@@ -215,7 +215,7 @@ class FakeBedrock(FakeMessages):
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
     error_codes: ClassVar[Mapping[int, str]] = {
-        # Source: AWS docs, errors of InvokeModel.
+        # Source of the error codes: AWS docs, errors of InvokeModel.
         400: "ValidationException",
         403: "AccessDeniedException",
         404: "ResourceNotFoundException",

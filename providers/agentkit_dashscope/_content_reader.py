@@ -12,7 +12,7 @@ from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
 __all__ = ["ContentReader", "TEXT"]
 
 _CONTENT: Final = 1
-"""First number in the keys of text and media blocks. A key such as (1, 0) determines the order of the blocks."""
+"""First number in the keys of text and media blocks. Keys such as `(1, 0)` determine the order of the blocks."""
 
 TEXT: Final = (_CONTENT, 0)
 """Key of the first text block in a message."""
@@ -36,7 +36,10 @@ class ContentReader:
         self._media: set[str] = set()  # data and URLs of all media items in the reply
 
     def read(self, content: object) -> None:
-        """Adds the content of a stream event. The content is only new, or also repeats all earlier content."""
+        """Adds the content of a stream event.
+
+        Each event contains only new content, or all earlier content plus new content.
+        """
         if isinstance(content, str):
             self._add_text(TEXT, content)
         else:
@@ -54,7 +57,10 @@ class ContentReader:
         self._reply.add_text(key, self._increments.add(key, piece))
 
     def _read_parts(self, parts: list[Any]) -> None:
-        """Adds the parts of a stream event. Parts that repeat earlier content start again at the first block."""
+        """Adds the parts of a stream event.
+
+        Parts that repeat earlier content begin at the first block. Other parts continue the last block.
+        """
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
         objects = [as_object(part) for part in parts]
@@ -92,8 +98,8 @@ class ContentReader:
     def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
         """Returns True if the parts repeat all earlier content.
 
-        While the type of the stream is unknown, the function compares texts: The parts repeat earlier content if
-        their first text begins with the text of the first block.
+        While the type of the stream is unknown (see `Increments`), the method compares texts. The parts repeat
+        earlier content if their first text begins with the text of the first block.
         """
         if self._increments.cumulative is not None:
             return self._increments.cumulative

@@ -9,7 +9,7 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""Number of pieces that repeat and extend the earlier text, after which a stream is known to be cumulative."""
+"""A stream is treated as cumulative after this number of pieces that repeat and extend the earlier text."""
 
 
 class Increments(Generic[_Key]):

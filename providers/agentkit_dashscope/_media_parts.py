@@ -1,4 +1,4 @@
-"""Parsers for images, audio and video in replies, which are URLs. Audio can also be pieces of base64 text."""
+"""Parsers for media in replies. Images, audio and video are URLs. Audio can also be pieces of base64 text."""
 
 from __future__ import annotations
 

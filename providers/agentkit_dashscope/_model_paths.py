@@ -20,7 +20,7 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""Name of the path to try if a model refuses a path, by the URL of the refused path."""
+"""Dict from the URL of a path that a model refuses to the name of the path to try next."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:

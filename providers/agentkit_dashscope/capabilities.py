@@ -27,7 +27,7 @@ _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
 LIMITS = MediaLimits(data=10_485_000)
-"""Maximum number of base64 characters of a media item.
+"""Limit for media items: the maximum number of base64 characters.
 
 The API limits the whole data URL, including its header: 'Exceeded limit on max bytes per data-uri item : 10485760'
 (Model Studio docs: error codes).

@@ -147,7 +147,8 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
                 raise ConversionError(block.type, "a message")
             case _:
                 assert_never(block)
-    # A history frame needs no protection: its text begins with a line break or a preamble, so it is never a path.
+    # A history frame needs no line break from `guard_text`, because its text is never a path. The text begins with
+    # a line break or a preamble.
     guard = role == "user" and not is_text_path and not is_frame
     message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}
     if thinking:
@@ -164,7 +165,7 @@ def _content(blocks: Sequence[Block], is_text_path: bool, guard: bool) -> str | 
         return [_part(block, guard) for block in blocks]
     for block in blocks:
         if block.type != "text":
-            raise ConversionError(block.type, "a message on the text path")
+            raise ConversionError(block.type, "text-path message")
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
@@ -177,7 +178,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
         case "opaque":
             return {**copy_json(block.data)}
         case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
-            raise ConversionError(block.type, "a message or a tool result")
+            raise ConversionError(block.type, "message content")
         case _:
             assert_never(block)
 

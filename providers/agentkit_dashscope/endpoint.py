@@ -1,4 +1,4 @@
-"""Model calls through DashScope's SDK."""
+"""Endpoint for model calls through DashScope's SDK."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class DashScopeEndpoint(EndpointBase):
 
     A request whose content is a string is first sent to the text path. If the API reports that this path is wrong
     for the model, the endpoint converts the request and sends it to the multimodal path. Later requests to the
-    model are sent only to the multimodal path. A request with lists of parts is first sent to the multimodal path,
-    and the rules are the same.
+    model are sent only to the multimodal path. In the same way, a request with lists of parts is first sent to the
+    multimodal path, and after such an error to the text path.
 
     All parameters of a call are sent in the field `parameters`, except `extra_headers`, `extra_query` and
     `timeout`.
@@ -118,7 +118,10 @@ class DashScopeEndpoint(EndpointBase):
         return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
-        """Sends the request, and returns the body of the reply. Tries the other path if the path is wrong."""
+        """Sends the request, and returns the body of the reply.
+
+        If the API reports that the path is wrong, the endpoint sends the request to the other path.
+        """
         try:
             return await self._post(outgoing)
         except Exception as error:
@@ -145,7 +148,7 @@ class DashScopeEndpoint(EndpointBase):
         failure = self.failure_from_reply(_parse_event(first_event))
         rerouted = failure and self._reroute(outgoing, failure)
         if rerouted:
-            async for _ in pieces:  # a response that is read completely keeps its connection open for reuse
+            async for _ in pieces:  # only the connection of a completely read response can be used again
                 pass
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
@@ -260,7 +263,10 @@ async def _prepend(first_event: bytes, pieces: AsyncIterator[bytes]) -> AsyncIte
 
 
 async def _raise_later(error: Exception) -> AsyncIterator[bytes]:
-    """Returns an iterator that raises the error. All bytes before the error can then be read first."""
+    """Returns an iterator that raises the error when its first item is requested.
+
+    The bytes that arrived before the error can then be read first.
+    """
     raise error
     yield b""
 

@@ -32,7 +32,7 @@ class FakeDashScope(FakeService):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
     error_codes: ClassVar[Mapping[int, str]] = {
-        # Source: help.aliyun.com/zh/model-studio/error-code.
+        # Source of the error codes: Model Studio docs (help.aliyun.com/zh/model-studio/error-code).
         400: "InvalidParameter",
         401: "InvalidApiKey",
         403: "AccessDenied",
@@ -94,7 +94,7 @@ class FakeDashScope(FakeService):
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns the API's error message if tool calls and tool messages do not match, otherwise None.
 
-        DashScope's error message is a prefix and the error message of OpenAI's API.
+        DashScope's error message consists of a prefix and the error message of OpenAI's API.
         """
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:

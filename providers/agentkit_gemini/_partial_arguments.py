@@ -1,6 +1,6 @@
 """Parser for tool call arguments that Vertex AI streams in pieces.
 
-Each piece contains a JSON path and a value, or a part of a string value (google-genai: PartialArg).
+Each piece contains a JSON path, and a value or a part of a string value (google-genai: PartialArg).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PartialArguments:
         return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Adds complete arguments. Replaces arguments of the same names."""
+        """Adds complete arguments. Replaces earlier arguments with the same names."""
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:

@@ -63,7 +63,7 @@ _EXTRA_KEYS = (
     "speech_metadata",
     "audio_transcription",
 )
-"""Keys that a part can have besides its content and signature (google-genai: Part, FunctionResponsePart)."""
+"""Keys of additional fields of a part, such as metadata (google-genai: Part, FunctionResponsePart)."""
 
 _FREE_KEYS = frozenset({"args", "response", "part_metadata"})
 """Keys whose values are objects defined by a tool or by the application.
@@ -80,7 +80,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
     """Returns a key in snake_case, such as `inline_data` for `inlineData`."""
-    name = str(key)  # the key of a Python dict can have another type
+    name = str(key)  # keys of a Python dict need not be strings
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 
@@ -127,7 +127,7 @@ def get_signature(part: Mapping[str, Any]) -> str | None:
 def normalize_value(value: Any) -> Any:
     """Returns a JSON value with snake_case keys, base64 data in the standard alphabet, and no null values.
 
-    Nested objects are converted too, except the objects of `_FREE_KEYS`.
+    Nested objects are converted too, except the values of `_FREE_KEYS`.
     """
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
@@ -225,7 +225,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part is a file of Gemini's Files API, which no other provider can open."""
+    """Returns True if a part refers to a file of Gemini's Files API, which no other provider can open."""
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 REASONS = {
-    # Source: google-genai, FinishReason.
+    # Source of the finish reasons: google-genai, FinishReason.
     "STOP": FinishReason.STOP,
     "MAX_TOKENS": FinishReason.LENGTH,
     "CONTINUATION": FinishReason.PAUSE,
@@ -117,5 +117,8 @@ def check_reply(reply: Mapping[str, Any]) -> None:
         status = as_text(error.get("status"))
         raise reported_error(f"{message} ({status})" if status else message)
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
-        reason = "expected a `GenerateContentResponse` object, with a key such as `candidates`"
-        raise MessageError("reply", reason, "Pass the result of generate_content.")
+        raise MessageError(
+            "reply",
+            "expected a `GenerateContentResponse` object with a key such as `candidates`",
+            "Pass the result of generate_content.",
+        )

@@ -35,7 +35,7 @@ _KEYWORDS = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-"""JSON Schema keywords by field name of the SDK's `Schema`, for fields with other names (google-genai: Schema)."""
+"""Dict from field names of the SDK's `Schema` to JSON Schema keywords, if both are different (google-genai)."""
 
 
 def _as_json_schema(schema: dict[str, Any]) -> Any:

@@ -38,7 +38,7 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns the field `response` of the function response for a tool result, plus other fields from its state.
+    """Returns fields of the function response for a tool result: `response`, and all other loaded fields.
 
     `response` is `{"output": text}` or `{"error": text}`. If the result was loaded from a function response and is
     unchanged, `response` is the original object.

@@ -85,7 +85,9 @@ GENERATE = Capabilities(
         total=95_000_000,  # below the limit of 100 MB of inline data (Gemini docs: file-input-methods)
         roles=frozenset({"user", "assistant"}),  # model turns can contain media that the model generated
     ),
-    thinking=ThinkingCapabilities(mode="signed"),  # signatures are optional; thinking of other models is not sent
+    thinking=ThinkingCapabilities(
+        mode="signed"
+    ),  # thinking of other providers is not sent; signatures are optional
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: get_pair_key(data) is not None,
         places=get_part_places,

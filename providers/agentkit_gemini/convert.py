@@ -44,7 +44,10 @@ class GeminiChatFormatter(FormatterBase):
     facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Returns the request with `contents`, and with `config` if there is a system prompt or an option."""
+        """Returns the request with `contents`, and if needed `config`.
+
+        `config` contains the system instruction, the tools and the output schema.
+        """
         placeholder = task.capabilities.opaque.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
@@ -131,7 +134,7 @@ def _media(block: MediaBlock) -> dict[str, Any]:
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """Converts a tool result to a function response (google-genai: FunctionResponse).
 
-    `names` contains the tool names of the calls by call id. The function response gets the name from its call.
+    `names` maps call ids to tool names. The function response contains the tool name of its call.
     """
     name = names.get(block.id, block.name)
     response: dict[str, Any] = {"id": block.id, "name": name, **build_response_fields(block)}
@@ -150,7 +153,7 @@ def _response_part(item: Block) -> Iterator[dict[str, Any]]:
         case "opaque":
             yield {**copy_json(item.data)}
         case "thinking" | "tool_use" | "tool_result" | "invalid":
-            raise ConversionError(item.type, "a function response")
+            raise ConversionError(item.type, "function response")
         case _:
             assert_never(item)
 

@@ -15,8 +15,8 @@ from agentkit_gemini.capabilities import LAYOUT
 __all__ = ["GeminiTokenCounter"]
 
 _SCHEMA_KEYS = ("response_mime_type", "response_schema", "response_json_schema")
-_ESTIMATED = "estimated tokens of tools and output schema: the API does not count them"
-_COUNTED_AS_TURN = "system instruction counted as a user turn: the API counts only turns"
+_ESTIMATED = "tokens of tools and output schema are estimated, because the API does not count them"
+_COUNTED_AS_TURN = "the system instruction is counted as a user turn, because the API counts only turns"
 
 
 class GeminiTokenCounter(RemoteTokenCounter):

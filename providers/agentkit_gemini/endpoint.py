@@ -34,8 +34,8 @@ class GeminiEndpoint(EndpointBase):
     `Sender`). A test double of the SDK's `models` gets the body as `http_options.extra_body`, and returns its own
     events.
 
-    `open` creates a client that uses httpx2, which runs on asyncio and trio. Without `open`, the SDK uses aiohttp
-    if aiohttp is installed.
+    `open` creates a client that uses httpx2, which runs on asyncio and trio. A client that the application creates
+    uses aiohttp by default if aiohttp is installed.
 
     A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …). The parameter `config`
     can contain a dict of such fields. `max_tokens` becomes `max_output_tokens`. The SDK retries failed calls only
@@ -59,8 +59,11 @@ class GeminiEndpoint(EndpointBase):
         super().check(client)
         models = getattr(getattr(client, "aio", client), "models", None)
         if not hasattr(models, "generate_content"):
-            reason = f"expected an object with `models.generate_content`, got {type(client).__name__}"
-            raise OptionError("client", reason, "Pass a google.genai.Client.")
+            raise OptionError(
+                "client",
+                f"expected an object with `models.generate_content`, got {type(client).__name__}",
+                "Pass a google.genai.Client.",
+            )
 
     @classmethod
     def open(cls, **options: Any) -> Self:

@@ -94,9 +94,9 @@ def load_native(log: object) -> list[Msg]:
 def _parse_contents(value: object) -> list[dict[str, Any]]:
     """Converts any value that the SDK accepts as `contents` to a list of dicts with `role` and `parts`.
 
-    A list can contain texts and parts that are not inside a `Content` object. Such function calls become a dict
-    with the role `model`. Other such texts and parts become a dict with the role `user`. Adjacent items of the
-    same role become one dict. Source: google-genai, ContentListUnion.
+    A list can contain texts and parts that are not inside a `Content` object. Adjacent function calls outside a
+    `Content` object become one dict with the role `model`. Other adjacent texts and parts outside a `Content`
+    object become one dict with the role `user`. Source: google-genai, ContentListUnion.
     """
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     contents = [_parse_content(item, f"contents[{index}]") for index, item in enumerate(items)]
@@ -117,18 +117,25 @@ def _parse_content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        reason = "expected a `Content` object, a `Part` object or a string"
-        raise MessageError(place, reason, describe_log_format(cast("object", item)))
+        raise MessageError(
+            place,
+            "expected a `Content` object, a `Part` object or a string",
+            describe_log_format(cast("object", item)),
+        )
     fields = normalize_keys(cast("dict[str, Any]", item))
     if "parts" in fields or "role" in fields:
         check_log_message(fields, place, ("parts",), (), "gemini")
         if not isinstance(fields.get("parts"), list | None):
-            reason = f"expected a list of parts, got {type(fields['parts']).__name__}"
-            raise MessageError(f"{place}.parts", reason, "Pass a list.")
+            raise MessageError(
+                f"{place}.parts", f"expected a list of parts, got {type(fields['parts']).__name__}", "Pass a list."
+            )
         return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
     if not fields.keys() & _PART_KEYS:
-        reason = "expected a key of a `Content` or `Part` object, such as `parts` or `text`"
-        raise MessageError(place, reason, describe_log_format(cast("object", item)))
+        raise MessageError(
+            place,
+            "expected a key of a `Content` or `Part` object, such as `parts` or `text`",
+            describe_log_format(cast("object", item)),
+        )
     return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 
 
@@ -242,7 +249,7 @@ class _Loader:
 def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
     """Returns opaque state with the additional fields of a part, or None if the part has no such fields.
 
-    With `model`, the model wrote the part, and the state also contains the signature of the part.
+    If `model` is True, the model wrote the part. The state then also contains the signature of the part.
     """
     signature = get_signature(part) if model else None
     fields = {**get_extra_fields(part), **get_display_name(part)}

@@ -44,7 +44,7 @@ from agentkit_gemini.capabilities import LAYOUT
 __all__ = ["GeminiStreamParser"]
 
 _NOTE_KEYS = (
-    # Source: google-genai, Candidate.
+    # Source of the keys: google-genai, Candidate.
     "finish_message",
     "safety_ratings",
     "citation_metadata",
@@ -54,7 +54,7 @@ _NOTE_KEYS = (
 )
 
 _STRUCTURE_KEYS = frozenset({"content", "index", "role"})
-"""Keys of a candidate that `_read_notes` does not read."""
+"""Keys for the content and the position of a candidate. Other keys contain metadata or the finish reason."""
 
 
 class GeminiStreamParser(StreamParserBase):
@@ -114,7 +114,7 @@ class GeminiStreamParser(StreamParserBase):
     def close(self) -> None:
         """Completes the message at the end of a stream.
 
-        Ends an unfinished tool call. Sets the usage and, if one has arrived, the finish reason.
+        Ends an unfinished tool call. Sets the usage, and the finish reason if the reply has one.
         """
         self._end_call()
         self._set_usage()
@@ -165,10 +165,7 @@ class GeminiStreamParser(StreamParserBase):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: object, *, is_thinking: bool) -> None:
-        """Appends text without a signature to the open block if both are thinking, or if both are not thinking.
-
-        Otherwise begins a new block.
-        """
+        """Adds text without a signature. Begins a new block if the reply changes from thinking to text or back."""
         if type(text) is not str or not text:
             return
         if self._is_thinking is not is_thinking:

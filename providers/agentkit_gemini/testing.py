@@ -50,7 +50,7 @@ class FakeGemini(FakeService):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
-        # Source: google.rpc.Code.
+        # Source of the status names: google.rpc.Code.
         400: "INVALID_ARGUMENT",
         401: "UNAUTHENTICATED",
         403: "PERMISSION_DENIED",

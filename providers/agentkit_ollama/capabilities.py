@@ -43,7 +43,7 @@ CHAT = Capabilities(
     ),
     tools=ToolCapabilities(
         results="each",
-        results_in_order=True,  # without call ids, which ollama-python drops, the order pairs results with calls
+        results_in_order=True,  # ollama-python drops call ids, so results must be in the order of their calls
         choices=frozenset({"auto"}),  # the API has no tool_choice; with "none", the request contains no tools
     ),
     media=MediaCapabilities(

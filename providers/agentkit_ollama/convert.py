@@ -131,6 +131,6 @@ def _write_item(item: Block, images: list[str]) -> str:
         case "image" | "audio" | "video" | "document":
             return _mark(item, images)
         case "opaque" | "thinking" | "tool_use" | "tool_result" | "invalid":
-            raise ConversionError(item.type, "a tool result")
+            raise ConversionError(item.type, "tool result")
         case _:
             assert_never(item)

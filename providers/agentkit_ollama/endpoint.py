@@ -181,7 +181,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """Returns an error reply as JSON values. The SDK gives the body of the reply, or only the error message."""
+    """Returns JSON values for an error reply. `text` is the body of the reply, or its error message."""
     if not isinstance(text, str):
         return {"error": text}
     try:

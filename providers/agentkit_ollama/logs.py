@@ -68,7 +68,7 @@ class _Loader:
     """Loader for one conversation.
 
     Attributes:
-        open_calls: Tool calls of the latest message with tool calls that have no result yet.
+        open_calls: Tool calls without a result. Each message with tool calls starts a new list.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,8 @@ class _Loader:
         content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
         if role in ("system", "user", "assistant"):
             return Msg(role, content, cast("Any", role), metadata=metadata)
-        return Msg(role or "user", content, "user", metadata=metadata)  # the server accepts any role
+        # The server accepts any role. A message with an unknown role becomes a user message.
+        return Msg(role or "user", content, "user", metadata=metadata)
 
     def _calls(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         calls = as_list(message.get("tool_calls"))

@@ -49,7 +49,7 @@ class OllamaStreamParser(StreamParserBase):
     `eval_count` includes thinking tokens. The server does not report separate counts of thinking tokens and cached
     tokens. `metadata["reply"]["durations"]` of the message contains durations in nanoseconds.
 
-    Source: Ollama source, api/types.go, `ChatResponse`.
+    Source of these facts: api/types.go of Ollama, `ChatResponse`.
     """
 
     provider: ClassVar[str] = "ollama"

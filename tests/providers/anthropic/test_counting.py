@@ -82,7 +82,9 @@ async def test_media_by_url_are_estimated_and_the_remaining_request_is_counted()
     assert _sources(sent) == []
     assert [block["type"] for block in sent[0]["content"]] == ["text", "text", "text"]
     assert counted >= len(json.dumps(sent)) + 3 * 4_784
-    reason = "estimated tokens of images and documents with a URL or file id: the API does not count them"
+    reason = (
+        "tokens of images and documents with a URL or file id are estimated, because the API does not count them"
+    )
     assert counted.estimated == (reason,)
 
 
@@ -103,7 +105,7 @@ async def test_server_tools_are_estimated() -> None:
     assert get_bodies(server)[1]["tool_choice"] == {"type": "auto"}
     assert "tool_choice" not in get_bodies(server)[2]  # it names an omitted tool
     assert counted > len(json.dumps(request["messages"]))
-    assert counted.estimated == ("estimated tokens of server tools: the API does not count them",)
+    assert counted.estimated == ("tokens of server tools are estimated, because the API does not count them",)
 
 
 async def test_an_error_of_the_endpoint_is_an_error_of_the_sdk() -> None:
