@@ -151,8 +151,8 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
         if isinstance(block, ToolResultBlock)
     ]
     if newest:
-        # The newest result that a tool returned stays complete. Error results that the repair added do not come
-        # from a tool.
+        # The newest result that a tool returned stays complete. Error results that the repair added are ignored
+        # here, because no tool returned them.
         real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]

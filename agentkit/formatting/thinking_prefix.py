@@ -126,7 +126,10 @@ def _get_proof(part: Any, layout: WireLayout) -> str:
 
 
 def _without_thinking(turn: dict[str, Any], proofs: set[str], layout: WireLayout) -> dict[str, Any]:
-    """Returns the turn without the thinking that has one of the proofs, or an empty dict if nothing remains."""
+    """Returns the turn without the thinking whose signature or encrypted data is in `proofs`.
+
+    Returns an empty dict if nothing remains.
+    """
     if _get_proof(turn, layout) in proofs:
         return {}
     key = next(key for key in layout.parts if isinstance(turn.get(key), list))
