@@ -192,7 +192,10 @@ _REASONS: Final = {
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the metadata of a message: `reply` (model, usage, finish reason), and all keys without a field."""
+    """Returns the metadata of a message.
+
+    The key `reply` has the model, usage and finish reason. All keys that are not converted become metadata too.
+    """
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:
