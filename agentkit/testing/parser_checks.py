@@ -202,7 +202,7 @@ def _check_broken(parser: type[StreamParserBase], whole: object, events: Events)
 
 
 def _remove_parts(whole: object) -> Iterator[tuple[str, object]]:
-    """Yields changed copies of a reply, with descriptions. Each copy omits one key, or has another value under it."""
+    """Yields changed copies of a reply, with descriptions. Each copy omits a key or has another value for it."""
     if not isinstance(whole, dict):
         return
     reply = cast("dict[str, Any]", whole)
