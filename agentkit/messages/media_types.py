@@ -31,7 +31,7 @@ _MEDIA_TYPES: dict[str, str] = {
 _DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
 
 _ALIASES: dict[str, str] = {
-    # Common spellings of media types that are not registered with IANA, with the registered types.
+    # Maps common spellings that are not registered with IANA to the registered media types.
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
     "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
     "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",

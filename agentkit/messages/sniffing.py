@@ -33,7 +33,7 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb".{4}ftypqt  ", ("video/quicktime",)),
     (rb".{4}ftyp3g", ("video/3gpp", "audio/3gpp", "video/mp4")),
     (rb".{4}ftyp", ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp")),
-    # A QuickTime file can begin with any of these atoms, because the type atom is optional (QuickTime File Format,
+    # A QuickTime file without the optional type atom begins with one of these atoms (QuickTime File Format,
     # "Atoms").
     (rb"[\x00-\x1f].{3}(moov|mdat|wide|free|skip|pnot)", ("video/quicktime", "video/mp4", "audio/mp4")),
     (rb"(RIFF|RF64|RIFX).{4}WAVE", ("audio/wav",)),

@@ -84,7 +84,7 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object whose strings may have lone surrogates. The class with the field checks the strings."""
+    """A JSON object without a check for lone surrogates, which the class of the field does."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ else:
             """Ignores the signature that pydantic assigns, because it would hide the computed signature."""
 
         def __setattr__(cls, name: str, value: Any) -> None:
-            """Copies the signature of the class to pydantic's `__init__`, where documentation tools read it."""
+            """Copies the signature of the class to pydantic's `__init__`, for documentation tools."""
             if name == "__init__" and not hasattr(value, "__signature__"):
                 this = Parameter("self", Parameter.POSITIONAL_ONLY)
                 value.__signature__ = Signature([this, *signature(cls).parameters.values()])

@@ -146,7 +146,7 @@ class ModelCall:
         return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
 
     async def send(self, outgoing: OutgoingRequest) -> Msg:
-        """Sends a request that is not streamed, and returns the reply as a message for the conversation."""
+        """Sends a request for a complete reply, and returns the reply as a message for the conversation."""
         answer = await self.endpoint.send(outgoing)
         if isinstance(answer, bytes | str) and not answer.strip():
             raise self._as_model_error(Failure("the reply is empty", network=True))

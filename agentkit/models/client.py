@@ -62,7 +62,7 @@ class ModelClient:
     async def open(self) -> EndpointBase:
         """Returns the endpoint. The first call opens the client.
 
-        A worker thread opens the client, because the import of an SDK takes about a second.
+        A worker thread opens the client, because the import of an SDK would block the event loop.
 
         Raises:
             InputError: If the client belongs to another event loop, which is still running.

@@ -58,7 +58,7 @@ _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_
 
 
 def dump_body(body: Mapping[str, Any]) -> bytes | None:
-    """Returns the JSON bytes of a body. The bytes are the same as from an SDK, but take a sixth of the time.
+    """Serializes a body to the same JSON bytes as an SDK, but about six times as fast.
 
     Returns None if a value cannot be serialized. The SDK may be able to serialize the value.
     """
@@ -94,7 +94,7 @@ class EndpointBase(ABC):
     def open(cls, **options: Any) -> Self:
         """Returns an endpoint with a new async client of the SDK.
 
-        This method runs in a worker thread, because the import of an SDK is slow.
+        This method runs in a worker thread, because the import of an SDK would block the event loop.
 
         Args:
             **options: Options of the SDK's client, such as `api_key` and `base_url`. The SDK checks them.
@@ -144,7 +144,7 @@ class EndpointBase(ABC):
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the token limit for a reply as a parameter with the provider's own name.
+        """Returns the provider's parameter that limits the tokens of a reply.
 
         The parameter may be nested, such as `{"config": {"max_tokens": 100}}`.
         """
@@ -171,7 +171,7 @@ class EndpointBase(ABC):
         """Returns the failure for an exception of the SDK or its HTTP client, and None for any other exception."""
 
     def failure_from_reply(self, reply: object) -> Failure | None:
-        """Returns the failure that a reply with HTTP status 200 reports, or None if the reply reports none.
+        """Returns the failure in a reply with HTTP status 200, or None if the reply reports no failure.
 
         Args:
             reply: Complete reply as JSON values, which agentkit parsed from the return value of `send`.

@@ -16,7 +16,7 @@ from agentkit.replies.error_bodies import Failure, cut_text, parse_failure
 __all__ = ["HttpResponseEndpoint"]
 
 _MAX_ERROR_TEXT = 500
-"""Maximum length of an error message in characters, if the text of a response becomes the error message."""
+"""Maximum length in characters of an error message that is copied from the text of a response."""
 
 
 class HttpResponseEndpoint(EndpointBase):

@@ -79,7 +79,8 @@ def _check_timeout(timeout: float | None) -> None:
     if timeout is None:
         return
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
-        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass a number.")
+        reason = f"expected a positive number of seconds, got {timeout!r}"
+        raise OptionError("timeout", reason, "Pass a number such as 60.")
 
 
 def get_formatter_options(options: ModelOptions) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. A reply with an error, or without any event, becomes a failed call."""
+        """Finishes the message. Fails the call if the reply contains an error or no event."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()

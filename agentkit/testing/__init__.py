@@ -13,7 +13,7 @@ For applications:
 For authors of providers:
 
 - `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` is a native
-  reply with which the parser is checked.
+  reply for the checks of the parser.
 - `FakeService` is the base class of a fake API. Its methods answer a `ReceivedCall` with a `NormalizedReply`, in
   the format of the API. The module that `Provider.testing` names has a tuple `ROUTES`. Each `Route` in this tuple
   assigns a URL path to a fake service.

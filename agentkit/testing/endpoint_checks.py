@@ -44,7 +44,7 @@ def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[
     before = json_text(request)
     options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
     if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.max_tokens_parameter(_TOKENS))]:
-        yield "`max_tokens_parameter` does not limit the tokens of a reply"
+        yield "`max_tokens_parameter` returns no parameter with the token limit"
     outgoing = {
         stream: endpoint.build_request(_MODEL, request, options, stream=stream) for stream in (False, True)
     }

@@ -40,7 +40,7 @@ class Answer:
 
 
 def answer_error(service: FakeService, error: LoopbackError) -> Answer:
-    """Returns the response for an error, which is never streamed."""
+    """Returns the response for an error. The response is never streamed."""
     headers = {**service.build_headers("loopback"), **service.build_error_headers(error)}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"

@@ -61,7 +61,7 @@ class HttpServer(ThreadingHTTPServer):
 
 
 def _break(connection: socket) -> None:
-    with suppress(OSError):  # the client has possibly disconnected
+    with suppress(OSError):  # the client may have disconnected
         connection.shutdown(SHUT_RDWR)
 
 
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         received = self._http_server.receive(self.path, headers, body)
         if received is None:
-            error = {"error": {"message": f"no service at {self.path}"}}
+            error = {"error": {"message": f"no fake service has the path {self.path}"}}
             self._send_whole(404, {}, encode_json(error), None)
             return
         request, answer = received
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _chunk(self, data: bytes) -> None:
-        if data:  # an empty chunk ends the body (RFC 9112, section 7.1)
+        if data:  # an empty chunk would end the body (RFC 9112, section 7.1)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:

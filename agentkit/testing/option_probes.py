@@ -121,7 +121,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     if changed:
         yield f"building a request changes {changed}"
     if json_text(request()) != text:
-        yield "the same tools and schema give a different request the second time"
+        yield "building a request again with the same tools and schema gives a different request"
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:

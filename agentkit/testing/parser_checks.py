@@ -1,4 +1,4 @@
-"""Checks that a parser loses no content, gives one message for a reply and its stream, and never crashes."""
+"""Checks that a parser loses no content, gives the same message for a reply and its stream, and never crashes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _check_sample(provider: Provider, whole: object, events: Events) -> Iterator
     if reply.finish_reason is None:
         yield "the message has no finish reason"
     if reply.role != "assistant":
-        yield f"the message has the role {reply.role!r}"
+        yield f"the message has the role {reply.role!r}, expected 'assistant'"
 
 
 def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply | None = None) -> Iterator[str]:

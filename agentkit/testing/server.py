@@ -90,16 +90,16 @@ class LoopbackServer:
 
     @property
     def providers(self) -> list[str]:
-        """Sorted names that `url` accepts."""
+        """Names that `url` accepts, sorted."""
         return sorted({route.provider for route in self._routes})
 
     def url(self, provider: str | None = None) -> str:
         """Returns the base URL for a provider's SDK client.
 
         Args:
-            provider: Name of a provider or of another service. For `azure`, the URL is an `azure_endpoint`.
-                `anthropic-vertex` and `bedrock` are for Anthropic's SDK clients for these clouds. None means the
-                root URL of the server.
+            provider: Name of a provider, or a name from `providers`. The URL for `azure` is an `azure_endpoint`.
+                The names `anthropic-vertex` and `bedrock` are for Anthropic's SDK clients for these clouds. None
+                means the root URL of the server.
 
         Raises:
             OptionError: If no fake service has this name.

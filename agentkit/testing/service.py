@@ -15,8 +15,8 @@ __all__ = ["FakeService", "encode_json", "encode_named_event"]
 class FakeService(ABC):
     """Fake HTTP API that writes replies, stream events and errors in the wire format of a real API.
 
-    The `testing` module of a provider has one subclass for each API of the provider. The constant `ROUTES` of this
-    module assigns URL paths to objects of the subclasses.
+    The `testing` module of a provider has one subclass for each API of the provider. The constant `ROUTES` in the
+    `testing` module assigns URL paths to objects of the subclasses.
 
     Attributes:
         media_type: Value of the `content-type` header of a stream.

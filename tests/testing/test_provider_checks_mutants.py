@@ -705,7 +705,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "takes any error for its own": (calling(AnyFailure), "classifies an error of the application"),
     "has a failure_in that raises": (calling(FailingFailureIn), "`failure_from_reply` raises"),
-    "limits no tokens": (calling(NoLimit), "`max_tokens_parameter` does not limit the tokens of a reply"),
+    "limits no tokens": (calling(NoLimit), "`max_tokens_parameter` returns no parameter with the token limit"),
     "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
 }
 
