@@ -256,8 +256,8 @@ def _is_text(item: object) -> bool:
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     """Returns True if the text content of an MCP result repeats its structured content.
 
-    A text may be the JSON text of the structured content. The Python SDK wraps a value that is not an object as
-    `{"result": value}`. The texts may then also repeat the value, or the items of the value.
+    The text is usually the JSON text of the structured content. For a value that is not an object, the Python SDK
+    returns `{"result": value}`, with one text for the value, or one text for each item of a list.
     """
     if _is_any_text(structured, texts):
         return True

@@ -117,8 +117,7 @@ class ToolResultBlock(BlockBase):
 
     Attributes:
         id: Id of the tool call.
-        name: Name of the tool. If the name is empty, requests use the name in the matching tool call. If a request
-            sends media of the result in another message, a text there contains the name, or `tool` if it is empty.
+        name: Name of the tool. If the name is empty, requests use the name in the matching tool call.
         output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
             from the Model Context Protocol (MCP), or the list in its `content`. `isError` of the
             CallToolResult sets `is_error`.

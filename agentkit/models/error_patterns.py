@@ -39,9 +39,9 @@ class ErrorPatterns:
         part_code: Codes about one part of the request. If this pattern matches the complete code,
             `context_length_text` is not searched.
         context_sizes: Patterns for the token counts in texts about the prompt length. The first matching pattern
-            is used. Its named groups are `limit` (context length), and optionally `count` (tokens of the prompt)
-            or `excess` (tokens of the prompt above the limit), and `reply` (tokens of the limit that are reserved
-            for the reply).
+            is used. A pattern has the named group `limit` (context length). Optional groups are `count` (tokens of
+            the prompt), `excess` (tokens of the prompt above the limit) and `reply` (tokens of the limit that are
+            reserved for the reply).
         auth_code: Codes for a missing key, permission or payment.
         auth_text: Texts for a missing key, permission or payment, in errors with status 400.
         rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error also has no

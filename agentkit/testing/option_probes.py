@@ -73,15 +73,15 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
     """Checks that requests with different tool choices are different, for each choice that the target accepts."""
     modes = formatter.capabilities().tools.choices
-    choices: dict[str, str | None] = {"no choice": None}
-    choices |= {mode: mode for mode in ("none", "required") if mode in modes}
-    choices |= {f"the tool {name!r}": name for name in ("look", "count") if "tool" in modes}
-    labels: dict[str, str] = {}
-    for label, choice in choices.items():
+    choices: list[str | None] = [None, *sorted(modes & {"none", "required"})]
+    choices += ["look", "count"] if "tool" in modes else []
+    choices_by_request: dict[str, str | None] = {}
+    for choice in choices:
         text = json_text(_request(formatter, tools=make_tools(), tool_choice=choice))
-        if text in labels:
-            yield f"the tool choice {label} gives the same request as {labels[text]}"
-        labels.setdefault(text, label)
+        if text in choices_by_request:
+            other = choices_by_request[text]
+            yield f"tool_choice={choice!r} gives the same request as tool_choice={other!r}"
+        choices_by_request.setdefault(text, choice)
 
 
 def _strict_mode(formatter: FormatterBase) -> Iterator[str]:

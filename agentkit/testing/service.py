@@ -46,7 +46,10 @@ class FakeService(ABC):
         return {"error": {"message": error.message, "code": error.code}}
 
     def get_error_code(self, error: LoopbackError) -> str:
-        """Returns the code of an error. The default is the code for the status, or for status 400 or 500."""
+        """Returns the code of an error, or the code in `error_codes` for the status of the error.
+
+        If `error_codes` has no code for the status, returns the code for status 400 or 500.
+        """
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]
 

@@ -306,7 +306,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         converting(sound, base=MAGPIE.override({"tools.strict": STRICT})),
         "the strict flag of a tool is not sent",
     ),
-    "drops tool_choice": (dropping("choice"), "the tool choice none gives the same request as no choice"),
+    "drops tool_choice": (dropping("choice"), "tool_choice='none' gives the same request as tool_choice=None"),
     "takes any tool for the one that is chosen": (editing(_any_choice), "gives the same request as"),
     "drops thinking": (dropping_parts("thinking"), "thinking is not sent back"),
     "drops the proof of thinking": (editing_parts(_without_proof), "thinking is not sent back"),
