@@ -24,8 +24,8 @@ _KIND: Final = (
 # adds 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each space before a lower-case letter
-# Base64 text, keys and hashes need more tokens than words, and have many letters of both cases. This weight is added
-# for each letter of the less frequent case above an eighth of the text length.
+# Base64 text, keys and hashes need more tokens than words, and have many letters of both cases. This weight is
+# added for each letter of the less frequent case above an eighth of the text length.
 _SCRAMBLED = 120
 
 # Weights of characters of other scripts, in hundredths of an o200k_base token. cl100k_base needs up to three times
