@@ -47,7 +47,7 @@ class CutStage:
         if self.saved is not None:
             return self.saved[count]
         sums = self.units.sums
-        return TokenWeight(sums[self.order[0] + count] - sums[self.order[0]] if count else 0)
+        return TokenWeight(sums[self.order[0] + count] - sums[self.order[0]])
 
     def count_for(self, saving: int) -> EditCount:
         """Returns the smallest number of edits that save at least `saving` tokens.
@@ -55,18 +55,18 @@ class CutStage:
         If all edits together save less, the number of all edits is returned.
         """
         if self.saved is not None:
-            return EditCount(min(bisect_left(self.saved, saving), len(self.order)))
+            return EditCount(bisect_left(self.saved, saving, hi=len(self.order)))
         first, sums = self.order[0], self.units.sums
         last = first + len(self.order)
-        return EditCount(min(bisect_left(sums, sums[first] + saving, first, last) - first, len(self.order)))
+        return EditCount(bisect_left(sums, sums[first] + saving, first, last) - first)
 
     def position_from(self, count: int) -> EditCount:
         """Returns the smallest number of edits, at least `count`, after which a cut may end.
 
-        If `step` is not 0, a cut may end only at a multiple of `step` tokens from the start of the history. The
-        cut then edits all units of the stage that end at or before the multiple.
+        `count` must be at least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the
+        start of the history. The cut then edits all units of the stage that end at or before the multiple.
         """
-        if not self.step or not count:
+        if not self.step:
             return EditCount(count)
         line = -(-self.units.end(self.order[count - 1]) // self.step) * self.step
         return EditCount(bisect_right(self.order, line, count, key=self.units.end))
@@ -79,4 +79,4 @@ class CutStage:
         if not self.step:
             return EditCount(count - 1)
         line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step
-        return EditCount(bisect_right(self.order, line, 0, count - 1, key=self.units.end))
+        return EditCount(bisect_right(self.order, line, hi=count, key=self.units.end))
