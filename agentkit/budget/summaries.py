@@ -146,8 +146,7 @@ class Summarize(CutStrategy):
         # `estimate_text` returns hundredths of a token
         limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS
         if (size := estimate_text(text)) > limit:
-            characters = max(1, len(text) * limit // size)
-            text = shorten_middle(text, characters, "(Part of the summary was left out here.)")
+            text = shorten_middle(text, len(text) * limit // size, "(Part of the summary was left out here.)")
         return Msg(self.name, text, "user", metadata={SUMMARY_MARK: digest}, pinned=True)
 
 
