@@ -239,14 +239,14 @@ class CutPlan:
 
     def _create_stages(self) -> Iterator[CutStage]:
         last = len(self._strategies) - 1
-        for index, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
-            order = self._without_dropped(get_order(strategy, self.units))
+        for index, strategy in enumerate(self._strategies):
+            order, step, line = self._without_dropped(get_order(strategy, self.units)), self.steps[index], None
             if step:
                 refuse_descending(strategy, order)
-            line = self.units.start(get_recent(strategy, self.units)) // step * step if step else 0
-            if step and not is_dropping(strategy) and index < last:
-                order = [number for number in order if self.units.end(number) <= line]
-            for part in split_order(order, self.units, self._cut_first, line if step else None):
+                line = self.units.start(get_recent(strategy, self.units)) // step * step
+                if not is_dropping(strategy) and index < last:
+                    order = [number for number in order if self.units.end(number) <= line]
+            for part in split_order(order, self.units, self._cut_first, line):
                 if part:
                     yield self._create_stage(strategy, part, step)
 

@@ -42,11 +42,22 @@ class Chosen(CutStrategy):
         return self.numbers
 
 
+SHORT = says("Bob", "1")
+LONG = says("Bob", "99")
+
+
 class Shortening(Chosen):
     """Strategy that shortens the passed units to one token."""
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
-        return [says("Bob", "1")]
+        return [SHORT]
+
+
+class Lengthening(Chosen):
+    """Strategy that replaces the passed units with a longer message."""
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        return [LONG]
 
 
 PLANS = pytest.mark.parametrize(
@@ -60,6 +71,7 @@ PLANS = pytest.mark.parametrize(
         (OldestFirstInSteps(step=1),),
         (Chosen([3, 5, 6, 9], step=10),),
         (Chosen([6, 2, 8]), OldestFirst()),
+        (OldestFirst(step=40), Chosen([])),
         (Chosen([2, 3]), OldestFirstInSteps(step=20)),
         (Chosen([1, 4, 5], step=20), Chosen([9, 2, 7])),
     ],
@@ -251,3 +263,44 @@ def test_an_uncut_conversation_needs_no_edits_of_any_strategy() -> None:
     assert plan.weight(EditCount(0)) == plan.weight(NO_EDITS) == HISTORY_WEIGHT
     assert plan.count_for(HISTORY_WEIGHT) == plan.position_from(EditCount(0)) == NO_EDITS == 0
     assert plan.position_before(EditCount(0)) == -1
+
+
+# -- changes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategies", "weights"),
+    [
+        ((Shortening([1, 2]), OldestFirst()), [100, 91, 72, 71, 70, 40]),
+        ((Shortening(range(1, 4)),), [100, 91, 72, 43]),
+        ((Shortening([3]), Chosen([3, 1])), [100, 71, 70, 60]),
+        ((Chosen([2]), Shortening([2, 3])), [100, 80, 51]),
+        ((Lengthening([1, 3]), Chosen([3])), [100, 100, 100, 1]),
+    ],
+)
+def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrategy], weights: list[int]) -> None:
+    plan = create_plan(*strategies, weights=[5, 10, 20, 30, 40])
+    assert [plan.weight(EditCount(count)) for count in range(plan.end + 1)] == weights
+
+
+@pytest.mark.parametrize(
+    ("strategies", "changes"),
+    [
+        ([Chosen([1, 3, 4])], [(1, 2, ()), (3, 5, ())]),
+        ([Chosen([4, 3, 2])], [(2, 5, ())]),
+        ([OldestFirst()], [(1, 10, ())]),
+        ([Shortening([1]), Chosen([3, 4])], [(1, 2, (SHORT,)), (3, 5, ())]),
+        ([Shortening([2]), Chosen([1, 3])], [(1, 2, ()), (2, 3, (SHORT,)), (3, 4, ())]),
+        ([Shortening([2, 3]), Chosen([2])], [(2, 3, ()), (3, 4, (SHORT,))]),
+    ],
+)
+def test_neighboring_dropped_units_are_one_change(strategies: Sequence[CutStrategy], changes: list[Any]) -> None:
+    plan = create_plan(*strategies)
+    assert plan.changes(plan.end) == changes
+
+
+def test_the_dropped_units_of_each_strategy_are_known() -> None:
+    first, second = Chosen([4, 2]), Chosen([3])
+    plan = create_plan(first, second)
+    assert [plan.dropped_by(EditCount(count), first) for count in range(4)] == [[], [4], [2, 4], [2, 4]]
+    assert [plan.dropped_by(EditCount(count), second) for count in range(4)] == [[], [], [], [3]]
