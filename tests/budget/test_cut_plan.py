@@ -11,7 +11,7 @@ from agentkit import ClearResults, CutStrategy, Msg, OldestFirst, OldestFirstInS
 from agentkit.budget.cut_plan import NO_EDITS, CutPlan
 from agentkit.budget.units import EditCount
 from agentkit.messages.features import Feature
-from tests.conftest import call, result, says
+from tests.conftest import call, result, text_msg
 
 SYSTEM_WEIGHT = 5
 WEIGHTS = [SYSTEM_WEIGHT, 7, 3, 10, 1, 25, 4, 10, 10, 2, 30]
@@ -21,8 +21,8 @@ HISTORY_WEIGHT = sum(WEIGHTS[1:])
 
 def create_units(weights: Sequence[int]) -> Units:
     units = Units()
-    msgs = [says("Bob", str(weight)) for weight in weights]
-    msgs[0] = says("system", msgs[0].text, "system")
+    msgs = [text_msg("Bob", str(weight)) for weight in weights]
+    msgs[0] = text_msg("system", msgs[0].text, "system")
     units.extend(msgs, lambda msg: int(msg.text), frozenset())
     return units
 
@@ -42,8 +42,8 @@ class Chosen(CutStrategy):
         return self.numbers
 
 
-SHORT = says("Bob", "1")
-LONG = says("Bob", "99")
+SHORT = text_msg("Bob", "1")
+LONG = text_msg("Bob", "99")
 
 
 class Shortening(Chosen):
@@ -181,7 +181,7 @@ def test_an_invalid_order_is_an_error_with_the_indexes_of_the_units(strategy: Cu
 
 def test_a_range_that_starts_before_the_first_unit_is_an_error() -> None:
     units = Units()
-    units.extend([says("Bob", "1"), says("Al", "1"), says("Bob", "1")], lambda msg: 1, frozenset())
+    units.extend([text_msg("Bob", "1"), text_msg("Al", "1"), text_msg("Bob", "1")], lambda msg: 1, frozenset())
     assert CutPlan([Chosen(range(2))], units, 10, lambda msg: 1).end == 2
     with pytest.raises(OptionError, match="unknown or repeated units"):
         assert CutPlan([Chosen(range(-1, 2))], units, 10, lambda msg: 1).end
@@ -197,7 +197,7 @@ def test_a_range_that_starts_before_the_first_unit_is_an_error() -> None:
 )
 def test_the_tools_in_cut_first_are_cut_first_up_to_the_last_grid_line(step: int, order: list[int]) -> None:
     """Each unit has ten tokens, so that unit n ends at 10 * n tokens. The newest unit begins at 110 tokens."""
-    msgs: list[Msg] = [says("system", "Be brief.", "system")]
+    msgs: list[Msg] = [text_msg("system", "Be brief.", "system")]
     for number in range(1, 13):
         tool = "look" if number in (3, 8, 9) else "search"
         msgs += [call(str(number), tool=tool), result(str(number))]

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import Msg, Summarize
 from agentkit.budget.units import SUMMARY_MARK
-from tests.conftest import says
+from tests.conftest import text_msg
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ class Writer:
 
 
 def chat(count: int, start: int = 0) -> list[Msg]:
-    return [says("Bob", str(number)) for number in range(start, start + count)]
+    return [text_msg("Bob", str(number)) for number in range(start, start + count)]
 
 
 def texts(msgs: Sequence[Msg]) -> list[str]:
