@@ -42,9 +42,10 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
 
 
 def _find_head(request: Request) -> dict[str, Any] | None:
-    """Returns the last block of the system prompt, or the last tool if there is no system prompt, or None.
+    """Returns the last block of the system prompt.
 
-    If the system prompt is a string, the function replaces the string with a list of one block.
+    Without a system prompt, returns the last tool, or None if there are no tools. If the system prompt is a
+    string, the function replaces the string with a list of one block.
     """
     if isinstance(request.get("system"), str):
         request["system"] = [{"type": "text", "text": request["system"]}]

@@ -39,7 +39,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts, so that a string and a list of one text have equal digests."""
+    """Returns a system prompt as a list of parts, so that a string and a list of one text give the same digest."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 

@@ -82,7 +82,7 @@ class Increments(Generic[_Key]):
             self.cumulative = False
             self._pieces[key].append(piece)
             return piece
-        if text.startswith(piece):  # the event arrived late, or has no text for this key
+        if text.startswith(piece):  # the piece is empty, or is from an earlier event that arrived late
             return ""
         self._texts.setdefault(key, text)
         self._unjoined.setdefault(key, []).append(piece)
