@@ -270,7 +270,7 @@ RULES: Final[Mapping[str, BlockRule]] = {
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the bits of `Feature` that mark messages which `legalize_message` may change for a target."""
+    """Returns the bits of `Feature` that mark messages which the rules may change for a target."""
     features = Feature.EMPTY  # for every target, messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)

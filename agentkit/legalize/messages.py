@@ -13,7 +13,8 @@ from operator import is_
 from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.provenance import FrameOrigins, TracedConversation, TracedMessage
+from agentkit.ledger.places import BlockPath
+from agentkit.ledger.provenance import FrameOrigins, MessageOrigin, Provenance, TracedConversation
 from agentkit.legalize.blocks import BlockLegalizer, list_features
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.legal_message import Changes, LegalMessage
@@ -29,7 +30,7 @@ from agentkit.messages.message import Msg, Role
 from agentkit.messages.message_cache import get_cached, set_cached
 from agentkit.messages.sources import Base64Source, URLSource
 
-__all__ = ["legalize_content", "legalize_message"]
+__all__ = ["legalize_content"]
 
 
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
@@ -46,8 +47,8 @@ class _Legalizing:
 
     Attributes:
         features: The bits of `Feature` that mark messages which the rules may change.
+        cache_key: The key under which rewritten messages are cached on the original messages.
         promoted: The media that the next separate user turn will contain.
-        call_ids: The call ids of the last assistant turn with tool calls.
         legal_messages: Maps message indexes to rewritten messages with media. The media limits of the whole
             request are not applied to these messages.
         changes: Maps message indexes to the changes that the media limits of the whole request require.
@@ -57,9 +58,9 @@ class _Legalizing:
         self.context = context
         self.target = context.target
         self.features = list_features(self.target)
+        self.cache_key = _cache_key(self.target, context.on_loss)
         self.promoted: list[TracedMedia] = []
         self.has_promoted = False
-        self.call_ids: tuple[str, ...] = ()
         self.legal_messages: dict[int, LegalMessage] = {}
         self.changes: Mapping[int, Changes] = {}
         self.legal = LegalConversation(TracedConversation([], []), TracedConversation([], []))
@@ -67,10 +68,8 @@ class _Legalizing:
     def run(self, conversation: LegalConversation) -> LegalConversation:
         system, turns = conversation.system, conversation.turns
         self._limit_media(system, turns)
-        for index, traced in enumerate(system):
-            legal = self._legalize(traced, index)
-            if legal:
-                self.legal.system.add(*legal)
+        for index, (msg, origin) in enumerate(system):
+            self._add(self.legal.system, msg, origin, index)
         if self.promoted or turns.normal_form is None or turns.normal_form.features & self.features:
             self._legalize_turns(turns, len(system.msgs))
         else:
@@ -85,9 +84,9 @@ class _Legalizing:
         if not has_media or not self.target.media.has_limits:
             return
         for start, part in (0, system), (len(system.msgs), turns):
-            for index, msg in enumerate(part.msgs):
+            for index, (msg, origin) in enumerate(part, start):
                 if msg.features & media:
-                    self.legal_messages[start + index] = self._legalize_alone(part.get(index))
+                    self.legal_messages[index] = self._legalize(msg, origin)
         self.changes = limit_media(self.legal_messages, self.target, self.context.media)
 
     def _legalize_turns(self, turns: TracedConversation, start: int) -> None:
@@ -96,22 +95,12 @@ class _Legalizing:
             self.legal.turns = turns
             return
         out = self.legal.turns = turns.part(0, count)
-        self.call_ids = next((msg.tool_ids for msg in reversed(out.msgs) if msg.features & Feature.CALL), ())
         self._promote()
-        relevant = self.features | Feature.CALL
-        for index, msg in enumerate(turns.msgs[count:], count):
+        for index in range(count, len(turns.msgs)):
+            msg = turns.msgs[index]
             if self.promoted and not msg.features & Feature.RESULT:
                 self._promote()
-            if not msg.features & relevant:
-                out.msgs.append(msg)
-                out.origins.append(turns.origins[index])
-                continue
-            legal = self._legalize(turns.get(index), start + index)
-            if legal is None:
-                continue
-            if legal.msg.features & Feature.CALL:
-                self.call_ids = legal.msg.tool_ids
-            out.add(*legal)
+            self._add(out, msg, turns.origins[index], start + index)
         self._promote()
         # The rewritten calls and results are in the same order, so the order is not checked again.
         out.normal_form = turns.normal_form.for_messages(out.msgs) if turns.normal_form else None
@@ -125,84 +114,84 @@ class _Legalizing:
                 continue
             if self.changes.get(start + index):
                 return index
-            legal = self.legal_messages.get(start + index) or self._legalize_alone(turns.get(index))
+            legal = self.legal_messages.get(start + index) or self._legalize(msg, turns.origins[index])
             if legal.msg is not msg or legal.notes or legal.promoted or legal.call_ids or legal.tool_names:
                 return index
         return len(turns.msgs)
 
-    def _legalize_alone(self, traced: TracedMessage, changes: Changes | None = None) -> LegalMessage:
-        tag = traced.frame_tag
-        return legalize_message(traced.msg, self.target, self.context.on_loss, self.context.media, changes, tag)
+    def _add(self, out: TracedConversation, msg: Msg, origin: MessageOrigin, index: int) -> None:
+        """Adds a message, rewritten to the rules of the target, to `out`. Omits the message if no block remains.
 
-    def _legalize(self, traced: TracedMessage, index: int) -> TracedMessage | None:
-        """Returns the rewritten message, or None if no block remains.
-
-        The ledger receives the notes about the message. Media that must move are added to `promoted`.
+        `index` is the index of the message among all messages, including the system prompt. The ledger receives
+        the notes about the message. Media that must move are added to `promoted`.
         """
-        if not traced.msg.features & self.features:
-            return traced
+        if not msg.features & self.features:
+            out.add(msg, origin)
+            return
         legal = self.legal_messages.get(index)
         if legal is None or index in self.changes:
-            legal = self._legalize_alone(traced, self.changes.get(index))
-        self.legal.call_ids.update(legal.call_ids)
-        self.legal.tool_names.update(legal.tool_names)
-        if legal.msg is traced.msg and not legal.notes:
-            return traced
-        origins = traced.block_origins
+            legal = self._legalize(msg, origin, self.changes.get(index))
+        if legal.call_ids:
+            self.legal.call_ids.update(legal.call_ids)
+        if legal.tool_names:
+            self.legal.tool_names.update(legal.tool_names)
         for path, note in legal.notes:
-            origin = origins[path[0]]
-            if not isinstance(origin, str):
-                self.context.ledger.note(origin + path[1:] if len(origin) == 2 else origin, note)
-        for item in legal.promoted:
-            origin = origins[item.path[0]]
-            self.promoted.append((item, origin if isinstance(origin, str) else origin + item.path[1:]))
-        if legal.msg is None or legal.msg is traced.msg:
-            return traced if legal.msg else None
-        legal_origins = tuple(origins[index] for index in legal.origins)
-        tag = traced.frame_tag
-        return TracedMessage(legal.msg, FrameOrigins(legal_origins, tag) if tag else legal_origins)
+            block_origin = _find_origin(origin, path)
+            if not isinstance(block_origin, str):
+                self.context.ledger.note(block_origin, note)
+        self.promoted += [(item, _find_origin(origin, item.path)) for item in legal.promoted]
+        if legal.msg is msg:
+            out.add(msg, origin)
+        elif legal.msg is not None:
+            origins = tuple([_find_origin(origin, (index,)) for index in legal.origins])
+            tag = _find_frame_tag(origin)
+            out.add(legal.msg, FrameOrigins(origins, tag) if tag else origins)
 
     def _promote(self) -> None:
+        """Moves the media in `promoted` to a new user turn."""
         if not self.promoted:
             return
         if self.target.tools.results_in_order:
-            positions = {call_id: position for position, call_id in enumerate(self.call_ids)}
+            msgs = self.legal.turns.msgs
+            call_ids = next((msg.tool_ids for msg in reversed(msgs) if msg.features & Feature.CALL), ())
+            positions = {call_id: position for position, call_id in enumerate(call_ids)}
             self.promoted.sort(key=lambda pair: positions.get(pair[0].call_id, -1))
         self.legal.turns.add(*build_media_turn(self.promoted, self.context.ledger))
         self.promoted, self.has_promoted = [], True
 
+    def _legalize(self, msg: Msg, origin: MessageOrigin, changes: Changes | None = None) -> LegalMessage:
+        """Returns a message rewritten to obey the target's rules for single messages.
 
-# -- one message ----------------------------------------------------------------------------------------------
-
-
-def legalize_message(
-    msg: Msg,
-    capabilities: Capabilities,
-    on_loss: OnLoss,
-    media: ResolvedMedia,
-    changes: Changes | None = None,
-    frame_tag: str = "",
-) -> LegalMessage:
-    """Returns a message rewritten to obey the target's rules for single messages.
-
-    The result is cached on the message if it depends only on the message and its files. `changes` are the changes
-    that the media limits of the whole request require. `frame_tag` is the tag name of a history frame, or empty
-    for any other message.
-    """
-    key = _cache_key(capabilities, on_loss)
-    cached = None if changes else cast("_CachedMessage | None", get_cached(msg, key))
-    if cached is not None and cached.is_self_contained:
+        The result is cached on the message if it depends only on the message and its files. `changes` are the
+        changes that the media limits of the whole request require.
+        """
+        cached = None if changes else cast("_CachedMessage | None", get_cached(msg, self.cache_key))
+        if cached is not None and cached.is_self_contained:
+            return cached.legal
+        target, on_loss, media = self.target, self.context.on_loss, self.context.media
+        role: Role = "assistant" if msg.features & Feature.CALL else msg.role
+        frame_tag = _find_frame_tag(origin)
+        files = None if changes or frame_tag else _list_files(msg, media)
+        if files is None:
+            accepted = None if changes else _find_accepted(msg, target, role)
+            return accepted or BlockLegalizer(target, on_loss, media, changes or {}, role, frame_tag).run(msg)
+        if cached is None or len(cached.files) != len(files) or not all(map(is_, cached.files, files)):
+            legal = BlockLegalizer(target, on_loss, media, {}, role, frame_tag).run(msg)
+            cached = _CachedMessage(legal, files, get_media(msg).closed)
+            set_cached(msg, self.cache_key, cached)
         return cached.legal
-    role: Role = "assistant" if msg.features & Feature.CALL else msg.role
-    files = None if changes or frame_tag else _list_files(msg, media)
-    if files is None:
-        accepted = None if changes else _find_accepted(msg, capabilities, role)
-        return accepted or BlockLegalizer(capabilities, on_loss, media, changes or {}, role, frame_tag).run(msg)
-    if cached is None or len(cached.files) != len(files) or not all(map(is_, cached.files, files)):
-        legal = BlockLegalizer(capabilities, on_loss, media, {}, role, frame_tag).run(msg)
-        cached = _CachedMessage(legal, files, get_media(msg).closed)
-        set_cached(msg, key, cached)
-    return cached.legal
+
+
+def _find_origin(origin: MessageOrigin, path: BlockPath) -> Provenance:
+    """Returns the origin of the block at a path in a message with this origin."""
+    if isinstance(origin, int):
+        return (origin, *path)
+    block_origin = origin[path[0]]
+    return block_origin if isinstance(block_origin, str) else block_origin + path[1:]
+
+
+def _find_frame_tag(origin: MessageOrigin) -> str:
+    return origin.tag if isinstance(origin, FrameOrigins) else ""
 
 
 @lru_cache(512)

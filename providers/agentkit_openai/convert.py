@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Unpack, assert_never
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
@@ -47,21 +47,22 @@ _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
 
 
 class _AssistantParts(NamedTuple):
-    """Blocks of an assistant turn, grouped by the message keys for which they are written.
+    """Blocks of an assistant turn except tool calls, grouped by the message keys for which they are written.
 
     Attributes:
         content: Blocks for the key `content`.
-        calls: JSON objects for the key `tool_calls`.
         thoughts: Thinking blocks for the vendor's reasoning keys.
         fields: Other keys of the message, such as `audio`, with their values.
         refusals: Texts for the key `refusal`.
     """
 
-    content: list[Block]
-    calls: list[dict[str, Any]]
-    thoughts: list[ThinkingBlock]
-    fields: dict[str, Any]
-    refusals: list[str]
+    content: Sequence[Block]
+    thoughts: Sequence[ThinkingBlock]
+    fields: Mapping[str, Any]
+    refusals: Sequence[str]
+
+
+_NO_PARTS: Final = _AssistantParts((), (), {}, ())
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -183,7 +184,9 @@ class OpenAIChatFormatter(FormatterBase):
         if isinstance(msg.content, str):
             message = self._message(msg, capabilities, names)
             return {**message, str(vendor.reasoning_field): ""} if always else message
-        content, calls, thoughts, fields, refusals = self._sort_blocks(msg.content)
+        parts = self._sort_blocks(msg.content) if msg.features & Feature.OTHER else _NO_PARTS
+        content, thoughts, fields, refusals = parts
+        calls = [_tool_call(block, vendor.custom_tools) for block in msg.content if block.type == "tool_use"]
         item: dict[str, Any] = {"role": "assistant"}
         if content or not fields:
             empty = vendor.empty_content if calls else None if refusals else ""
@@ -198,12 +201,11 @@ class OpenAIChatFormatter(FormatterBase):
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _sort_blocks(self, blocks: Sequence[Block]) -> _AssistantParts:
-        """Groups the blocks of an assistant turn by the message keys for which they are written.
+        """Groups the blocks of an assistant turn except tool calls by the message keys for which they are written.
 
         Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """
         content: list[Block] = []
-        calls: list[dict[str, Any]] = []
         thoughts: list[ThinkingBlock] = []
         fields: dict[str, Any] = {}
         refusals: list[str] = []
@@ -213,8 +215,6 @@ class OpenAIChatFormatter(FormatterBase):
                     content.append(block)
                 case "text":
                     refusals.append(block.text)
-                case "tool_use":
-                    calls.append(_tool_call(block, self.vendor.custom_tools))
                 case "thinking" if self.vendor.writes_reasoning:
                     thoughts.append(block)
                 case "opaque" if "type" not in block.data:
@@ -223,11 +223,13 @@ class OpenAIChatFormatter(FormatterBase):
                     fields["audio"] = {"id": audio_id}
                 case "image" | "audio" | "video" | "document" | "opaque":
                     content.append(block)
+                case "tool_use":
+                    pass  # the caller writes tool calls
                 case "thinking" | "tool_result" | "invalid":
                     raise ConversionError(block.type, "assistant turn")
                 case _:
                     assert_never(block)
-        return _AssistantParts(content, calls, thoughts, fields, refusals)
+        return _AssistantParts(content, thoughts, fields, refusals)
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
         """Returns a message with the additional keys that `blocks` store. Keys of the message are not replaced."""
