@@ -1,7 +1,6 @@
 """Rewrites messages so that they obey the rules of a target.
 
-`legalize_content` rewrites all messages of a request. `legalize_message` rewrites one message, and caches the
-result on the message.
+`legalize_content` rewrites all messages of a request, and caches each rewritten message on the original message.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Expensive results are cached on the message (see the module `message_cache`). Th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import BeforeValidator
@@ -139,12 +140,9 @@ class Msg(_Computed):
     @property
     def tool_ids(self) -> tuple[str, ...]:
         """The call ids of the tool calls and tool results, in order."""
-        content = self.content
-        return (
-            ()
-            if isinstance(content, str)
-            else tuple([block.id for block in content if isinstance(block, _TOOL_BLOCKS)])
-        )
+        if not self.features & Feature.OTHER:  # all blocks are tool calls or tool results
+            return tuple(map(_get_id, self.content))
+        return tuple([block.id for block in self.blocks if isinstance(block, _TOOL_BLOCKS)])
 
     @property
     def media(self) -> tuple[MediaBlock, ...]:
@@ -188,6 +186,7 @@ class Msg(_Computed):
 
 
 _FINISH_REASONS: Final = frozenset(map(str, FinishReason))
+_get_id: Final[Callable[[Any], str]] = attrgetter("id")
 _TOOL_BLOCKS: Final = (ToolUseBlock, ToolResultBlock)
 
 

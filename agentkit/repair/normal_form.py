@@ -27,7 +27,7 @@ def find_normal_form(
         prefix: Properties of the messages before `start`, which must be in normal form.
     """
     msgs = conversation.msgs
-    tool, assistant = Feature.TOOL, Feature.ASSISTANT
+    tool, call, assistant = Feature.TOOL, Feature.CALL, Feature.ASSISTANT
     calls = _OpenCalls()
     all_features, previous_side, alternating = 0, -1, True
     if prefix and start:
@@ -43,7 +43,11 @@ def find_normal_form(
         if not features & tool:
             if calls.ids:
                 return None
-        elif not calls.accept(features, msg.tool_ids):
+        elif features & call:
+            if calls.ids or features & Feature.RESULT:
+                return None
+            calls.ids = msg.tool_ids
+        elif features & Feature.OTHER or not calls.accept(msg.tool_ids):
             return None
     return None if calls.ids else NormalForm(all_features, calls.in_order, alternating)
 
@@ -61,15 +65,8 @@ class _OpenCalls:
         self.missing = 0  # total number of calls that need a result
         self.in_order = True
 
-    def accept(self, features: int, ids: tuple[str, ...]) -> bool:
-        """Reads a message with tool calls or results. Returns False if the conversation needs repair."""
-        if features & Feature.CALL:
-            if self.ids or features & Feature.RESULT:
-                return False
-            self.ids = ids
-            return True
-        if features & Feature.OTHER:
-            return False
+    def accept(self, ids: tuple[str, ...]) -> bool:
+        """Reads a message with results. Returns False if a result has no call that needs a result."""
         if not self.missing and ids == self.ids:
             self.ids = ()
             return True
@@ -77,7 +74,6 @@ class _OpenCalls:
         return self._accept_some(ids)
 
     def _accept_some(self, ids: tuple[str, ...]) -> bool:
-        """Reads results by call id. Returns False if a result has no call that needs a result."""
         if not self.missing:
             self.counts, self.missing = Counter(self.ids), len(self.ids)
         for call_id in ids:
