@@ -42,8 +42,8 @@ class Provider:
         multi_agent_formatter: Formatter class for many agents.
         parser: Parser class for replies. None if the package cannot parse replies.
         endpoint: Endpoint class. None if the package cannot call models.
-        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. The function
-            ignores cache markers. None if the package cannot load logs.
+        load_native: Function that converts native messages, or a complete request, to a list of `Msg`. Cache
+            markers are ignored. None if the package cannot load logs.
         models: Regular expression for the start of the provider's model names. If a user passes a matching name
             such as `gpt-4o` as the provider, the error suggests `openai:gpt-4o`.
         testing: Dotted name of the module whose `ROUTES` lists fake services for tests. None if `LoopbackServer`
