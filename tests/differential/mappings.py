@@ -321,6 +321,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)its role is none that the wire has",
         r"\1expected a role such as 'user' or 'assistant'",
     ),
+    (
+        r"(invalid block: |)expected a content part with a type, got the keys (.*)",
+        r"\1expected a content part with the key `type`, got the keys \2",
+    ),
     (r"(invalid block: |)it is no content part", r"\1expected a content part (an object or a string)"),
     (r"(invalid block: |)it is no call", r"\1expected a tool call with `function` or `custom`"),
     (r"(invalid block: |)it is no item", r"\1expected an item (a JSON object)"),
