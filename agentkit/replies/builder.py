@@ -135,7 +135,7 @@ class ReplyBuilder(ReplyBlocks):
 
         `details` can contain the HTTP status (`status`) and the waiting time in seconds (`retry_after`).
         """
-        message = self._redact(as_text(message)) or "an error without a message"
+        message = self._redact(as_text(message)) or "the error has no message"
         code = self._redact(as_text(code)) or None
         fields: dict[str, Any] = {"code": code, "request_id": self._redact(as_text(request_id)), **details}
         present = {name: value for name, value in fields.items() if value not in ("", None)}

@@ -91,5 +91,5 @@ def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:
         return as_text(error) or str(error)[:500], None
     fields = cast("dict[str, Any]", error)
     code = fields.get("code") or fields.get("type")
-    message = as_text(fields.get("message")) or "an error without a message"
+    message = as_text(fields.get("message")) or "the error has no message"
     return message, None if code in (None, "", "error") else as_text(str(code))

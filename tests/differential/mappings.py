@@ -271,6 +271,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"the tokens of documents are estimated from the size of their data",
     ),
     # errors of streams
+    (r"an error without a message", r"the error has no message"),
     (r"an event that is no JSON object: (.*)", r"an event is not a JSON object: \1"),
     # invalid sources
     (r"(invalid block: |)(.*media_type): ('.*') is no media type", r"\1\2: expected a media type, got \3"),
