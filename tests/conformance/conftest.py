@@ -1,4 +1,4 @@
-"""Without its packages this folder is not collected; `.ci/run` installs them, and sees that it is."""
+"""Skips each test file of this folder whose package is not installed. `.ci/run` installs all packages."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conformance.llama_cpp import LlamaServer
 
-NEEDED = {
+REQUIRED_PACKAGES = {
     "test_chat_templates.py": "xllamacpp",
     "test_llama_cpp.py": "xllamacpp",
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
@@ -25,15 +25,15 @@ def _installed(name: str) -> bool:
         return False
 
 
-collect_ignore = [test for test, package in NEEDED.items() if not _installed(package)]
+collect_ignore = [test for test, package in REQUIRED_PACKAGES.items() if not _installed(package)]
 
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LlamaServer]":
-    """llama.cpp's server, with a model that was written a moment ago."""
-    from tests.conformance.llama_cpp import serving
+    """Server of llama.cpp with the model of `tiny_model`."""
+    from tests.conformance.llama_cpp import run_server
 
-    yield from serving(Path(tmp_path_factory.mktemp("llama")))
+    yield from run_server(Path(tmp_path_factory.mktemp("llama")))
 
 
 @pytest.fixture

@@ -9,24 +9,24 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from tests.conformance.tiny_model import SAYS, write_model, write_projector
+from tests.conformance.tiny_model import REPLIES, write_model, write_projector
 
-__all__ = ["AFTER", "ANSWER", "LlamaServer", "SAID", "THOUGHT", "serving"]
+__all__ = ["LlamaServer", "TEXT_AFTER_RESULT", "TEXT_AFTER_THINKING", "TEXT_REPLY", "THINKING", "run_server"]
 
-SAID: Final = "".join(SAYS["<|say|>"])
-THOUGHT: Final = "".join(SAYS["<think>"])
-AFTER: Final = "".join(SAYS["</think>"])
-ANSWER: Final = "".join(SAYS["<|answer|>"])
+TEXT_REPLY: Final = "".join(REPLIES["<|say|>"])
+THINKING: Final = "".join(REPLIES["<think>"])
+TEXT_AFTER_THINKING: Final = "".join(REPLIES["</think>"])
+TEXT_AFTER_RESULT: Final = "".join(REPLIES["<|answer|>"])
 
 
 @dataclass(frozen=True, slots=True)
 class LlamaServer:
-    """A running server with its address. It can be sent requests."""
+    """Running server, with its URL."""
 
     url: str
 
     def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON of an answer."""
+        """Returns the status and the JSON body of the response to a request."""
         data = json.dumps(body).encode()
         request = Request(self.url + path, data, {"content-type": "application/json"})
         try:
@@ -36,15 +36,15 @@ class LlamaServer:
             with error:
                 return error.code, json.load(error)
 
-    def prompt(self, body: Mapping[str, Any]) -> str:
-        """Returns the prompt of the model for a request of Chat Completions."""
+    def render_prompt(self, body: Mapping[str, Any]) -> str:
+        """Returns the prompt that the model gets for a Chat Completions request."""
         status, reply = self.post("/apply-template", body)
         assert status == 200, reply
         return str(reply["prompt"])
 
 
-def serving(folder: Path, template: str = "") -> Iterator[LlamaServer]:
-    """The server, with a model and a projector written into an empty folder, and perhaps another template."""
+def run_server(folder: Path, template: str = "") -> Iterator[LlamaServer]:
+    """Yields a server whose model files are written to an empty folder. `template` replaces the chat template."""
     xllamacpp: Any = import_module("xllamacpp")
     model, projector = folder / "model.gguf", folder / "projector.gguf"
     write_model(model)
@@ -54,7 +54,7 @@ def serving(folder: Path, template: str = "") -> Iterator[LlamaServer]:
     params.chat_template = template
     params.n_ctx, params.n_parallel, params.port = 16384, 1, 0
     params.warmup, params.verbosity = False, -1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # more of them spin while they wait
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # idle threads use the processor
     server = xllamacpp.Server(params)
     yield LlamaServer(server.listening_address)
     del server

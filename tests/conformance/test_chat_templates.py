@@ -1,6 +1,7 @@
-"""Chat templates of local models on llama.cpp's server: with its rules declared, each takes every conversation.
+"""Chat templates of local models on the server of llama.cpp: with `ModelRules`, each accepts every conversation.
 
-The templates beside this module have the rules and the refusals of published ones, each named in its first line.
+The files in `templates/` have the rules and the errors of published chat templates. The first line of each file
+names the published template.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from agentkit import (
     MultiAgentHistory,
     load_provider,
 )
-from tests.conformance.llama_cpp import LlamaServer, serving
-from tests.conformance.test_llama_cpp import ASKED, CALLED, HISTORIES, MODEL, PICTURE, openai_client
+from tests.conformance.llama_cpp import LlamaServer, run_server
+from tests.conformance.test_llama_cpp import HISTORIES, MODEL, OPEN_CALL, PICTURE, QUESTION, openai_client
 from tests.providers import LOOK, assistant, call, result, system, user
 
 pytestmark = pytest.mark.anyio
@@ -36,42 +37,49 @@ RULES: Final[dict[str, ModelRules]] = {
     "mistral_v02": ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True),
     "mistral_v03": ModelRules(images=False, alternating_turns=True, call_ids="mistral"),
 }
-"""What each template refuses, as a user declares it."""
+"""Rules of each template, as an application declares them."""
 
-BOTH: Final = Msg("system", [result("call_2", "two"), result("call_1", "one", PICTURE, is_error=True)], "system")
-TALKS: Final[dict[str, list[Msg]]] = {
+TWO_RESULTS: Final = Msg(
+    "system", [result("call_2", "two"), result("call_1", "one", PICTURE, is_error=True)], "system"
+)
+CONVERSATIONS: Final[dict[str, list[Msg]]] = {
     **HISTORIES,
-    "a question after a picture in a result": [
-        *CALLED,
+    "a question after an image in a result": [
+        *OPEN_CALL,
         Msg("system", [result("call_1", "a map", PICTURE)], "system"),
         user("Where am I?"),
     ],
-    "one exchange after the other": [
-        *CALLED,
+    "consecutive exchanges": [
+        *OPEN_CALL,
         Msg("system", [result("call_1", "near you")], "system"),
         assistant(call("call_2", place="b"), call("call_1", place="c")),
-        BOTH,
+        TWO_RESULTS,
         assistant("Found."),
         user("Thanks."),
         user("Go on.", name="Ann"),
     ],
-    "the assistant begins": [assistant("Hello."), assistant(call("call_1"), call("call_2")), BOTH, user("Yes?")],
-    "the system alone": [system("Be brief."), system("Be kind.")],
-    "the system after a result": [
-        *CALLED,
+    "the assistant begins": [
+        assistant("Hello."),
+        assistant(call("call_1"), call("call_2")),
+        TWO_RESULTS,
+        user("Yes?"),
+    ],
+    "only system messages": [system("Be brief."), system("Be kind.")],
+    "a system message after a result": [
+        *OPEN_CALL,
         Msg("system", [result("call_1", "")], "system"),
         system("Speak German now."),
         user("Und?"),
     ],
-    "others' calls": [
-        *ASKED,
+    "calls of another agent": [
+        *QUESTION,
         Msg("Alice", [call("call_1", place="a"), call("call_2", place="b")], "assistant"),
-        BOTH,
+        TWO_RESULTS,
         Msg("Alice", "There.", "assistant"),
         Msg("Bob", "Where?", "user"),
     ],
 }
-HISTORY: Final[dict[str, Callable[[], HistoryPolicy]]] = {
+POLICIES: Final[dict[str, Callable[[], HistoryPolicy]]] = {
     "chat": ChatHistory,
     "multi-agent": MultiAgentHistory,
     "viewer": lambda: MultiAgentHistory(viewer="Friday"),
@@ -80,10 +88,12 @@ HISTORY: Final[dict[str, Callable[[], HistoryPolicy]]] = {
 
 
 @pytest.fixture(scope="module", params=sorted(RULES))
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]]:
-    """A template's name, and a server that renders it."""
+def server_with_template(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Any]]:
+    """Name of a template, and a server that uses the template."""
     name = str(request.param)
-    for server in serving(Path(tmp_path_factory.mktemp(name)), _template(name)):
+    for server in run_server(Path(tmp_path_factory.mktemp(name)), _template(name)):
         yield name, server
 
 
@@ -92,29 +102,29 @@ def _template(name: str) -> str:
 
 
 def _request(kind: str, msgs: list[Msg], provider: str = "vllm", **options: Any) -> dict[str, Any]:
-    formatter = load_provider(provider).chat_formatter(MODEL, history=HISTORY[kind](), **options)
+    formatter = load_provider(provider).chat_formatter(MODEL, history=POLICIES[kind](), **options)
     return formatter.lower(msgs, tools=[LOOK]).request
 
 
-@pytest.mark.parametrize(("provider", "kind"), [*(("vllm", kind) for kind in HISTORY), ("openai", "chat")])
+@pytest.mark.parametrize(("provider", "kind"), [*(("vllm", kind) for kind in POLICIES), ("openai", "chat")])
 def test_a_template_with_declared_rules_accepts_every_conversation(
-    family: tuple[str, LlamaServer], kind: str, provider: str
+    server_with_template: tuple[str, LlamaServer], kind: str, provider: str
 ) -> None:
-    name, server = family
-    refused: dict[str, Any] = {}
-    for title, msgs in TALKS.items():
+    name, server = server_with_template
+    errors: dict[str, Any] = {}
+    for title, msgs in CONVERSATIONS.items():
         request = _request(kind, msgs, provider, model_rules=RULES[name])
         status, answer = server.post("/v1/chat/completions", {"max_tokens": 1, **request})
         if status != 200:
-            refused[title] = answer, [message["role"] for message in request["messages"]]
-    assert refused == {}
+            errors[title] = answer, [message["role"] for message in request["messages"]]
+    assert errors == {}
 
 
-@pytest.mark.parametrize("kind", HISTORY)
-def test_the_request_itself_obeys_the_rules(family: tuple[str, LlamaServer], kind: str) -> None:
+@pytest.mark.parametrize("kind", POLICIES)
+def test_the_request_itself_obeys_the_rules(server_with_template: tuple[str, LlamaServer], kind: str) -> None:
     """The server itself compensates for some rules, for example a system role that a template refuses."""
-    rules = RULES[family[0]]
-    for msgs in TALKS.values():
+    rules = RULES[server_with_template[0]]
+    for msgs in CONVERSATIONS.values():
         messages = _request(kind, msgs, model_rules=rules)["messages"]
         roles = {message["role"] for message in messages}
         assert rules.system_role or "system" not in roles
@@ -123,21 +133,25 @@ def test_the_request_itself_obeys_the_rules(family: tuple[str, LlamaServer], kin
         assert rules.images or "image_url" not in str(messages)
 
 
-def test_without_rules_a_template_refuses_some(family: tuple[str, LlamaServer]) -> None:
-    name, server = family
+def test_without_rules_a_template_refuses_some_conversations(
+    server_with_template: tuple[str, LlamaServer],
+) -> None:
+    name, server = server_with_template
     statuses = {
         server.post("/v1/chat/completions", {"max_tokens": 1, **_request("chat", msgs, "openai")})[0]
-        for msgs in TALKS.values()
+        for msgs in CONVERSATIONS.values()
     }
     assert statuses == {200, 400}, name
 
 
-async def test_a_refusal_names_the_option(family: tuple[str, LlamaServer]) -> None:
-    name, server = family
+async def test_the_error_of_a_refused_request_names_the_option(
+    server_with_template: tuple[str, LlamaServer],
+) -> None:
+    name, server = server_with_template
     key = "the assistant begins"
     async with openai_client(server) as client:
         with pytest.raises(BadRequestError, match="model_rules=ModelRules") as error:
-            await ChatModel("openai", MODEL, client=client).generate(TALKS[key], tools=[LOOK])
+            await ChatModel("openai", MODEL, client=client).generate(CONVERSATIONS[key], tools=[LOOK])
         assert not error.value.retryable
         model = ChatModel("openai", MODEL, client=client, model_rules=RULES[name], max_tokens=1)
-        await model.generate(TALKS[key], tools=[LOOK])
+        await model.generate(CONVERSATIONS[key], tools=[LOOK])

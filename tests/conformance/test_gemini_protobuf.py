@@ -1,7 +1,7 @@
-"""Our Gemini requests at the strictest public parser of them: the service's own protobuf messages.
+"""Gemini requests of agentkit are parsed with the strictest public parser: the protobuf messages of the service.
 
-`json_format.ParseDict` refuses unknown keys, wrong types, and two kinds of data in one part. It knows no rule of
-order. A request is parsed as the SDK sends it.
+`json_format.ParseDict` refuses unknown keys, wrong types, and two kinds of data in one part. It does not check the
+order of turns or parts. The tests parse the bodies that the SDK and `ChatModel` send.
 """
 
 from __future__ import annotations
@@ -37,36 +37,38 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def parsed(body: dict[str, Any]) -> Any:
+def parse(body: dict[str, Any]) -> Any:
     """Returns a request as a protobuf message of the service. Raises ParseError for values outside its schema."""
     message: Any = service.GenerateContentRequest.pb(service.GenerateContentRequest())
     return json_format.ParseDict({"model": "models/m", **body}, message)
 
 
-def sent(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
+def build_sdk_body(model: str | None, msgs: list[Msg], *, multi: bool = False, **options: Any) -> dict[str, Any]:
     formatter = (multi_agent if multi else chat)("gemini", model)
-    return expected_body("gemini", formatter.lower(msgs, **asked).request)
+    return expected_body("gemini", formatter.lower(msgs, **options).request)
 
 
-def posted(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
-    """The body that `ChatModel` posts itself."""
-    return build_rest_body((multi_agent if multi else chat)("gemini", model).lower(msgs, **asked).request)
+def build_rest_request(
+    model: str | None, msgs: list[Msg], *, multi: bool = False, **options: Any
+) -> dict[str, Any]:
+    """Returns the body that `ChatModel` sends without the SDK."""
+    return build_rest_body((multi_agent if multi else chat)("gemini", model).lower(msgs, **options).request)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_the_schema_of_the_service_accepts_every_conversation(name: str, model: str | None, multi: bool) -> None:
-    for write in (sent, posted):
+    for write in (build_sdk_body, build_rest_request):
         body = write(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])
-        assert len(parsed(body).contents) == len(body["contents"])
+        assert len(parse(body).contents) == len(body["contents"])
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_schema_of_the_service_accepts_tools_a_choice_and_an_output_schema(model: str | None) -> None:
     tool = Tool("odd", "Odd.", SCHEMA)
-    assert parsed(sent(model, [user("Hi.")], tools=[LOOK, tool], tool_choice="look")).tools
-    assert parsed(sent(model, [user("Hi.")], response_format=SCHEMA)).generation_config.response_mime_type
+    assert parse(build_sdk_body(model, [user("Hi.")], tools=[LOOK, tool], tool_choice="look")).tools
+    assert parse(build_sdk_body(model, [user("Hi.")], response_format=SCHEMA)).generation_config.response_mime_type
 
 
 @examples(40)
@@ -74,9 +76,9 @@ def test_the_schema_of_the_service_accepts_tools_a_choice_and_an_output_schema(m
 def test_the_schema_of_the_service_accepts_any_generated_conversation(
     msgs: list[Msg], model: str | None, multi: bool
 ) -> None:
-    for write in (sent, posted):
+    for write in (build_sdk_body, build_rest_request):
         body = write(model, msgs, multi=multi, tools=[LOOK])
-        assert len(parsed(body).contents) == len(body["contents"])
+        assert len(parse(body).contents) == len(body["contents"])
 
 
 @pytest.mark.parametrize(
@@ -89,4 +91,4 @@ def test_the_schema_of_the_service_accepts_any_generated_conversation(
 )
 def test_the_schema_of_the_service_refuses_wrong_requests(part: dict[str, Any]) -> None:
     with pytest.raises(json_format.ParseError):
-        parsed({"contents": [{"role": "user", "parts": [part]}]})
+        parse({"contents": [{"role": "user", "parts": [part]}]})

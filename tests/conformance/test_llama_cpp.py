@@ -1,4 +1,4 @@
-"""Requests at the server of llama.cpp, through the official SDKs: it accepts them and the prompts are correct.
+"""Requests to the server of llama.cpp through the official SDKs: accepted, and rendered as correct prompts.
 
 The server does not check everything: it accepts results without a call and unknown keys. It checks roles, kinds
 of parts, images (which it decodes), argument text, tools, and open calls.
@@ -33,7 +33,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase, StreamParserBase
-from tests.conformance.llama_cpp import AFTER, ANSWER, SAID, THOUGHT, LlamaServer
+from tests.conformance.llama_cpp import TEXT_AFTER_RESULT, TEXT_AFTER_THINKING, TEXT_REPLY, THINKING, LlamaServer
 from tests.providers import LOOK, assistant, call, chat, multi_agent, result, system, user
 
 pytestmark = pytest.mark.anyio
@@ -57,42 +57,46 @@ def png(side: int = 2) -> bytes:
 
 
 PICTURE: Final = ImageBlock.from_bytes(png(), "image/png")
-ASKED: Final = [system("Be brief."), user("Where is the library?")]
-CALLED: Final = [*ASKED, assistant("I will look.", call("call_1", place="Köln"))]
+QUESTION: Final = [system("Be brief."), user("Where is the library?")]
+OPEN_CALL: Final = [*QUESTION, assistant("I will look.", call("call_1", place="Köln"))]
 HISTORIES: Final[dict[str, list[Msg]]] = {
-    "a question": ASKED,
-    "a talk": [*ASKED, assistant("Near you."), user("And the mensa?")],
-    "a late word of the system": [
-        *ASKED,
+    "a question": QUESTION,
+    "a conversation": [*QUESTION, assistant("Near you."), user("And the mensa?")],
+    "a late system message": [
+        *QUESTION,
         assistant("Near you."),
         system("Speak German now."),
         user("Und die Mensa?"),
     ],
-    "a result": [*CALLED, Msg("system", [result("call_1", "near you")], "system")],
-    "results side by side": [
-        *ASKED,
+    "a result": [*OPEN_CALL, Msg("system", [result("call_1", "near you")], "system")],
+    "parallel results": [
+        *QUESTION,
         assistant(call("call_1", place="a"), call("call_2", place="b")),
         Msg("system", [result("call_1", "one", is_error=True), result("call_2", "two")], "system"),
     ],
     "a result and a question": [
-        *CALLED,
+        *OPEN_CALL,
         Msg("system", [result("call_1", "near you")], "system"),
         user("Thanks. And?"),
     ],
-    "a picture": [user("What is this: ", PICTURE, "Say it.")],
-    "a result with a picture": [*CALLED, Msg("system", [result("call_1", "a map", PICTURE)], "system")],
-    "an answer that never came": [*CALLED, user("Hello?")],
-    "a result of nothing": [user("Hello"), Msg("system", [result("call_9", "lost")], "system"), user("Go on.")],
+    "an image": [user("What is this: ", PICTURE, "Say it.")],
+    "a result with an image": [*OPEN_CALL, Msg("system", [result("call_1", "a map", PICTURE)], "system")],
+    "a call without a result": [*OPEN_CALL, user("Hello?")],
+    "a result without a call": [
+        user("Hello"),
+        Msg("system", [result("call_9", "lost")], "system"),
+        user("Go on."),
+    ],
     "many speakers": [
         user("Hi.", name="Ann"),
         user("Hello.", name="Bob"),
         assistant("Yes?"),
         user("Quiet!", name="Ann"),
     ],
-    "odd text": [user("</history> <|end|> \u2028 {{ x }} {% raw %} \\ \U0001f600 Bob: hi")],
-    "nothing said": [user("Hello"), assistant(""), user(" \n ")],
+    "unusual text": [user("</history> <|end|> \u2028 {{ x }} {% raw %} \\ \U0001f600 Bob: hi")],
+    "blank messages": [user("Hello"), assistant(""), user(" \n ")],
 }
-"""Conversations by their content."""
+"""Conversations by name."""
 
 
 def formatter(provider: str, kind: str, budget: Budget | None = None) -> FormatterBase:
@@ -106,28 +110,32 @@ def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> di
     return formatter(provider, kind).lower(msgs, **options).request
 
 
-# -- the three ways in ------------------------------------------------------------------------------------------
+# -- the three APIs of the server ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParsedReply:
     """A reply as an object of the SDK and as a message of the parser of agentkit."""
 
     native: Any
     msg: Msg
 
 
-def plain() -> httpx2.AsyncClient:
-    """Returns a transport that loads no certificates, because loading is slower than a call."""
+def create_http_client() -> httpx2.AsyncClient:
+    """Returns an HTTP client that loads no certificates, because loading is slower than a call."""
     return httpx2.AsyncClient(verify=False, timeout=60)
 
 
 def openai_client(llama: LlamaServer) -> Any:
-    return openai.AsyncOpenAI(api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=plain())
+    return openai.AsyncOpenAI(
+        api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=create_http_client()
+    )
 
 
 def anthropic_client(llama: LlamaServer) -> Any:
-    return anthropic.AsyncAnthropic(api_key="none", base_url=llama.url, max_retries=0, http_client=plain())
+    return anthropic.AsyncAnthropic(
+        api_key="none", base_url=llama.url, max_retries=0, http_client=create_http_client()
+    )
 
 
 def get_parser(provider: str) -> type[StreamParserBase]:
@@ -136,7 +144,7 @@ def get_parser(provider: str) -> type[StreamParserBase]:
     return parser
 
 
-async def read(provider: str, stream: Any) -> Msg:
+async def read_stream(provider: str, stream: Any) -> Msg:
     """Returns the parsed message of the raw bytes of a stream."""
     parser = get_parser(provider)()
     async for piece in stream.iter_bytes():
@@ -144,58 +152,58 @@ async def read(provider: str, stream: Any) -> Msg:
     return parser.finish()
 
 
-async def ask_chat(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+async def ask_chat(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> ParsedReply:
     async with openai_client(llama) as client:
         chat = client.chat.completions
         if not streamed:
             native = await chat.create(model=MODEL, **request)
-            return Answer(native, get_parser(provider).parse_response(native))
+            return ParsedReply(native, get_parser(provider).parse_response(native))
         async with chat.stream(model=MODEL, **request) as stream:
             native = await stream.get_final_completion()
         async with chat.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
-            return Answer(native, await read(provider, raw))
+            return ParsedReply(native, await read_stream(provider, raw))
 
 
-async def ask_responses(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+async def ask_responses(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> ParsedReply:
     async with openai_client(llama) as client:
         if not streamed:
             native = await client.responses.create(model=MODEL, **request)
-            return Answer(native, get_parser(provider).parse_response(native))
+            return ParsedReply(native, get_parser(provider).parse_response(native))
         events = [event async for event in await client.responses.create(model=MODEL, stream=True, **request)]
         async with client.responses.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
-            return Answer(events[-1].response, await read(provider, raw))
+            return ParsedReply(events[-1].response, await read_stream(provider, raw))
 
 
-async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> ParsedReply:
     async with anthropic_client(llama) as client:
         messages, body = client.messages, {"model": MODEL, "max_tokens": 256, **request}
         if not streamed:
             native = await messages.create(**body)
-            return Answer(native, get_parser(provider).parse_response(native))
+            return ParsedReply(native, get_parser(provider).parse_response(native))
         async with messages.stream(**body) as stream:
             native = await stream.get_final_message()
         async with messages.with_streaming_response.create(stream=True, **body) as raw:
-            return Answer(native, await read(provider, raw))
+            return ParsedReply(native, await read_stream(provider, raw))
 
 
 ASK: Final = {**dict.fromkeys(CHATS, ask_chat), "openai-responses": ask_responses, "anthropic": ask_messages}
 
 ModelReply = tuple[str, str, list[tuple[str, dict[str, Any]]]]
-"""Thinking, text and calls of an answer."""
+"""Thinking, text and tool calls of a reply."""
 
 
 async def ask(llama: LlamaServer, provider: str, request: dict[str, Any], *, streamed: bool = False) -> ModelReply:
     """Returns the reply of the model. Asserts that the SDK and the parser agree."""
-    answer = await ASK[provider](llama, provider, request, streamed)
-    ours = answer.msg.thinking, answer.msg.text, [(use.name, use.input) for use in answer.msg.tool_uses]
-    assert ours == read_model_reply(provider, answer.native)
-    assert answer.msg.finish_reason == (FinishReason.TOOL_USE if ours[2] else FinishReason.STOP)
-    assert answer.msg.usage is None or answer.msg.usage.output_tokens > 0
-    return ours
+    parsed = await ASK[provider](llama, provider, request, streamed)
+    parsed_reply = parsed.msg.thinking, parsed.msg.text, [(use.name, use.input) for use in parsed.msg.tool_uses]
+    assert parsed_reply == read_model_reply(provider, parsed.native)
+    assert parsed.msg.finish_reason == (FinishReason.TOOL_USE if parsed_reply[2] else FinishReason.STOP)
+    assert parsed.msg.usage is None or parsed.msg.usage.output_tokens > 0
+    return parsed_reply
 
 
 def read_model_reply(provider: str, reply: Any) -> ModelReply:
-    """Returns thinking, text and calls of a native reply."""
+    """Returns thinking, text and tool calls of a native reply."""
     if provider in CHATS:
         message = reply.choices[0].message
         calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
@@ -216,16 +224,16 @@ STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
-async def test_a_plain_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    reply = await ask(llama, provider, request_for(provider, "chat", ASKED), streamed=streamed)
-    assert reply == ("", SAID, [])
+async def test_a_text_reply_arrives(llama: LlamaServer, provider: str, streamed: bool) -> None:
+    reply = await ask(llama, provider, request_for(provider, "chat", QUESTION), streamed=streamed)
+    assert reply == ("", TEXT_REPLY, [])
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
-async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
+async def test_reasoning_and_a_text_arrive(llama: LlamaServer, provider: str, streamed: bool) -> None:
     reply = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
-    assert reply == (THOUGHT, AFTER, [])
+    assert reply == (THINKING, TEXT_AFTER_THINKING, [])
 
 
 @STREAMED
@@ -233,7 +241,7 @@ async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, s
 async def test_a_forced_call_matches_the_schema_of_its_tool(
     llama: LlamaServer, provider: str, streamed: bool
 ) -> None:
-    reply = await ask(llama, provider, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed=streamed)
+    reply = await ask(llama, provider, request_for(provider, "chat", QUESTION, tools=[LOOK]), streamed=streamed)
     assert reply == ("", "", [("look", {"place": "hi"})])
 
 
@@ -246,8 +254,8 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("provider", ["openai", "vllm"])
-async def test_an_answer_matches_the_output_schema(llama: LlamaServer, provider: str) -> None:
-    _, text, _ = await ask(llama, provider, request_for(provider, "chat", ASKED, response_format=SCHEMA))
+async def test_a_reply_matches_the_output_schema(llama: LlamaServer, provider: str) -> None:
+    _, text, _ = await ask(llama, provider, request_for(provider, "chat", QUESTION, response_format=SCHEMA))
     assert json.loads(text) == {"title": "hi", "count": 7}
 
 
@@ -268,7 +276,7 @@ async def test_the_server_accepts_every_conversation(
 ) -> None:
     request = request_for(provider, kind, HISTORIES[name], tools=[LOOK])
     _, text, calls = await ask(llama, provider, request)
-    assert (text, calls) in ((ANSWER, []), ("", [("look", {"place": "hi"})]))
+    assert (text, calls) in ((TEXT_AFTER_RESULT, []), ("", [("look", {"place": "hi"})]))
 
 
 @pytest.mark.parametrize("kind", ["chat", "multi-agent"])
@@ -305,7 +313,7 @@ async def test_a_single_replan_is_enough_when_the_server_names_both_sizes(
                 reply = await stream.finish()
         else:
             reply = await model.generate(msgs)
-    assert reply.text == SAID
+    assert reply.text == TEXT_REPLY
 
 
 # -- prompts of the model ---------------------------------------------------------------------------------------
@@ -314,7 +322,7 @@ async def test_a_single_replan_is_enough_when_the_server_names_both_sizes(
 def render_prompt(
     llama: LlamaServer, name: str, kind: str = "chat", provider: str = "vllm", **options: Any
 ) -> str:
-    return llama.prompt(request_for(provider, kind, HISTORIES[name], **options))
+    return llama.render_prompt(request_for(provider, kind, HISTORIES[name], **options))
 
 
 def test_the_model_receives_turns_calls_and_results_in_their_order(llama: LlamaServer) -> None:
@@ -326,7 +334,7 @@ def test_the_model_receives_turns_calls_and_results_in_their_order(llama: LlamaS
 
 
 def test_the_model_receives_an_image_at_its_position(llama: LlamaServer) -> None:
-    prompt = render_prompt(llama, "a picture")
+    prompt = render_prompt(llama, "an image")
     assert prompt.startswith("[user]\nWhat is this: ")
     before, _, after = prompt.partition("<__media")
     assert before.endswith("What is this: ")
@@ -355,7 +363,7 @@ def test_the_prompt_of_the_model_contains_every_text(llama: LlamaServer, name: s
     prompt = render_prompt(llama, name, "multi-agent", provider)
     texts = [block.text for msg in HISTORIES[name] for block in msg.blocks if isinstance(block, TextBlock)]
     missing = [text for text in texts if text.strip() and text.strip() not in prompt]
-    assert missing in ([], [text for text in texts if "</history>" in text])  # which is escaped, on purpose
+    assert missing in ([], [text for text in texts if "</history>" in text])  # a closing tag in a text is escaped
 
 
 # -- refused requests -------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
-"""A model of two megabytes for llama.cpp, whose next token depends on the current one alone.
+"""Writes a model file of two megabytes for llama.cpp. The next token depends only on the current token.
 
-Embeddings are one-hot, attention and feed-forward add nothing, and the output matrix is a table of transitions:
-the same prompt has the same answer at any temperature. A byte is a token, and so is each word that the model says
-by itself. Under a grammar the table says which of the allowed tokens is taken: a call comes out as the shortest
-JSON that the tool's schema takes. (GGUF: ggml's docs/gguf.md; keys and tensors are those of the architectures
-`llama` and `clip`.)
+Embeddings are one-hot, and attention and feed-forward layers add nothing. The output matrix contains the scores
+of all transitions, so the same prompt gets the same reply at any temperature. Each byte is a token, and so is each
+word of the fixed replies. A grammar allows only some tokens. Of these, the model selects the token with the
+highest score. A tool call therefore has the shortest JSON arguments that its schema accepts.
+
+The file format is GGUF (docs/gguf.md of ggml). The keys and tensors are those of the architectures `llama` and
+`clip`.
 """
 
 from collections.abc import Iterator
@@ -18,31 +20,31 @@ gguf: Any = import_module("gguf")
 
 MARKERS: Final = ("<|begin|>", "<|end|>", "<|say|>", "<|think|>", "<|call|>", "<|answer|>")
 TAGS: Final = ("<think>", "</think>", "<tool_call>", "</tool_call>")
-SAYS: Final = {
+REPLIES: Final = {
     "<|say|>": ["The", " library", " is", " near", " you"],
     "<think>": ["Let", " me", " think"],
     "</think>": ["So", " here", " it", " goes"],
     "<|answer|>": ["Its", " answer", " stands"],
 }
-"""What the model says behind a marker or a tag."""
+"""Words that the model generates after a marker or a tag."""
 ENDS: Final = {"<think>": "</think>"}
-STEPS: Final = (("<|think|>", "<think>"), ("<|call|>", "<tool_call>"), ("</tool_call>", "<|end|>"))
+FORCED_STEPS: Final = (("<|think|>", "<think>"), ("<|call|>", "<tool_call>"), ("</tool_call>", "<|end|>"))
 
-LIKED: Final = {"}": 40.0, "]": 38.0, ",": 30.0, '"': 20.0, "{": 12.0, "[": 11.0, "7": 10.0, "t": 5.0}
-"""How much a character is liked where a grammar leaves a choice: what ends a value comes first."""
-BLANKS: Final = " \t\n\r"
+CHARACTER_SCORES: Final = {"}": 40.0, "]": 38.0, ",": 30.0, '"': 20.0, "{": 12.0, "[": 11.0, "7": 10.0, "t": 5.0}
+"""Scores of characters if a grammar allows several. Characters that end a value have the highest scores."""
+WHITESPACE: Final = " \t\n\r"
 WIDTH: Final = 320
 
 
 def _byte_names() -> list[str]:
-    """The characters that stand for the bytes in a vocabulary of GPT-2's kind."""
+    """Returns the character of each byte value in a byte-level vocabulary, as in GPT-2."""
     plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte) if byte in plain else chr(next(others)) for byte in range(256)]
 
 
 class _Vocabulary:
-    """Bytes, markers, tags, and a token of its own for each word of a saying."""
+    """Tokens: bytes, markers, tags, and one token for each word of a reply."""
 
     def __init__(self) -> None:
         self.names = _byte_names()
@@ -63,36 +65,42 @@ class _Vocabulary:
         return self.ids[key]
 
     def _chains(self) -> Iterator[tuple[int, int]]:
-        """Which token follows which: the words of a saying behind its marker."""
-        for marker, words in SAYS.items():
+        """Yields pairs of consecutive tokens: a marker, the words after it, and the end."""
+        for marker, words in REPLIES.items():
             bytes_named = ["".join(self.names[byte] for byte in word.encode()) for word in words]
-            chain = [self._add(marker + name, self._unlike(name), gguf.TokenType.NORMAL) for name in bytes_named]
+            chain = [
+                self._add(marker + name, self._check_new(name), gguf.TokenType.NORMAL) for name in bytes_named
+            ]
             yield from pairwise([self.ids[marker], *chain, self.ids[ENDS.get(marker, "<|end|>")]])
-        yield from ((self.ids[first], self.ids[second]) for first, second in STEPS)
+        yield from ((self.ids[first], self.ids[second]) for first, second in FORCED_STEPS)
 
-    def _unlike(self, name: str) -> str:
-        assert name not in self.names, f"{name} is said twice: the file would hold one token twice"
+    def _check_new(self, name: str) -> str:
+        assert name not in self.names, f"{name} is a word of two replies: the file would have this token twice"
         return name
 
 
 def _transitions(vocabulary: _Vocabulary) -> Any:
-    """How much each token (a row) is liked behind each other (a column)."""
+    """Returns the score of each token (row) after each other token (column)."""
     table = numpy.full((WIDTH, WIDTH), -20.0, numpy.float32)
-    for character, liking in LIKED.items():
-        table[ord(character), :] = liking
-    for character in BLANKS:
+    for character, score in CHARACTER_SCORES.items():
+        table[ord(character), :] = score
+    for character in WHITESPACE:
         table[ord(character), :] = -60.0
     table[vocabulary.ids["<|end|>"], :] = 8.0
-    table[vocabulary.ids["</tool_call>"], ord("}")] = 35.0  # rather than a comma and another call
-    for before, after, liking in (('"', "h", 60.0), ("h", "i", 60.0), ("i", '"', 70.0)):  # a string is "hi"
-        table[ord(after), ord(before)] = liking
+    table[vocabulary.ids["</tool_call>"], ord("}")] = 35.0  # not a comma and another call
+    for first_character, next_character, score in (
+        ('"', "h", 60.0),
+        ("h", "i", 60.0),
+        ("i", '"', 70.0),
+    ):  # a string is "hi"
+        table[ord(next_character), ord(first_character)] = score
     for first, second in vocabulary.chains:
         table[second, first] = 100.0
-    return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm makes a one-hot row this long
+    return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm scales a one-hot row by this factor
 
 
 def write_model(path: Path) -> None:
-    """Write the language model, with the chat template that stands beside this module."""
+    """Writes the language model with the chat template `template.jinja`."""
     vocabulary = _Vocabulary()
     file = gguf.GGUFWriter(str(path), "llama")
     file.add_context_length(16384)
@@ -108,7 +116,7 @@ def write_model(path: Path) -> None:
     file.add_tokenizer_pre("gpt-2")
     file.add_token_list(vocabulary.names)
     file.add_token_types(vocabulary.kinds)
-    file.add_token_merges(["\u0100 \u0100"])  # the loader wants one; no text holds it
+    file.add_token_merges(["\u0100 \u0100"])  # the loader requires a merge; no text contains these bytes
     file.add_bos_token_id(vocabulary.ids["<|begin|>"])
     file.add_eos_token_id(vocabulary.ids["<|end|>"])
     file.add_add_bos_token(False)
@@ -131,18 +139,18 @@ def write_model(path: Path) -> None:
 
 PATCH: Final = 14
 PIXELS: Final = 4 * PATCH
-EYE: Final = 32
+VISION_WIDTH: Final = 32
 
 
 def write_projector(path: Path) -> None:
-    """Write the projector that turns a picture into one token of nothing: what counts is that it is decoded."""
+    """Writes the projector of images. Its output is all zeros: the tests only need the server to decode images."""
     file = gguf.GGUFWriter(str(path), "clip")
     file.add_clip_has_vision_encoder(True)
     file.add_clip_projector_type("gemma3")
     file.add_vision_image_size(PIXELS)
     file.add_vision_patch_size(PATCH)
-    file.add_vision_embedding_length(EYE)
-    file.add_vision_feed_forward_length(EYE)
+    file.add_vision_embedding_length(VISION_WIDTH)
+    file.add_vision_feed_forward_length(VISION_WIDTH)
     file.add_vision_projection_dim(WIDTH)
     file.add_vision_block_count(1)
     file.add_vision_head_count(1)
@@ -150,14 +158,14 @@ def write_projector(path: Path) -> None:
     file.add_vision_image_mean([0.5, 0.5, 0.5])
     file.add_vision_image_std([0.5, 0.5, 0.5])
     file.add_vision_use_gelu(True)
-    _add(file, "v.patch_embd", _zeros(EYE, 3, PATCH, PATCH), _zeros(EYE))
-    _add(file, "v.position_embd", _zeros((PIXELS // PATCH) ** 2, EYE))
+    _add(file, "v.patch_embd", _zeros(VISION_WIDTH, 3, PATCH, PATCH), _zeros(VISION_WIDTH))
+    _add(file, "v.position_embd", _zeros((PIXELS // PATCH) ** 2, VISION_WIDTH))
     for name in ("v.post_ln", "v.blk.0.ln1", "v.blk.0.ln2"):
-        _add(file, name, _ones(EYE), _zeros(EYE))
+        _add(file, name, _ones(VISION_WIDTH), _zeros(VISION_WIDTH))
     for name in ("attn_q", "attn_k", "attn_v", "attn_out", "ffn_up", "ffn_down"):
-        _add(file, f"v.blk.0.{name}", _zeros(EYE, EYE), _zeros(EYE))
-    _add(file, "mm.input_projection", _zeros(EYE, WIDTH))
-    _add(file, "mm.soft_emb_norm", _ones(EYE))
+        _add(file, f"v.blk.0.{name}", _zeros(VISION_WIDTH, VISION_WIDTH), _zeros(VISION_WIDTH))
+    _add(file, "mm.input_projection", _zeros(VISION_WIDTH, WIDTH))
+    _add(file, "mm.soft_emb_norm", _ones(VISION_WIDTH))
     _close(file)
 
 
