@@ -1,1 +1,1 @@
-"""Tests of agentkit; they mirror its rooms."""
+"""Tests of agentkit. The folders mirror the packages."""

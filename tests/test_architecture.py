@@ -1,4 +1,4 @@
-"""The house: which room imports which, what is packaged, what the front doors show, what an import costs."""
+"""Architecture: the direction of imports, provider keys in the core, packaging, public names, light imports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 CORE: Final = ROOT / "agentkit"
 PROVIDERS: Final = ROOT / "providers"
 
-ORDER: Final[tuple[tuple[str, ...], ...]] = (
+IMPORT_ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("reprs", "loggers", "event_loop"),
     ("errors",),
     ("argument_checks", "json_values", "jinja_environments"),
@@ -45,7 +45,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
 )
 """The packages and top-level modules of the core. Each imports earlier rows only, never its own row."""
 
-NAMES: Final = (
+PROVIDER_IDS: Final = (
     "anthropic",
     "azure",
     "compatible",
@@ -61,7 +61,7 @@ NAMES: Final = (
     "openrouter",
     "vllm",
 )
-HEAVY: Final = frozenset(
+LARGE_PACKAGES: Final = frozenset(
     {"openai", "anthropic", "google", "ollama", "dashscope"}
     | {"httpx", "httpx2", "requests", "aiohttp", "urllib3", "websocket"}
     | {
@@ -79,14 +79,14 @@ HEAVY: Final = frozenset(
     }
 )
 
-EXTRAS: Final[dict[str, set[str]]] = {
+OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "cli": {"typer", "click", "rich"},
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }
-"""The optional packages that a room may import, inside the function that needs them."""
+"""Optional dependencies that a package of the core may import, each inside the function that needs it."""
 
 
 @cache
@@ -107,24 +107,24 @@ def _provider_modules() -> list[Path]:
     return sorted(path for package in _packages() for path in package.rglob("*.py"))
 
 
-def _room(path: Path) -> str:
-    """The room that a core module belongs to: its file's name, or its folder's."""
+def _get_package(path: Path) -> str:
+    """Returns the package or top-level module of the core that a file belongs to."""
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
 @cache
 def _imports(path: Path) -> tuple[tuple[str, bool], ...]:
-    """The modules that a file imports, each with whether that is at the module's level."""
+    """Returns the modules that a file imports. The flag is True for imports at module level."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inner = {id(node) for outer in ast.walk(tree) if _is_function(outer) for node in ast.walk(outer)}
-    return tuple((name, id(node) not in inner) for node in ast.walk(tree) for name in _named(node))
+    return tuple((name, id(node) not in inner) for node in ast.walk(tree) for name in _list_imported_modules(node))
 
 
 def _is_function(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
-def _named(node: ast.AST) -> Iterator[str]:
+def _list_imported_modules(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -132,11 +132,11 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield node.module or ""
 
 
-def _ident(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-# -- (a) directions --------------------------------------------------------------------------------
+# -- imports ---------------------------------------------------------------------------------------
 
 
 def test_the_provider_kit_lists_all_its_names_by_task() -> None:
@@ -146,41 +146,41 @@ def test_the_provider_kit_lists_all_its_names_by_task() -> None:
     assert sorted(names.count(name) for name in kit.__all__) == [1] * len(kit.__all__)
 
 
-def test_every_room_of_the_core_has_its_place_in_the_order() -> None:
-    placed = {room for row in ORDER for room in row}
-    assert {_room(path) for path in _core_modules()} <= placed
+def test_every_package_of_the_core_is_in_the_order() -> None:
+    placed = {package_name for row in IMPORT_ORDER for package_name in row}
+    assert {_get_package(path) for path in _core_modules()} <= placed
 
 
-@pytest.mark.parametrize("path", _core_modules(), ids=_ident)
-def test_imports_run_one_way(path: Path) -> None:
-    floor = {room: number for number, row in enumerate(ORDER) for room in row}
-    here = _room(path)
+@pytest.mark.parametrize("path", _core_modules(), ids=_relative_path)
+def test_a_module_imports_only_packages_of_earlier_rows(path: Path) -> None:
+    rows = {package_name: number for number, row in enumerate(IMPORT_ORDER) for package_name in row}
+    own_package = _get_package(path)
     for name, _ in _imports(path):
         top, _, rest = name.partition(".")
-        there = rest.partition(".")[0]
-        if top != "agentkit" or there == here:
+        other_package = rest.partition(".")[0]
+        if top != "agentkit" or other_package == own_package:
             continue
-        assert there, f"{here} imports the front door"
-        assert floor[there] < floor[here], f"{here} imports {there}"
+        assert other_package, f"{own_package} imports the agentkit package itself"
+        assert rows[other_package] < rows[own_package], f"{own_package} imports {other_package}"
 
 
-@pytest.mark.parametrize("path", [*_core_modules(), CORE / "__init__.py"], ids=_ident)
+@pytest.mark.parametrize("path", [*_core_modules(), CORE / "__init__.py"], ids=_relative_path)
 def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
     allowed = {"agentkit", "anyio", "pydantic", "pydantic_core"} | sys.stdlib_module_names
-    allowed |= EXTRAS.get(_room(path), set())
+    allowed |= OPTIONAL_DEPENDENCIES.get(_get_package(path), set())
     tops = {name.partition(".")[0] for name, _ in _imports(path)}
     assert tops <= allowed
     assert not {top for top in tops if top.startswith("agentkit_")}
 
 
-@pytest.mark.parametrize("path", _provider_modules(), ids=_ident)
-def test_a_provider_imports_the_core_and_the_openai_front_door_alone(path: Path) -> None:
+@pytest.mark.parametrize("path", _provider_modules(), ids=_relative_path)
+def test_a_provider_imports_only_the_provider_kit_and_agentkit_openai(path: Path) -> None:
     package, is_testing = path.relative_to(PROVIDERS).parts[0], path.name == "testing.py"
     for name, at_module_level in _imports(path):
         top, _, rest = name.partition(".")
         if top == "agentkit":
             assert rest == "provider_kit" or (is_testing and rest == "testing"), (
-                f"{name}: import agentkit.provider_kit"
+                f"{name}: import agentkit.provider_kit instead"
             )
         elif top.startswith("agentkit_"):
             allowed = {"agentkit_openai", "agentkit_openai.testing"} if is_testing else {"agentkit_openai"}
@@ -190,7 +190,7 @@ def test_a_provider_imports_the_core_and_the_openai_front_door_alone(path: Path)
             assert top in sys.stdlib_module_names | ours, f"{name} is imported at module level"
 
 
-def test_a_providers_testing_module_is_imported_by_testing_modules_alone() -> None:
+def test_only_testing_modules_import_the_testing_module_of_a_provider() -> None:
     users = [
         path
         for path in (*_core_modules(), *_provider_modules())
@@ -205,7 +205,7 @@ def test_no_module_is_called_utils() -> None:
     assert not stems & {"utils", "helpers", "common", "manager", "misc"}
 
 
-# -- (b) keys of providers -------------------------------------------------------------------------
+# -- keys of providers -----------------------------------------------------------------------------
 
 KEYS_IN_FORMATS: Final = {
     "capabilities/option_layout.py": "defaults of a layout",
@@ -220,7 +220,7 @@ KEYS_IN_FORMATS: Final = {
 }
 """Modules and packages of the core that read or write a foreign format, each with the format."""
 
-WORDS: Final = {
+SHARED_WORDS: Final = {
     "arguments": "word of error places",
     "audio": "media kind",
     "config": "option of SDK clients",
@@ -243,7 +243,7 @@ WORDS: Final = {
 @cache
 def _declared_keys(*names: str) -> frozenset[str]:
     """Returns all keys that the layouts of the providers declare, or only those in some fields of the layouts."""
-    layouts: list[WireLayout | OptionLayout] = [load_provider(name).layout for name in NAMES]
+    layouts: list[WireLayout | OptionLayout] = [load_provider(name).layout for name in PROVIDER_IDS]
     layouts += [layout.options for layout in layouts if isinstance(layout, WireLayout) and not names]
     values = [getattr(layout, item.name) for layout in layouts for item in fields(layout) if item.init]
     chosen = [getattr(layout, name) for layout in layouts for name in names]
@@ -272,12 +272,12 @@ def _own_words() -> set[str]:
 
 def _is_format(path: Path) -> bool:
     name = path.relative_to(CORE).as_posix()
-    return name in KEYS_IN_FORMATS or _room(path) in KEYS_IN_FORMATS
+    return name in KEYS_IN_FORMATS or _get_package(path) in KEYS_IN_FORMATS
 
 
-@pytest.mark.parametrize("path", [path for path in _core_modules() if not _is_format(path)], ids=_ident)
+@pytest.mark.parametrize("path", [path for path in _core_modules() if not _is_format(path)], ids=_relative_path)
 def test_the_core_names_no_key_of_a_provider(path: Path) -> None:
-    keys = _declared_keys() - _own_words() - set(WORDS)
+    keys = _declared_keys() - _own_words() - set(SHARED_WORDS)
     assert [text for text in _literals(path) if text in keys] == []
 
 
@@ -295,11 +295,11 @@ def _literals(path: Path) -> Iterator[str]:
     [
         path
         for path in _core_modules()
-        if _room(path) in {"budget", "capabilities", "formatting", "models", "tokens"}
+        if _get_package(path) in {"budget", "capabilities", "formatting", "models", "tokens"}
         and not _is_format(path)
         and path.name != "tiktoken_counter.py"  # writes the JSON schemas of tools as TypeScript
     ],
-    ids=_ident,
+    ids=_relative_path,
 )
 def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout(path: Path) -> None:
     keys = _declared_keys("turns", "prompt", "parts", "type", "role", "name", "texts", "media", "json")
@@ -325,22 +325,22 @@ PROVIDER_NAMES: Final = {
 
 
 def test_the_core_names_no_provider() -> None:
-    paths = [path for path in _core_modules() if not set(NAMES).isdisjoint(_literals(path))]
-    others = [path for path in paths if _room(path) not in PROVIDER_NAMES]
+    paths = [path for path in _core_modules() if not set(PROVIDER_IDS).isdisjoint(_literals(path))]
+    others = [path for path in paths if _get_package(path) not in PROVIDER_NAMES]
     assert {path.relative_to(CORE).as_posix() for path in others} == set(PROVIDER_NAMES) - {"logs"}
 
 
 @pytest.mark.parametrize("name", KEYS_IN_FORMATS)
 def test_each_format_of_the_core_is_needed(name: str) -> None:
-    keys = _declared_keys() - _own_words() - set(WORDS)
-    paths = [path for path in _core_modules() if name in {path.relative_to(CORE).as_posix(), _room(path)}]
+    keys = _declared_keys() - _own_words() - set(SHARED_WORDS)
+    paths = [path for path in _core_modules() if name in {path.relative_to(CORE).as_posix(), _get_package(path)}]
     assert any(text in keys for path in paths for text in _literals(path))
 
 
-# -- (c) packaging ---------------------------------------------------------------------------------
+# -- packaging -------------------------------------------------------------------------------------
 
 
-def test_the_wheel_holds_the_core_and_every_provider() -> None:
+def test_the_wheel_contains_the_core_and_every_provider() -> None:
     wheel = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel["packages"] == ["agentkit", *(f"providers/{package.name}" for package in _packages())]
     assert wheel["dev-mode-dirs"] == [".", "providers"]
@@ -348,15 +348,15 @@ def test_the_wheel_holds_the_core_and_every_provider() -> None:
 
 def test_every_provider_package_is_an_entry_point() -> None:
     points = cast("dict[str, str]", _project()["project"]["entry-points"]["agentkit.providers"])
-    assert tuple(points) == NAMES
+    assert tuple(points) == PROVIDER_IDS
     assert {re.split("[.:]", target)[0] for target in points.values()} == {path.name for path in _packages()}
 
 
 def test_all_providers_are_installed() -> None:
-    assert set(NAMES) <= set(available_providers())
+    assert set(PROVIDER_IDS) <= set(available_providers())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROVIDER_IDS)
 def test_a_provider_loads_under_its_name(name: str) -> None:
     provider = load_provider(name)
     assert isinstance(provider, Provider)
@@ -368,20 +368,20 @@ def test_a_provider_loads_under_its_name(name: str) -> None:
     assert provider.multi_agent_formatter.__name__.endswith("MultiAgentFormatter")
 
 
-@pytest.mark.parametrize("package", [CORE, *_packages()], ids=_ident)
-def test_every_package_says_that_it_is_typed(package: Path) -> None:
+@pytest.mark.parametrize("package", [CORE, *_packages()], ids=_relative_path)
+def test_every_package_has_a_py_typed_file(package: Path) -> None:
     assert (package / "py.typed").is_file()
 
 
-def test_mypy_looks_at_everything() -> None:
+def test_mypy_checks_all_folders() -> None:
     assert _project()["tool"]["mypy"]["files"] == ["agentkit", "providers", "tests", "examples"]
 
 
-# -- (d) front doors -------------------------------------------------------------------------------
+# -- public names ----------------------------------------------------------------------------------
 
 
 def _type_checking_names(path: Path) -> dict[str, str]:
-    """Name and module of all that a front door imports under TYPE_CHECKING."""
+    """Returns the names that a package imports under TYPE_CHECKING, with their modules."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {
         alias.asname or alias.name: node.module or ""
@@ -393,74 +393,74 @@ def _type_checking_names(path: Path) -> dict[str, str]:
     }
 
 
-def test_the_front_door_is_sorted_and_complete() -> None:
-    promised = _type_checking_names(CORE / "__init__.py")
-    rooms = cast("dict[str, str]", vars(agentkit)["_MODULES"])
-    lazy = {name: f"agentkit.{room}" for room, names in rooms.items() for name in names.split()}
+def test_the_public_names_are_sorted_and_lazy_imports_are_complete() -> None:
+    imports = _type_checking_names(CORE / "__init__.py")
+    modules = cast("dict[str, str]", vars(agentkit)["_MODULES"])
+    lazy = {name: f"agentkit.{package_name}" for package_name, names in modules.items() for name in names.split()}
     assert agentkit.__all__ == sorted(set(agentkit.__all__))
-    assert set(promised) == set(agentkit.__all__)
-    assert lazy == promised
+    assert set(imports) == set(agentkit.__all__)
+    assert lazy == imports
 
 
 @pytest.mark.parametrize("name", agentkit.__all__)
-def test_each_name_of_the_front_door_is_that_of_its_room(name: str) -> None:
-    room = import_module(_type_checking_names(CORE / "__init__.py")[name])
-    assert getattr(agentkit, name) is getattr(room, name)
-    assert name in room.__all__
+def test_each_public_name_is_the_object_of_its_module(name: str) -> None:
+    module = import_module(_type_checking_names(CORE / "__init__.py")[name])
+    assert getattr(agentkit, name) is getattr(module, name)
+    assert name in module.__all__
 
 
-def test_the_front_door_knows_no_other_name() -> None:
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Massage'"):
         vars(agentkit)["__getattr__"]("Massage")
     assert set(agentkit.__all__) <= set(dir(agentkit))
 
 
-def _dotted(path: Path) -> str:
+def _module_name(path: Path) -> str:
     base = CORE.parent if path.is_relative_to(CORE) else PROVIDERS
     return ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("path", [*_core_modules(), *_provider_modules()], ids=_ident)
+@pytest.mark.parametrize("path", [*_core_modules(), *_provider_modules()], ids=_relative_path)
 def test_each_module_has_a_sorted_all_whose_names_exist(path: Path) -> None:
-    module = import_module(_dotted(path))
+    module = import_module(_module_name(path))
     assert module.__doc__
     assert list(module.__all__) == sorted(set(module.__all__))
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
-@pytest.mark.parametrize("package", _packages(), ids=_ident)
-def test_a_providers_front_door_shows_all_that_it_imports_of_its_own(package: Path) -> None:
+@pytest.mark.parametrize("package", _packages(), ids=_relative_path)
+def test_a_provider_package_exports_all_names_that_it_imports_from_its_modules(package: Path) -> None:
     tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
-    own = {
+    imported = {
         alias.asname or alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package.name}.")
         for alias in node.names
     }
-    made = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     module = import_module(package.name)
-    providers = {name for name, found in vars(module).items() if isinstance(found, Provider)}
-    assert own | made | providers <= set(module.__all__)
+    providers = {name for name, value in vars(module).items() if isinstance(value, Provider)}
+    assert imported | classes | providers <= set(module.__all__)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
+@pytest.mark.parametrize("name", PROVIDER_IDS)
+def test_a_provider_package_exports_its_formatters(name: str) -> None:
     provider = load_provider(name)
-    door = import_module(provider.chat_formatter.__module__.partition(".")[0])
+    package = import_module(provider.chat_formatter.__module__.partition(".")[0])
     is_row = _project()["project"]["entry-points"]["agentkit.providers"][name].startswith(
         "agentkit_openai.vendors:"
     )
     for formatter in (provider.chat_formatter, provider.multi_agent_formatter):
         assert formatter.__doc__
-        if not is_row:  # the classes of a row are made of it
-            assert formatter.__name__ in door.__all__
-            assert getattr(door, formatter.__name__) is formatter
+        if not is_row:  # the formatters of a row are created at run time
+            assert formatter.__name__ in package.__all__
+            assert getattr(package, formatter.__name__) is formatter
 
 
-# -- (e) light imports -----------------------------------------------------------------------------
+# -- light imports ---------------------------------------------------------------------------------
 
 
-def _loaded_by(statements: str) -> set[str]:
+def _list_loaded_modules(statements: str) -> set[str]:
     script = f"import sys\n{statements}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
@@ -468,25 +468,26 @@ def _loaded_by(statements: str) -> set[str]:
     return set(run.stdout.split())
 
 
-def test_the_front_door_alone_loads_no_room() -> None:
-    assert not _loaded_by("import agentkit") & (HEAVY | {"pydantic", "anyio", "asyncio"})
+def test_importing_agentkit_loads_no_dependency() -> None:
+    assert not _list_loaded_modules("import agentkit") & (LARGE_PACKAGES | {"pydantic", "anyio", "asyncio"})
 
 
-def test_a_message_loads_nothing_but_pydantic() -> None:
-    loaded = _loaded_by("from agentkit import Msg; Msg('Bob', 'hi', 'user')")
+def test_a_message_loads_only_pydantic() -> None:
+    loaded = _list_loaded_modules("from agentkit import Msg; Msg('Bob', 'hi', 'user')")
     assert "pydantic" in loaded
-    assert not loaded & (HEAVY | {"anyio", "asyncio", "trio"})
+    assert not loaded & (LARGE_PACKAGES | {"anyio", "asyncio", "trio"})
 
 
-def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
+def test_all_formatters_together_load_no_sdk_and_no_http_client() -> None:
     imports = "\n".join(f"import {package.name}" for package in _packages())
     build = "from agentkit import load_provider, Msg\n" + "\n".join(
-        f"load_provider({name!r}).multi_agent_formatter().lower([Msg('Bob', 'hi', 'user')])" for name in NAMES
+        f"load_provider({name!r}).multi_agent_formatter().lower([Msg('Bob', 'hi', 'user')])"
+        for name in PROVIDER_IDS
     )
-    assert not _loaded_by(f"{imports}\n{build}") & (HEAVY | {"trio"})
+    assert not _list_loaded_modules(f"{imports}\n{build}") & (LARGE_PACKAGES | {"trio"})
 
 
-# -- (f) the repository ----------------------------------------------------------------------------
+# -- the repository --------------------------------------------------------------------------------
 
 _TOP_LEVEL: Final = frozenset(
     [
@@ -502,7 +503,7 @@ _TOP_LEVEL: Final = frozenset(
         ".gitignore",
     ]
 )
-# Put together from pieces: this file is one of those that are searched.
+# Joined from parts, because the test also searches this file.
 _HOMES: Final = "|".join([r"(?:home|Users|work)/\w", r"(?:root|tmp)(?![\w-])", "var/folders/"])
 _MACHINE_PATH: Final = re.compile(rf"(?:(?<=file://)|(?<![\w.:/@<{{}}*\-]))/(?:{_HOMES})|[A-Z]:\\Users\\")
 _REGISTRY: Final = re.compile(
@@ -511,28 +512,28 @@ _REGISTRY: Final = re.compile(
 
 
 @cache
-def _tracked() -> tuple[str, ...]:
-    """The repository's files, less what `.gitignore` names: the same in a checkout and in an unpacked archive."""
+def _list_files() -> tuple[str, ...]:
+    """Returns all files except those in `.gitignore`. Works without git, in an unpacked archive."""
     ignored = (ROOT / ".gitignore").read_text("utf-8").split()
     patterns = [".git", *(pattern.rstrip("/") for pattern in ignored)]
-    found: list[str] = []
+    paths: list[str] = []
     for folder, folders, files in os.walk(ROOT):
-        kept = [name for name in (*folders, *files) if not any(fnmatch(name, one) for one in patterns)]
+        kept = [name for name in (*folders, *files) if not any(fnmatch(name, pattern) for pattern in patterns)]
         folders[:] = [name for name in folders if name in kept]
-        found += [(Path(folder) / name).relative_to(ROOT).as_posix() for name in files if name in kept]
-    return tuple(found)
+        paths += [(Path(folder) / name).relative_to(ROOT).as_posix() for name in files if name in kept]
+    return tuple(paths)
 
 
-def test_the_repository_is_looked_at_whole() -> None:
-    assert {"README.md", ".ci/run", "agentkit/__init__.py", "tests/test_architecture.py"} <= {*_tracked()}
+def test_the_search_includes_all_folders_of_the_repository() -> None:
+    assert {"README.md", ".ci/run", "agentkit/__init__.py", "tests/test_architecture.py"} <= {*_list_files()}
 
 
-def test_the_top_level_holds_what_it_may() -> None:
-    assert {name.partition("/")[0] for name in _tracked()} <= _TOP_LEVEL
+def test_the_top_level_has_only_these_entries() -> None:
+    assert {name.partition("/")[0] for name in _list_files()} <= _TOP_LEVEL
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "is_machine_path"),
     [
         ("see /" + "tmp/x", True),
         ("file:///" + "home/ada/x.png", True),
@@ -542,24 +543,24 @@ def test_the_top_level_holds_what_it_may() -> None:
         ("/v1/chat", False),
     ],
 )
-def test_a_machine_path_is_known_when_it_is_seen(line: str, told: bool) -> None:
-    assert bool(_MACHINE_PATH.search(line)) is told
+def test_machine_paths_are_recognized(line: str, is_machine_path: bool) -> None:
+    assert bool(_MACHINE_PATH.search(line)) is is_machine_path
 
 
-def test_no_text_file_names_a_machine_or_a_registry() -> None:
-    found: list[str] = []
-    for name in _tracked():
+def test_no_text_file_contains_a_machine_path_or_a_registry() -> None:
+    lines: list[str] = []
+    for name in _list_files():
         try:
             text = (ROOT / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if _MACHINE_PATH.search(line) or _REGISTRY.search(line):
-                found.append(f"{name}:{number}: {line.strip()[:120]}")
-    assert found == []
+                lines.append(f"{name}:{number}: {line.strip()[:120]}")
+    assert lines == []
 
 
-# -- (g) dependencies ------------------------------------------------------------------------------
+# -- dependencies ----------------------------------------------------------------------------------
 
 
 def test_the_base_dependencies_are_anyio_and_pydantic() -> None:

@@ -1,6 +1,6 @@
 """Unknown options: type checkers refuse them, and the error at run time suggests the right name.
 
-Each `type: ignore` here is an assertion: mypy is strict, and reports one that suppresses nothing.
+Each `type: ignore` in this file is a test: mypy reports each `type: ignore` that suppresses no error.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ HELLO: Final = [Msg("Bob", "hi", "user")]
 ROOT: Final = Path(__file__).parent.parent
 
 
-async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
-    """Calls that type checkers refuse."""
+async def _list_calls(model: ScriptedModel) -> list[Callable[[], object]]:
+    """Returns calls that type checkers refuse."""
     return [
         lambda: ChatModel("openai:m", on_loss="rasie"),  # type: ignore[arg-type]
         lambda: ChatModel("openai:m", on_los="raise"),  # type: ignore[call-arg]
@@ -48,7 +48,7 @@ async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
     ]
 
 
-async def _awaited(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]]:
+async def _list_awaited_calls(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]]:
     return [
         lambda: model.generate(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
         lambda: model.generate(HELLO, temperature=0),  # type: ignore[call-arg]
@@ -62,23 +62,23 @@ async def _awaited(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]
 
 async def test_a_call_that_type_checkers_refuse_raises_an_option_error() -> None:
     model = ScriptedModel(["Hello."])
-    for call in await _typed(model):
+    for call in await _list_calls(model):
         with pytest.raises(OptionError):
             call()
-    for awaited in await _awaited(model):
+    for awaited in await _list_awaited_calls(model):
         with pytest.raises(OptionError):
             await awaited()
     assert model.calls == []
 
 
 @pytest.mark.slow
-def test_mypy_refuses_each_of_them() -> None:
+def test_mypy_refuses_each_of_these_calls() -> None:
     command = [sys.executable, "-m", "mypy", "tests/test_argument_checks.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout
 
 
-Refused = tuple[Callable[..., object], dict[str, Any], str]
+Case = tuple[Callable[..., object], dict[str, Any], str]
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name:
     ],
 )
 def test_options_of_agentscopes_models_get_the_new_name(name: str, advice: str) -> None:
-    given: dict[str, Any] = {name: 3}
+    options: dict[str, Any] = {name: 3}
     with pytest.raises(OptionError, match=f"^{name}: ChatModel has no such option") as caught:
-        ChatModel("openai:m", **given)
+        ChatModel("openai:m", **options)
     assert advice in str(caught.value)
 
 
 async def test_the_option_for_structured_output_gets_the_new_name() -> None:
-    given: dict[str, Any] = {"structured_model": dict}
+    options: dict[str, Any] = {"structured_model": dict}
     with pytest.raises(OptionError, match="response_format"):
-        await ScriptedModel(["Hello."]).generate(HELLO, **given)
+        await ScriptedModel(["Hello."]).generate(HELLO, **options)
 
 
 @pytest.mark.parametrize("name", ["tool_chioce", "response_fromat", "toolchoice", "max_token", "tol_choice"])
@@ -170,7 +170,7 @@ PROVIDERS_OWN: Final = (
     "response_mime_type response_json_schema response_modalities stream_options top_k max_tool_calls "
     "truncate_prompt_tokens thinking_budget_tokens reasoning_format tool_resources max_new_tokens"
 )
-"""Parameters that providers have, and whose names are similar to options of a call."""
+"""Parameters of providers with names that are similar to options of a call."""
 
 
 @pytest.mark.parametrize("name", PROVIDERS_OWN.split())

@@ -1,4 +1,4 @@
-"""Events, files and caches are bounded, and a counter of the caller's is no foreign exception."""
+"""Limits for events, files and caches, and errors of counters that the caller passes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from tests.providers.calling import create_model
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A limit of events that a test can reach."""
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Small limit for the bytes of an event, which a test can exceed."""
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 10_000)
     return 10_000
 
 
-ENDLESS: Final = {
+ENDLESS_EVENTS: Final = {
     "one line": b"data: aaaaaaaa",
     "lines of one event": b"data: aaaaaaaa\n",
     "returns": b"data: a\r",
@@ -57,16 +57,16 @@ ENDLESS: Final = {
 }
 
 
-@pytest.mark.parametrize("kind", ENDLESS)
+@pytest.mark.parametrize("kind", ENDLESS_EVENTS)
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_event_without_an_end_is_an_error(provider: str, kind: str, small: int) -> None:
+def test_an_event_without_an_end_is_an_error(provider: str, kind: str, small_limit: int) -> None:
     parser = load_provider(provider).parser
     assert parser is not None
     reader = parser()
     if kind == "an event and line breaks":
         reader.feed(b'{"a": 1' if provider == "ollama" else b"{}")
     with pytest.raises(MessageError, match="more than 10,000 bytes"):
-        _feed(reader, [ENDLESS[kind]] * small)
+        _feed(reader, [ENDLESS_EVENTS[kind]] * small_limit)
 
 
 def _feed(reader: StreamParserBase, chunks: list[bytes]) -> None:
@@ -74,19 +74,19 @@ def _feed(reader: StreamParserBase, chunks: list[bytes]) -> None:
         reader.feed(chunk)
 
 
-def test_many_events_that_end_are_no_long_event(small: int) -> None:
+def test_the_limit_applies_to_each_event_and_not_to_the_stream(small_limit: int) -> None:
     events = EventBytes()
-    for _ in range(small):
+    for _ in range(small_limit):
         assert events.feed(b"data: {}\n\n") == [b"{}"]
         events.feed(b": a comment\n\n")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_it_is_an_error_of_the_call_and_what_came_is_kept(provider: str, small: int) -> None:
-    with LoopbackServer("Word. " * small) as server:
+async def test_a_reply_of_many_small_events_may_exceed_the_limit(provider: str, small_limit: int) -> None:
+    with LoopbackServer("Word. " * small_limit) as server:
         async with create_model(provider, server) as model:
-            assert (await model.generate([user("Speak.")])).text == "Word. " * small
+            assert (await model.generate([user("Speak.")])).text == "Word. " * small_limit
 
 
 def _frame(size: int, payload: bytes) -> bytes:
@@ -97,22 +97,22 @@ def _frame(size: int, payload: bytes) -> bytes:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("size", [0, 1, 15, 2**31, 2**32 - 1])
-async def test_the_size_of_a_frame_of_bedrock_is_bounded(size: int) -> None:
+async def test_a_message_of_bedrock_with_an_invalid_size_is_an_error(size: int) -> None:
     pytest.importorskip("botocore")
     with pytest.raises(
         MessageError, match=f"expected event stream messages of 16 to 26,214,400 bytes, got {size:,}"
     ):
-        await _events_in([_frame(size, b"a" * 100)])
+        await _read_events([_frame(size, b"a" * 100)])
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("headers", [b"\x05a", b"\x01\xff\x07\x00\x01a", b"\x01a\x63"])
-async def test_a_broken_message_of_bedrock_is_an_error_of_ours(headers: bytes) -> None:
+async def test_a_broken_message_of_bedrock_is_a_message_error(headers: bytes) -> None:
     pytest.importorskip("botocore")
     with pytest.raises(MessageError, match="unreadable message"):
-        await _events_in([_message(headers, b"{}")])
+        await _read_events([_message(headers, b"{}")])
     with pytest.raises(MessageError, match="unreadable message"):
-        await _events_in([_message(EVENT, b'{"bytes": "a"}')])
+        await _read_events([_message(EVENT, b'{"bytes": "a"}')])
 
 
 EVENT: Final = b"\x0d:message-type\x07\x00\x05event"
@@ -124,7 +124,7 @@ def _message(headers: bytes, payload: bytes) -> bytes:
     return body + struct.pack(">I", zlib.crc32(body))
 
 
-async def _events_in(chunks: list[bytes]) -> list[dict[str, Any]]:
+async def _read_events(chunks: list[bytes]) -> list[dict[str, Any]]:
     from agentkit_anthropic._bedrock_events import bedrock_events
 
     async def pieces() -> AsyncGenerator[bytes]:
@@ -137,14 +137,14 @@ async def _events_in(chunks: list[bytes]) -> list[dict[str, Any]]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("cut", [1, 7, 4_000, 100_000])
-async def test_frames_of_bedrock_are_read_however_they_are_cut(cut: int) -> None:
+async def test_messages_of_bedrock_are_read_from_chunks_of_any_size(cut: int) -> None:
     pytest.importorskip("botocore")
     events = [
         base64.b64encode(json.dumps({"type": "ping", "n": number}).encode()).decode() for number in range(50)
     ]
     whole = b"".join(_message(EVENT, json.dumps({"bytes": event}).encode()) for event in events)
     chunks = [whole[at : at + cut] for at in range(0, len(whole), cut)]
-    assert [event["n"] for event in await _events_in(chunks)] == [*range(50)]
+    assert [event["n"] for event in await _read_events(chunks)] == [*range(50)]
 
 
 # -- arguments ------------------------------------------------------------------------------------------------
@@ -158,13 +158,13 @@ async def test_frames_of_bedrock_are_read_however_they_are_cut(cut: int) -> None
         ('{"a": nope}', False), ('"{}"', False), ("{} x", False), ('{"\ud800": 1}', True),
     ],
 )  # fmt: skip
-def test_whether_arguments_are_a_whole_object_does_not_depend_on_their_pieces(text: str, is_whole: bool) -> None:
+def test_complete_arguments_are_recognized_in_pieces_of_any_size(text: str, is_whole: bool) -> None:
     for size in (1, 2, 3, 100):
-        for asks in (True, False):
+        for checks_each_piece in (True, False):
             arguments = ArgumentBuffer()
             for at in range(0, len(text), size):
                 arguments.add(text[at : at + size])
-                if asks:
+                if checks_each_piece:
                     _ = arguments.is_object
                 if at % 2:
                     assert arguments.text == text[: at + size]
@@ -198,11 +198,11 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 UNBOUNDED: Final = {
     "agentkit.media.downloading._load_client",
     "agentkit.media.downloading.tls_context",
-    "agentkit.models.registry.load_provider",  # by the name of an installed provider: errors are not kept
+    "agentkit.models.registry.load_provider",  # one entry for each installed provider; errors are not cached
     "agentkit.media.resizing.can_resize",
-    "agentkit_openai.compatible._parser",  # by the row of a vendor
+    "agentkit_openai.compatible._parser",  # one entry for each vendor
 }
-"""Caches that take no argument, or one of a closed set."""
+"""Caches of functions without arguments, or whose arguments have a fixed set of values."""
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -219,7 +219,7 @@ def _provider_packages() -> list[str]:
     return sorted(path.name for path in root.iterdir() if (path / "__init__.py").exists())
 
 
-def test_every_cache_that_data_may_fill_has_a_bound() -> None:
+def test_every_cache_that_data_can_fill_has_a_limit() -> None:
     unbounded: set[str] = set()
     for module in _modules():
         holders = [module, *(item for item in vars(module).values() if isinstance(item, type))]
@@ -231,7 +231,7 @@ def test_every_cache_that_data_may_fill_has_a_bound() -> None:
     assert unbounded == UNBOUNDED
 
 
-def test_any_number_of_model_names_is_forgotten_again() -> None:
+def test_the_cache_of_capabilities_stays_small_with_many_model_names() -> None:
     from agentkit.formatting import formatter as formatting
 
     formatter = load_provider("openai").chat_formatter()
@@ -255,7 +255,7 @@ class WordyCounter(TokenCounterBase):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("counter", [SynchronousCounter(), WordyCounter()], ids=["synchronous", "wordy"])
-async def test_a_counter_that_is_not_asynchronous_or_gives_no_number_is_an_error_of_the_option(
+async def test_a_counter_that_is_synchronous_or_returns_no_number_is_an_error_of_the_option(
     counter: TokenCounterBase,
 ) -> None:
     budget = Budget(1_000, counter=counter)
@@ -268,7 +268,7 @@ async def test_a_counter_that_is_not_asynchronous_or_gives_no_number_is_an_error
         await model.count(plan)
 
 
-def test_a_remote_method_that_is_not_asynchronous_is_an_error_of_the_option() -> None:
-    assert UsageAnchoredCounter()  # its local counter is checked where it is made
+def test_a_local_counter_of_another_type_is_an_error_of_the_option() -> None:
+    assert UsageAnchoredCounter()  # without arguments, the default local counter is used
     with pytest.raises(OptionError, match="local"):
         UsageAnchoredCounter(cast("Any", SynchronousCounter()))

@@ -1,4 +1,4 @@
-"""A wrong type, from a caller's own function or for one of agentkit, is an AgentkitError, never foreign."""
+"""Values of a wrong type, returned by functions of the caller or passed to agentkit, raise an OptionError."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -30,66 +30,79 @@ pytestmark = pytest.mark.anyio
 MSGS: Final = [Msg("Bob", f"line {number} " * 20, "user") for number in range(40)]
 
 
-def overriding(base: type[Any], method: str, result: object) -> type[Any]:
-    """A subclass with a method that returns a value, whatever it is given."""
+def override_method(base: type[Any], method: str, result: object) -> type[Any]:
+    """Returns a subclass with a method that accepts any arguments and returns `result`."""
 
-    def method_of(*_given: object, **_named: object) -> object:
+    def overriding_method(*_args: object, **_options: object) -> object:
         return result
 
-    return type("Mine", (base,), {method: method_of})
+    return type("Mine", (base,), {method: overriding_method})
 
 
-def in_budget(strategy: CutStrategy | Sequence[CutStrategy]) -> FormatterBase:
+def with_strategy(strategy: CutStrategy | Sequence[CutStrategy]) -> FormatterBase:
     return EchoFormatter(budget=Budget(400, strategy=strategy))
 
 
-def counted(counter: Any) -> FormatterBase:
+def with_counter(counter: Any) -> FormatterBase:
     return EchoFormatter(budget=Budget(400, counter))
 
 
-def summarized(result: object) -> FormatterBase:
-    return in_budget(Summarize(overriding(object, "write", result)().write, max_tokens=200))
+def with_summary_of(result: object) -> FormatterBase:
+    return with_strategy(Summarize(override_method(object, "write", result)().write, max_tokens=200))
 
 
-class Gridded(OldestFirst):
-    """A strategy on a grid, with a method of its own."""
+class SteppedStrategy(OldestFirst):
+    """Strategy with a step, whose method `recent` the tests override."""
 
     step = 20
 
 
 CASES: Final[dict[str, tuple[str, Callable[[Any], FormatterBase]]]] = {
-    "history.view": ("history", lambda found: EchoFormatter(history=overriding(HistoryPolicy, "view", found)())),
+    "history.view": (
+        "history",
+        lambda result: EchoFormatter(history=override_method(HistoryPolicy, "view", result)()),
+    ),
     "history.render": (
         "history.render()",
-        lambda found: EchoFormatter(history=overriding(HistoryPolicy, "render", found)()),
+        lambda result: EchoFormatter(history=override_method(HistoryPolicy, "render", result)()),
     ),
-    "convert": ("convert()", lambda found: overriding(EchoFormatter, "convert", found)()),
+    "convert": ("convert()", lambda result: override_method(EchoFormatter, "convert", result)()),
     "convert in a budget": (
         "convert()",
-        lambda found: overriding(EchoFormatter, "convert", found)(budget=Budget(400)),
+        lambda result: override_method(EchoFormatter, "convert", result)(budget=Budget(400)),
     ),
-    "strategy.order": ("budget.strategy", lambda found: in_budget(overriding(CutStrategy, "order", found)())),
-    "strategy.edit": ("budget.strategy", lambda found: in_budget(overriding(CutStrategy, "edit", found)())),
+    "strategy.order": (
+        "budget.strategy",
+        lambda result: with_strategy(override_method(CutStrategy, "order", result)()),
+    ),
+    "strategy.edit": (
+        "budget.strategy",
+        lambda result: with_strategy(override_method(CutStrategy, "edit", result)()),
+    ),
     "strategy.recent": (
         "budget.strategy",
-        lambda found: in_budget([overriding(Gridded, "recent", found)(step=20), OldestFirstInSteps()]),
+        lambda result: with_strategy(
+            [override_method(SteppedStrategy, "recent", result)(step=20), OldestFirstInSteps()]
+        ),
     ),
-    "write": ("strategy.summarizer", summarized),
+    "write": ("strategy.summarizer", with_summary_of),
     "counter.count": (
         "budget.counter",
-        lambda found: counted(overriding(CharacterTokenCounter, "count", found)()),
+        lambda result: with_counter(override_method(CharacterTokenCounter, "count", result)()),
     ),
     "counter.weigh": (
         "budget.counter",
-        lambda found: counted(overriding(CharacterTokenCounter, "weigh", found)()),
+        lambda result: with_counter(override_method(CharacterTokenCounter, "weigh", result)()),
     ),
     "counter.prepare": (
         "budget.counter",
-        lambda found: counted(overriding(CharacterTokenCounter, "prepare", found)()),
+        lambda result: with_counter(override_method(CharacterTokenCounter, "prepare", result)()),
     ),
     "local counter.prepare": (
         "budget.counter",
-        lambda found: counted(UsageAnchoredCounter(overriding(CharacterTokenCounter, "prepare", found)())),
+        lambda result: with_counter(
+            UsageAnchoredCounter(override_method(CharacterTokenCounter, "prepare", result)())
+        ),
     ),
 }
 
@@ -98,14 +111,14 @@ CASES: Final[dict[str, tuple[str, Callable[[Any], FormatterBase]]]] = {
     "result", [None, 1.5, -1, "text", ["3"], object()], ids=["None", "float", "negative", "text", "list", "object"]
 )
 @pytest.mark.parametrize("case", CASES)
-async def test_a_wrong_type_is_refused_by_the_name_of_its_function(case: str, result: object) -> None:
-    place, make = CASES[case]
+async def test_the_error_for_a_result_of_a_wrong_type_names_the_function(case: str, result: object) -> None:
+    place, create = CASES[case]
     with pytest.raises(OptionError) as caught:
-        await make(result).plan(MSGS)
+        await create(result).plan(MSGS)
     assert caught.value.place == place
 
 
-def test_a_function_that_hides_messages_is_synchronous() -> None:
+def test_an_asynchronous_function_for_visible_is_refused() -> None:
     async def visible(msg: Msg) -> bool:
         return False
 
@@ -114,25 +127,25 @@ def test_a_function_that_hides_messages_is_synchronous() -> None:
 
 
 @pytest.mark.parametrize("name", ["model", 3])
-def test_options_of_a_models_formatter_are_named_and_name_no_model(name: Any) -> None:
+def test_a_model_among_the_formatter_options_is_refused(name: Any) -> None:
     with pytest.raises(OptionError, match=r"^formatter_options: "):
         ChatModel("openai:some-model", formatter_options={name: "other"})
 
 
-WRONG: Final[dict[str, Callable[[Any], object]]] = {
-    "load_native": lambda wrong: load_native(wrong, []),
-    "prefix_digest": lambda wrong: prefix_digest(wrong, WireLayout()),
-    "strip_echo": strip_speaker_prefix,
+FUNCTIONS: Final[dict[str, Callable[[Any], object]]] = {
+    "load_native": lambda value: load_native(value, []),
+    "prefix_digest": lambda value: prefix_digest(value, WireLayout()),
+    "strip_speaker_prefix": strip_speaker_prefix,
 }
 
 
-@pytest.mark.parametrize("wrong", [None, 3, ["text"], b"text"], ids=["None", "int", "list", "bytes"])
-@pytest.mark.parametrize("name", WRONG)
-def test_an_argument_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
+@pytest.mark.parametrize("value", [None, 3, ["text"], b"text"], ids=["None", "int", "list", "bytes"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_argument_of_a_wrong_type_is_refused(name: str, value: Any) -> None:
     with pytest.raises(OptionError, match=r": expected (Provider|Mapping|Msg), got "):
-        WRONG[name](wrong)
+        FUNCTIONS[name](value)
 
 
-async def test_a_parameter_is_named_by_a_string() -> None:
+async def test_the_name_of_a_parameter_must_be_a_string() -> None:
     with pytest.raises(OptionError, match=r"^parameters: expected str, got int"):
         ChatModel("openai:some-model", parameters={3: 1})  # type: ignore[dict-item] # pyright: ignore

@@ -1,4 +1,4 @@
-"""The log: one record per event, with place and reason, and without text of the conversation."""
+"""Log records: one per event, with place and reason, and without text of the conversation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECRET: Final = "swordfish"
 SONG: Final = AudioBlock.from_bytes(b"RIFF....WAVE", "audio/wav")
 
 
-def told(caplog: pytest.LogCaptureFixture, area: str) -> list[tuple[int, str]]:
+def get_records(caplog: pytest.LogCaptureFixture, area: str) -> list[tuple[int, str]]:
     return [
         (record.levelno, record.getMessage()) for record in caplog.records if record.name == f"agentkit.{area}"
     ]
@@ -48,7 +48,7 @@ async def test_a_cut_is_logged_once_with_its_places(caplog: pytest.LogCaptureFix
     msgs = [text_msg(SECRET, f"{SECRET} {number} " + "word " * 40) for number in range(12)]
     plan = await EchoFormatter(budget=Budget(300, strategy=OldestFirst())).plan(msgs)
     assert plan.cut is not None
-    ((level, text),) = told(caplog, "budget")
+    ((level, text),) = get_records(caplog, "budget")
     assert level == logging.INFO
     assert text == (
         f"cut to fit the budget: {len(plan.cut.dropped)} messages dropped from msgs[0] to {plan.cut.dropped[-1]}; "
@@ -61,7 +61,7 @@ async def test_blocks_that_a_cut_altered_are_logged(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.INFO, "agentkit")
     msgs = [call("a"), result("a", output=SECRET * 100), call("b"), result("b"), text_msg("Bob", "so?")]
     await EchoFormatter(budget=Budget(150, strategy=ClearResults(0, 0, 0))).plan(msgs)
-    ((_, text),) = told(caplog, "budget")
+    ((_, text),) = get_records(caplog, "budget")
     assert "0 messages dropped; 1 blocks altered, the first at msgs[1].content[0]" in text
     assert SECRET not in caplog.text
 
@@ -80,7 +80,7 @@ async def test_a_loss_is_logged_once_with_its_place_and_reason(
     caplog.set_level(logging.INFO, "agentkit")
     formatter = load_provider("anthropic").chat_formatter(on_loss=on_loss, budget=budget)
     await formatter.plan([Msg("Bob", [TextBlock(SECRET), SONG], "user")])
-    assert told(caplog, "losses") == [
+    assert get_records(caplog, "losses") == [
         (logging.INFO, "msgs[0].content[1]: lost: Anthropic Messages takes no audio")
     ]
     assert SECRET not in caplog.text
@@ -109,7 +109,7 @@ async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCa
     ):
         caplog.clear()
         plan = await formatter.plan(msgs)
-        texts = [text for _, text in told(caplog, "losses")]
+        texts = [text for _, text in get_records(caplog, "losses")]
         assert [text.partition(": ")[0] for text in texts] == [place for place, _ in plan.ledger.losses]
         assert "msgs[0].content[0]: lost: invalid block …" in texts
         assert SECRET not in caplog.text
@@ -118,7 +118,7 @@ async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCa
 async def test_repairs_and_added_texts_are_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
     plan = lower([call("a"), text_msg("Bob", SECRET), result("a"), call(SECRET)])
-    assert told(caplog, "repairs") == [
+    assert get_records(caplog, "repairs") == [
         (
             logging.DEBUG,
             "msgs[1].content[0]: moved: was between tool calls and their results; moved after the results",
@@ -141,10 +141,10 @@ async def test_a_second_plan_is_logged_with_the_model(caplog: pytest.LogCaptureF
     with LoopbackServer([too_long, "Yes."]) as server:
         async with create_model("openai", server, budget=Budget(100_000)) as model:
             assert (await model.generate(msgs)).text == "Yes."
-    ((level, text),) = told(caplog, "models")
+    ((level, text),) = get_records(caplog, "models")
     assert level == logging.INFO
     assert text.startswith(f"openai:{model.model}: the prompt is too long; shortened to at most ")
-    assert len(told(caplog, "budget")) == 1
+    assert len(get_records(caplog, "budget")) == 1
 
 
 async def test_a_download_is_logged_with_its_host_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -152,7 +152,7 @@ async def test_a_download_is_logged_with_its_host_alone(caplog: pytest.LogCaptur
     url = f"http://user:{SECRET}@127.0.0.1:1/{SECRET}.png?key={SECRET}"
     formatter = load_provider("ollama").chat_formatter(fetch=Fetch(allow_private=True, timeout=5))
     await formatter.plan([Msg("Bob", [ImageBlock(URLSource(url))], "user")])
-    ((level, text),) = told(caplog, "media")
+    ((level, text),) = get_records(caplog, "media")
     assert (level, text.partition(": ")[0]) == (logging.DEBUG, "no media fetched from 127.0.0.1")
     assert SECRET not in caplog.text
 

@@ -78,7 +78,7 @@ KINDS: Final = {"chat": chat, "multi-agent": multi_agent}
 every_provider: Final = pytest.mark.parametrize("provider", PROVIDERS)
 both_kinds: Final = pytest.mark.parametrize("kind", KINDS)
 
-SEEING: Final = (
+VISION_MODELS: Final = (
     ("anthropic", None),
     ("dashscope", None),
     ("dashscope-compatible", None),
@@ -90,19 +90,19 @@ SEEING: Final = (
     ("openai-responses", None),
     ("vllm", None),
 )
-every_seeing_model: Final = pytest.mark.parametrize(("provider", "model"), SEEING)
+every_vision_model: Final = pytest.mark.parametrize(("provider", "model"), VISION_MODELS)
 
 
-class Constant(TokenCounterBase):
-    """Counts a constant more than there are turns, and tells how often it was asked."""
+class ConstantCounter(TokenCounterBase):
+    """Counter of tokens per turn plus a constant. It counts its calls and limits their number."""
 
-    def __init__(self, constant: int = 0, per_turn: int = 1, patience: int = 10_000) -> None:
-        self.constant, self.per_turn, self.patience = constant, per_turn, patience
-        self.asked = 0
+    def __init__(self, constant: int = 0, per_turn: int = 1, max_calls: int = 10_000) -> None:
+        self.constant, self.per_turn, self.max_calls = constant, per_turn, max_calls
+        self.calls = 0
 
     async def count(self, request: Mapping[str, Any]) -> int:
-        self.asked += 1
-        assert self.asked <= self.patience, "the counter is asked again and again"
+        self.calls += 1
+        assert self.calls <= self.max_calls, "the counter was called too many times"
         return self.constant + self.per_turn * len(turns(request))
 
 
@@ -110,27 +110,27 @@ def _formatter(kind: str, provider: str, model: str | None = None, **options: An
     return KINDS[kind](provider, model, **options)
 
 
-def _plan(formatter: FormatterBase, msgs: Sequence[Msg], **asked: Any) -> Plan:
-    return asyncio.run(formatter.plan(msgs, **asked))
+def _plan(formatter: FormatterBase, msgs: Sequence[Msg], **options: Any) -> Plan:
+    return asyncio.run(formatter.plan(msgs, **options))
 
 
 def _get_text(request: Mapping[str, Any]) -> str:
-    """The request as text, to look for what it says."""
+    """Returns the request as JSON text."""
     return json.dumps(request, ensure_ascii=False)
 
 
 def _broken_rules(provider: str, model: str | None, request: Mapping[str, Any]) -> list[str]:
-    """What the checkers have against a request; before Gemini 3 signatures are optional."""
+    """Returns the violated rules of the API. Before Gemini 3, signatures are optional."""
     faults = problems(provider, request)
     return [fault for fault in faults if model != "gemini-2.5-pro" or "thought_signature" not in fault]
 
 
-def _spoken(request: Mapping[str, Any]) -> str:
-    """All texts of all turns as the model reads them."""
+def _join_texts(request: Mapping[str, Any]) -> str:
+    """Returns the texts of all turns, joined."""
     return "\n".join(get_text(turn) for turn in turns(request))
 
 
-def _talk(number: int, size: int = 100) -> list[Msg]:
+def _create_messages(number: int, size: int = 100) -> list[Msg]:
     return [user(f"{position}: " + "x" * size, name=f"Bob{position % 3}") for position in range(number)]
 
 
@@ -142,14 +142,14 @@ EXCHANGE: Final = [
 ]
 
 
-# --- what is sent -------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @every_provider
 @both_kinds
 def test_a_counter_that_never_fits_gives_an_error(kind: str, provider: str) -> None:
-    """A constant above the limit looped for ever; here BudgetError tells the smallest size."""
-    counter = Constant(100, patience=20)
+    """With a count always above the limit, cutting never ended; here BudgetError has the smallest size."""
+    counter = ConstantCounter(100, max_calls=20)
     formatter = _formatter(kind, provider, budget=Budget(50, counter))
     with pytest.raises(BudgetError) as caught:
         _plan(formatter, [user("hi")])
@@ -160,12 +160,12 @@ def test_a_counter_that_never_fits_gives_an_error(kind: str, provider: str) -> N
 @both_kinds
 @pytest.mark.parametrize("prompt", [[], [system("You are Friday.")]])
 def test_no_cut_drops_the_newest_turn(kind: str, provider: str, prompt: list[Msg]) -> None:
-    """A message above the limit left an empty request; here the newest unit stays or BudgetError says why not."""
+    """A message above the limit left an empty request; here the newest unit stays or a BudgetError is raised."""
     formatter = _formatter(kind, provider, budget=Budget(100))
     with pytest.raises(BudgetError) as caught:
         _plan(formatter, [*prompt, user("x" * 1_000)])
     assert caught.value.needed > 100
-    shortened = _plan(formatter, [*prompt, *_talk(20), user("Newest?")])
+    shortened = _plan(formatter, [*prompt, *_create_messages(20), user("Newest?")])
     assert "Newest?" in _get_text(shortened.request)
     assert shortened.cut is not None
 
@@ -173,7 +173,7 @@ def test_no_cut_drops_the_newest_turn(kind: str, provider: str, prompt: list[Msg
 @every_provider
 @both_kinds
 def test_counting_does_not_move_the_system_prompt(kind: str, provider: str) -> None:
-    """The counter popped the system message from the result; here counting changes no request."""
+    """The counter removed the system message from the request; here counting changes no request."""
     msgs = [system("You are Friday."), user("Hi.")]
     counted = _plan(_formatter(kind, provider, budget=Budget(1_000)), msgs)
     assert counted.request == _formatter(kind, provider).lower(msgs).request
@@ -183,10 +183,10 @@ def test_counting_does_not_move_the_system_prompt(kind: str, provider: str) -> N
     assert _get_text(counted.request) == before
 
 
-@every_seeing_model
+@every_vision_model
 def test_a_cut_never_repeats_or_separates_promoted_media(provider: str, model: str | None) -> None:
-    """Each pass inserted the promoted image again; here it is there once, with its exchange, or not at all."""
-    msgs = [*_talk(2, 400), *EXCHANGE, user("Bye.")]
+    """Each cut added the promoted image again; here the image occurs once, or is dropped with its exchange."""
+    msgs = [*_create_messages(2, 400), *EXCHANGE, user("Bye.")]
     counts: set[int] = set()
     for limit in range(100, 1_900, 200):
         formatter = chat(provider, model, budget=Budget(limit, CharacterTokenCounter(media_tokens=100)))
@@ -204,13 +204,13 @@ def test_a_cut_never_repeats_or_separates_promoted_media(provider: str, model: s
     assert counts == {0, 1}
 
 
-@every_seeing_model
+@every_vision_model
 @both_kinds
 @pytest.mark.parametrize("together", [False, True])
 def test_promoted_media_follow_all_results_in_order(
     provider: str, model: str | None, kind: str, together: bool
 ) -> None:
-    """A user turn split parallel results, or pictures came reversed; here they stand behind the last result."""
+    """A user turn split parallel results, or images were reversed; here the images follow the last result."""
     blocks = (EXCHANGE[1].tool_results[0], EXCHANGE[2].tool_results[0])
     results = [system(*blocks)] if together else EXCHANGE[1:3]
     msgs = [user("Go."), EXCHANGE[0], *results, user("On.")]
@@ -224,7 +224,7 @@ def test_promoted_media_follow_all_results_in_order(
 @both_kinds
 @pytest.mark.parametrize("result_first", [False, True])
 def test_a_tool_call_is_before_its_result(kind: str, provider: str, result_first: bool) -> None:
-    """One message with both gave the result first; here every wire gets the call, then the result."""
+    """A message with both gave the result first; here the call is always before its result."""
     blocks: list[Block] = [call("c1", place="here"), result("c1", "A cat.")]
     msg = assistant(*(reversed(blocks) if result_first else blocks))
     request = _formatter(kind, provider).lower([user("Go."), msg], tools=[LOOK]).request
@@ -236,7 +236,7 @@ def test_a_tool_call_is_before_its_result(kind: str, provider: str, result_first
 @every_provider
 @both_kinds
 def test_a_message_between_a_tool_call_and_its_result_follows_the_result(kind: str, provider: str) -> None:
-    """Talk between two results broke the turn; here it moves behind the exchange, and the ledger says so."""
+    """A text between results split the exchange; here it follows the exchange, and the ledger lists the move."""
     msgs = [
         user("Go."),
         assistant(call("c1"), call("c2")),
@@ -257,7 +257,7 @@ def test_a_message_between_a_tool_call_and_its_result_follows_the_result(kind: s
 def test_calls_without_results_and_results_without_calls_are_repaired_and_reported(
     kind: str, provider: str
 ) -> None:
-    """Orphans went out unchanged; here such a result becomes a user text, and a call without one is answered."""
+    """Both were sent unchanged; here the result becomes a user text, and the call gets an added result."""
     msgs = [
         user("Go."),
         system(result("lost", "Nobody asked.")),
@@ -279,18 +279,18 @@ def test_calls_without_results_and_results_without_calls_are_repaired_and_report
     "first", [assistant(ThinkingBlock("Hm.")), user(""), user(picture()), Msg("Bob", (), "user")]
 )
 def test_the_preamble_is_before_the_first_frame_with_content(provider: str, first: Msg) -> None:
-    """A first run of nothing used the prompt up; here it stands before the first frame that says anything."""
+    """An empty first run of messages got the preamble; here the first frame with content gets the preamble."""
     msgs = [first, assistant(call("c1")), system(result("c1", "A.")), user("Hi.")]
     request = multi_agent(provider).lower(msgs, tools=[LOOK]).request
     assert problems(provider, request) == []
-    assert _spoken(request).count(PREAMBLE) == 1
-    assert _spoken(request).index(PREAMBLE) == _spoken(request).index("# Conversation History")
-    assert _spoken(request).index(PREAMBLE) < _spoken(request).index("Bob: Hi.")
+    assert _join_texts(request).count(PREAMBLE) == 1
+    assert _join_texts(request).index(PREAMBLE) == _join_texts(request).index("# Conversation History")
+    assert _join_texts(request).index(PREAMBLE) < _join_texts(request).index("Bob: Hi.")
 
 
 @pytest.mark.parametrize("model", [None, "gemini-2.5-pro", "gemini-3-pro"])
 def test_a_gemini_turn_has_as_many_responses_as_calls(model: str | None) -> None:
-    """N calls got N user turns and ids were null; here one content has all, under the calls' ids."""
+    """Each result was a turn without an id; here one turn has all results, with the ids of their calls."""
     request = chat("gemini", model).lower([user("Go."), *EXCHANGE]).request
     parts = request["contents"][2]["parts"]
     assert [part["function_response"]["id"] for part in parts] == ["c1", "c2"]
@@ -299,7 +299,7 @@ def test_a_gemini_turn_has_as_many_responses_as_calls(model: str | None) -> None
 
 
 def test_anthropic_gets_parallel_results_in_one_user_turn() -> None:
-    """Parallel results were split over turns; here they are the first blocks of one."""
+    """Parallel results were in several turns; here they are the first blocks of one turn."""
     messages = chat("anthropic").lower([user("Go."), *EXCHANGE]).request["messages"]
     assert [block["type"] for block in messages[2]["content"]] == ["tool_result", "tool_result"]
 
@@ -307,8 +307,8 @@ def test_anthropic_gets_parallel_results_in_one_user_turn() -> None:
 @every_provider
 @both_kinds
 def test_a_tool_result_of_role_system_is_not_a_system_prompt(kind: str, provider: str) -> None:
-    """A leading result counted as the system prompt and outlived the talk; here it is known by its block."""
-    msgs = [system(result("lost", "An orphan.")), *_talk(30), user("Newest?")]
+    """A first result was treated as the system prompt and never dropped; here it is treated as a result."""
+    msgs = [system(result("lost", "An orphan.")), *_create_messages(30), user("Newest?")]
     plan = _plan(_formatter(kind, provider, budget=Budget(300)), msgs)
     assert problems(provider, plan.request) == []
     assert "An orphan." not in _get_text(plan.request)
@@ -320,7 +320,7 @@ def test_a_tool_result_of_role_system_is_not_a_system_prompt(kind: str, provider
 @every_provider
 @both_kinds
 def test_calls_with_the_same_id_pair_one_to_one(kind: str, provider: str) -> None:
-    """Two calls with one id closed after one result; here each call has its own result, in both orders of time."""
+    """Two calls with the same id had only one result; here each call has a result, in one turn or in two."""
     in_one_turn = [
         assistant(call("c", place="a"), call("c", place="b")),
         system(result("c", "A"), result("c", "B")),
@@ -338,7 +338,7 @@ def test_calls_with_the_same_id_pair_one_to_one(kind: str, provider: str) -> Non
 
 @every_provider
 def test_a_message_between_a_call_and_its_result_remains_after_a_cut_of_the_call(provider: str) -> None:
-    """Whatever lay inside an open turn was dropped with it; here it is a unit of its own, the newer one."""
+    """A message between a call and its result was dropped with the call; here it is a separate, newer unit."""
     msgs = [
         user("Go."),
         assistant(call("c1", place="x" * 400)),
@@ -356,7 +356,7 @@ def test_a_message_between_a_call_and_its_result_remains_after_a_cut_of_the_call
 @both_kinds
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
 def test_no_request_has_blank_text_or_null_content(kind: str, provider: str, blank: str) -> None:
-    """Empty texts, results and system prompts went out; here they are left out and no content is null."""
+    """Empty texts, results and system prompts were sent; here they are omitted, and no content is null."""
     msgs = [
         system(blank),
         user(blank, "Hi."),
@@ -375,7 +375,7 @@ def test_no_request_has_blank_text_or_null_content(kind: str, provider: str, bla
 @pytest.mark.parametrize("name", ["Mr Smith 张三", "a|b", "<c>", "d\\e/f"])
 @pytest.mark.parametrize("provider", ["openai", "deepseek"])
 def test_names_match_the_pattern_of_the_api(name: str, provider: str) -> None:
-    """Names went out unchanged and were rejected; here they are spelled so that the API takes them."""
+    """Names were sent unchanged and refused; here they are rewritten to names that the API accepts."""
     request = chat(provider).lower([user("Hi.", name=name)]).request
     assert problems(provider, request) == []
     assert request["messages"][0]["name"]
@@ -385,7 +385,7 @@ def test_names_match_the_pattern_of_the_api(name: str, provider: str) -> None:
     "state", [None, OpaqueState("openai", encrypted_content="e"), OpaqueState("gemini", thought_signature="c2ln")]
 )
 def test_unsigned_thinking_and_thinking_of_others_are_not_sent_to_anthropic(state: OpaqueState | None) -> None:
-    """Thinking of any origin was copied; here only what Anthropic signed goes back."""
+    """Thinking of any issuer was sent; here only thinking that Anthropic signed is sent."""
     request = (
         chat("anthropic").lower([user("Hi."), assistant(ThinkingBlock("Hm.", state), "Ho."), user("X.")]).request
     )
@@ -395,7 +395,7 @@ def test_unsigned_thinking_and_thinking_of_others_are_not_sent_to_anthropic(stat
 
 @both_kinds
 def test_the_system_prompt_for_deepseek_is_a_string_in_both_formatters(kind: str) -> None:
-    """The multi-agent formatter sent a list; here both send the same string."""
+    """The multi-agent formatter sent a list; here both formatters send the same string."""
     request = _formatter(kind, "deepseek").lower([system("You are ", "Friday."), user("Hi.")]).request
     assert request["messages"][0] == {"role": "system", "content": "You are \nFriday."}
 
@@ -403,7 +403,7 @@ def test_the_system_prompt_for_deepseek_is_a_string_in_both_formatters(kind: str
 @every_provider
 @both_kinds
 def test_unknown_keys_of_a_block_are_not_sent(kind: str, provider: str) -> None:
-    """Ids and signatures beside a text were copied; here they are kept as metadata, which no wire sees."""
+    """Unknown keys of blocks were sent; here they become metadata, which is not sent."""
     stored: list[dict[str, Any]] = [
         {"type": "text", "text": "Hi.", "id": "leak-1", "signature": "leak-2"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}, "alt": "leak-3"},
@@ -423,7 +423,7 @@ def test_unknown_keys_of_a_block_are_not_sent(kind: str, provider: str) -> None:
 
 
 def test_results_for_ollama_have_a_tool_name_and_no_null_content() -> None:
-    """Results lacked the documented tool_name and content was null; here both are there."""
+    """Results had no `tool_name`, and content was null; here `tool_name` is set, and content is a string."""
     msgs = [user(picture()), assistant(call("c1")), system(result("c1", "A cat."))]
     messages = chat("ollama").lower(msgs).request["messages"]
     assert all(isinstance(message["content"], str) for message in messages)
@@ -439,9 +439,9 @@ def _file(folder: Path, name: str, data: bytes) -> str:
     return str(path)
 
 
-@every_seeing_model
+@every_vision_model
 def test_the_media_type_of_jpg_is_image_jpeg(provider: str, model: str | None, tmp_path: Path) -> None:
-    """`.jpg` became `image/jpg`, which nobody knows; here it is registered as image/jpeg."""
+    """`.jpg` became `image/jpg`, which is not a registered type; here it becomes `image/jpeg`."""
     jpeg = b"\xff\xd8\xff\xe0 a picture"
     url = _file(tmp_path, "a.jpg", jpeg)
     msgs = [user(ImageBlock(URLSource(url)), picture(base64.b64encode(jpeg).decode(), "image/jpg"))]
@@ -452,7 +452,7 @@ def test_the_media_type_of_jpg_is_image_jpeg(provider: str, model: str | None, t
 
 
 def test_gemini_accepts_jpg_urls_with_queries_and_data_urls_but_no_gif(tmp_path: Path) -> None:
-    """All four raised TypeError; here three are sent with a right type, and the gif is described."""
+    """All four raised TypeError; here three are sent with the right type, and the GIF is described."""
     jpg = _file(tmp_path, "a.jpg", b"\xff\xd8\xff\xe0 a picture")
     sources = [jpg, "https://x.org/a.png?width=3", f"data:image/png;base64,{PNG}", "https://x.org/a.gif"]
     msgs = [user(*(ImageBlock(URLSource(source)) for source in sources))]
@@ -465,16 +465,16 @@ def test_gemini_accepts_jpg_urls_with_queries_and_data_urls_but_no_gif(tmp_path:
 
 @pytest.mark.parametrize("media_type", ["audio/mpeg", "audio/mp3", "audio/x-mpeg"])
 def test_the_format_of_audio_mpeg_is_mp3_for_openai(media_type: str) -> None:
-    """`audio/mpeg` raised TypeError; here it is the format mp3."""
-    sound = AudioBlock(Base64Source(media_type, MP3))
-    request = chat("openai", "gpt-audio-mini").lower([user(sound)]).request
+    """`audio/mpeg` raised TypeError; here the format is `mp3`."""
+    audio_result = AudioBlock(Base64Source(media_type, MP3))
+    request = chat("openai", "gpt-audio-mini").lower([user(audio_result)]).request
     assert request["messages"][0]["content"] == [
         {"type": "input_audio", "input_audio": {"data": MP3, "format": "mp3"}}
     ]
 
 
 def test_a_media_file_with_text_is_sent_as_base64(tmp_path: Path) -> None:
-    """A body that was valid UTF-8 was sent un-encoded; here every byte is base64."""
+    """A file with valid UTF-8 was sent as text; here every file is sent as base64."""
     gif, table = b"GIF89a plain text", b"name,age\nAda,36\n"
     image = ImageBlock(URLSource(_file(tmp_path, "a.gif", gif)))
     document = DocumentBlock(URLSource(_file(tmp_path, "a.csv", table)))
@@ -493,7 +493,7 @@ UNUSABLE: Final[tuple[Block, ...]] = (
     AudioBlock(URLSource("file:///nowhere/a")),
     VideoBlock(URLSource("ftp://x.org/a.mp4")),
     DocumentBlock(Base64Source("application/x-unheard-of", PDF)),
-    InvalidBlock({"type": "hologram"}, "nobody knows it", "messages[0].content[0]"),
+    InvalidBlock({"type": "hologram"}, "unknown type", "messages[0].content[0]"),
 )
 
 
@@ -507,7 +507,7 @@ def _with_unusable(in_result: bool, *blocks: Block) -> list[Msg]:
 @pytest.mark.parametrize("block", UNUSABLE, ids=lambda block: f"{block.type}-{UNUSABLE.index(block)}")
 @pytest.mark.parametrize("in_result", [False, True])
 def test_one_unusable_block_does_not_prevent_a_request(provider: str, block: Block, in_result: bool) -> None:
-    """It raised out of format, now and for ever; here it is described, and the rest is sent."""
+    """The block raised an error in every request; here it is described, and the other blocks are sent."""
     request = _plan(chat(provider), _with_unusable(in_result, block), tools=[LOOK]).request
     assert problems(provider, request) == []
     assert "Before." in _get_text(request)
@@ -517,10 +517,10 @@ def test_one_unusable_block_does_not_prevent_a_request(provider: str, block: Blo
 @every_provider
 @pytest.mark.parametrize("in_result", [False, True])
 def test_all_unusable_blocks_together_do_not_prevent_a_frame(provider: str, in_result: bool) -> None:
-    """It raised out of format, now and for ever; here the frame around it stays whole."""
+    """The blocks raised an error in every request; here the frame has all other lines."""
     request = _plan(multi_agent(provider), _with_unusable(in_result, *UNUSABLE), tools=[LOOK]).request
     assert problems(provider, request) == []
-    pairs = [pair for turn in turns(request) for pair in read_history(_framed(turn))]
+    pairs = [pair for turn in turns(request) for pair in read_history(_get_frame(turn))]
     assert ("Bob", "Before.") in pairs
     assert ("Bob", "After.") in pairs
 
@@ -528,24 +528,24 @@ def test_all_unusable_blocks_together_do_not_prevent_a_frame(provider: str, in_r
 @every_provider
 @both_kinds
 def test_refused_media_are_named_in_the_text_and_in_the_ledger(kind: str, provider: str) -> None:
-    """Multi-agent formatters dropped media without a word; here the model, the ledger, and an error can tell."""
+    """Multi-agent formatters dropped media silently; here a text and the ledger, or a LossError, report it."""
     block = picture(UNKNOWN, "image/x-unheard-of")
     msgs = [user("See.", block)]
     plan = _formatter(kind, provider).lower(msgs)
-    assert "left out because" in _spoken(plan.request)
+    assert "left out because" in _join_texts(plan.request)
     assert [entry.place for entry in plan.ledger.entries if entry.lost] == ["msgs[0].content[1]"]
     with pytest.raises(LossError):
         _formatter(kind, provider, on_loss="raise").lower(msgs)
     silent = _formatter(kind, provider, on_loss="drop").lower(msgs)
-    assert "left out" not in _spoken(silent.request)
+    assert "left out" not in _join_texts(silent.request)
     assert [entry.lost for entry in silent.ledger.entries] == [False, True]
 
 
 IMAGE_KEYS: Final = ("image", "image_url", "inline_data", "source")
 
 
-def _order(turn: Mapping[str, Any]) -> list[str]:
-    """Texts of one turn in their lines, and `*` where a picture stands."""
+def _list_lines(turn: Mapping[str, Any]) -> list[str]:
+    """Returns the lines of a turn. Images are `*`."""
     content = next(turn[key] for key in ("content", "parts") if key in turn)
     if isinstance(content, str):
         return content.replace("[image 1]", "*").replace("[image 2]", "*").split("\n")
@@ -556,13 +556,13 @@ def _order(turn: Mapping[str, Any]) -> list[str]:
     return glued.split("\n")
 
 
-@every_seeing_model
+@every_vision_model
 def test_an_image_follows_the_line_of_its_speaker(provider: str, model: str | None) -> None:
-    """Pictures moved to the end without a speaker; here each stands where its speaker showed it."""
+    """Images moved to the end, without a speaker; here each image follows the line of its speaker."""
     msgs = [user("See.", picture(), "Nice?"), user(picture(OTHER_PNG), name="Alice"), user("Yes.", name="Carl")]
     request = multi_agent(provider, model).lower(msgs).request
     assert problems(provider, request) == []
-    assert _order(turns(request)[0])[2:] == [
+    assert _list_lines(turns(request)[0])[2:] == [
         *("<history>", "Bob: See.", "*", "Bob: Nice?", "Alice:", "*", "Carl: Yes.", "</history>")
     ]
 
@@ -572,10 +572,10 @@ def test_an_image_follows_the_line_of_its_speaker(provider: str, model: str | No
 def test_media_of_results_create_no_files_and_give_the_same_bytes_each_time(
     kind: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each pass wrote temporary files whose paths reached the prompt; here nothing is written, nothing differs."""
+    """Temporary files were written, and the prompt had their paths; here no file is written."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    sound = ToolResultBlock("c1", "look", (picture(), AudioBlock(Base64Source("audio/wav", WAV))))
-    msgs = [user("Go."), assistant(call("c1")), system(sound), user("On.")]
+    audio_result = ToolResultBlock("c1", "look", (picture(), AudioBlock(Base64Source("audio/wav", WAV))))
+    msgs = [user("Go."), assistant(call("c1")), system(audio_result), user("On.")]
     first = _plan(_formatter(kind, provider, budget=Budget(10_000)), msgs, tools=[LOOK]).request
     again = _plan(_formatter(kind, provider, budget=Budget(10_000)), msgs, tools=[LOOK]).request
     assert _get_text(first) == _get_text(again)
@@ -605,7 +605,7 @@ FORGED: Final = (
 def test_no_text_or_name_closes_the_frame_or_starts_a_line_of_another_speaker(
     provider: str, name: str, text: str
 ) -> None:
-    """Tags and line breaks faked speakers; here the history reads back as exactly what each one said."""
+    """Tags and line breaks imitated speakers; here reading the history returns the original names and texts."""
     msgs = [user("Hi.", name="Mara"), user(text, name=name), user("Bye.", name="Mara")]
     request = multi_agent(provider).lower(msgs).request
     assert problems(provider, request) == []
@@ -623,7 +623,7 @@ def test_no_text_or_name_closes_the_frame_or_starts_a_line_of_another_speaker(
 def test_the_event_loop_is_not_blocked_while_files_are_read(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reads ran on the loop and stalled every task; here another task keeps ticking beside a slow disk."""
+    """Reading files in the event loop stopped all tasks; here other tasks run while a slow disk is read."""
     fdopen: Any = os.fdopen
     slow: list[int] = []
 
@@ -659,8 +659,8 @@ def test_the_event_loop_is_not_blocked_while_files_are_read(
 @both_kinds
 @pytest.mark.parametrize("length", [400, 1_600])
 def test_a_cut_calls_the_counter_a_logarithmic_number_of_times(kind: str, provider: str, length: int) -> None:
-    """k dropped units cost k+1 formats and counts; here a cut asks O(log n) times."""
-    counter = Constant(0, 0)
+    """To drop k units, k + 1 requests were formatted and counted; here a cut counts O(log n) requests."""
+    counter = ConstantCounter(0, 0)
 
     class ByLength(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
@@ -668,16 +668,16 @@ def test_a_cut_calls_the_counter_a_logarithmic_number_of_times(kind: str, provid
             return len(_get_text(request)) // 100
 
     formatter = _formatter(kind, provider, budget=Budget(40, ByLength()))
-    plan = _plan(formatter, _talk(length, 60))
+    plan = _plan(formatter, _create_messages(length, 60))
     assert plan.cut is not None
-    assert counter.asked <= length.bit_length() + 4
+    assert counter.calls <= length.bit_length() + 4
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
 def test_a_file_is_read_once_if_a_request_is_cut_several_times(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A local image was read once per pass; here it is read once."""
+    """A local image was read for each counted request; here it is read once."""
     fdopen: Any = os.fdopen
     loaded: list[int] = []
 
@@ -688,15 +688,15 @@ def test_a_file_is_read_once_if_a_request_is_cut_several_times(
     url = _file(tmp_path, "a.png", base64.b64decode(PNG))
     monkeypatch.setattr(os, "fdopen", count_reads)
     formatter = chat(provider, budget=Budget(3_000), media_roots=[tmp_path])
-    plan = _plan(formatter, [*_talk(200), user("See.", ImageBlock(URLSource(url)))])
+    plan = _plan(formatter, [*_create_messages(200), user("See.", ImageBlock(URLSource(url)))])
     assert plan.cut is not None
     assert len(loaded) == 1
 
 
-@every_seeing_model
+@every_vision_model
 @both_kinds
 def test_base64_is_not_counted_as_text(provider: str, model: str | None, kind: str) -> None:
-    """One 6 kB picture emptied the conversation; here a picture has its price whatever its size."""
+    """An image of 6 kB made a cut drop all messages; here the data size does not change the price of an image."""
     tokens: list[int | None] = []
     for size in (60, 6_000, 600_000):
         data = base64.b64encode(base64.b64decode(PNG) + b"x" * size).decode()
@@ -714,21 +714,21 @@ def test_base64_is_not_counted_as_text(provider: str, model: str | None, kind: s
 @every_provider
 @both_kinds
 def test_the_count_includes_tools(kind: str, provider: str) -> None:
-    """Formatters never passed tools to the counter; here they are in the request that is counted."""
+    """Formatters did not count tools; here the counted request contains the tools."""
     formatter = _formatter(kind, provider, budget=Budget(2_000))
-    bare = _plan(formatter, [user("Hi.")]).tokens
-    armed = _plan(formatter, [user("Hi.")], tools=[LOOK]).tokens
-    assert bare is not None
-    assert armed is not None
-    assert armed > bare + 20
+    tokens_without_tools = _plan(formatter, [user("Hi.")]).tokens
+    tokens_with_tools = _plan(formatter, [user("Hi.")], tools=[LOOK]).tokens
+    assert tokens_without_tools is not None
+    assert tokens_with_tools is not None
+    assert tokens_with_tools > tokens_without_tools + 20
     with pytest.raises(BudgetError):
-        _plan(_formatter(kind, provider, budget=Budget(bare + 5)), [user("Hi.")], tools=[LOOK])
+        _plan(_formatter(kind, provider, budget=Budget(tokens_without_tools + 5)), [user("Hi.")], tools=[LOOK])
 
 
 @every_provider
 @pytest.mark.parametrize("key", ["data", "url", "image", "images", "text"])
 def test_arguments_with_any_keys_are_counted_as_text(provider: str, key: str) -> None:
-    """Calls were counted as JSON text, rightly; here no key of an argument makes a medium of it."""
+    """Calls were counted as JSON text, correctly; here, too, no key of an argument is treated as media."""
     msgs = [user("Go."), assistant(call("c1", "look", **{key: "x" * 40_000})), system(result("c1", "Ok."))]
     tokens = _plan(chat(provider, budget=Budget(100_000)), msgs, tools=[LOOK]).tokens
     assert tokens is not None
@@ -738,17 +738,17 @@ def test_arguments_with_any_keys_are_counted_as_text(provider: str, key: str) ->
 @every_provider
 @both_kinds
 def test_a_budget_always_has_a_counter(kind: str, provider: str) -> None:
-    """A limit without a counter was no limit; here a budget counts by itself."""
-    plan = _plan(_formatter(kind, provider, budget=Budget(300)), _talk(50))
+    """A limit without a counter had no effect; here a budget has a default counter."""
+    plan = _plan(_formatter(kind, provider, budget=Budget(300)), _create_messages(50))
     assert plan.cut is not None
     assert plan.tokens is not None
     assert plan.tokens <= 300
 
 
-@every_seeing_model
+@every_vision_model
 @both_kinds
 def test_counters_accept_every_request_of_a_formatter(provider: str, model: str | None, kind: str) -> None:
-    """Audio and Responses parts raised; here every part of every wire has a count."""
+    """Audio parts and parts of OpenAI Responses raised an error; here every part of every API has a count."""
     msgs = [
         system("S."),
         user(
@@ -759,15 +759,15 @@ def test_counters_accept_every_request_of_a_formatter(provider: str, model: str 
         ),
         *EXCHANGE,
     ]
-    asked: dict[str, Any] = {"tools": [LOOK], "response_format": {"type": "object", "properties": {}}}
-    plan = _plan(_formatter(kind, provider, model, budget=Budget(100_000)), msgs, **asked)
+    options: dict[str, Any] = {"tools": [LOOK], "response_format": {"type": "object", "properties": {}}}
+    plan = _plan(_formatter(kind, provider, model, budget=Budget(100_000)), msgs, **options)
     assert plan.tokens is not None
     assert plan.tokens > 1_000
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "dashscope", "gemini", "openai", "openai-responses", "vllm"])
 def test_an_image_by_url_has_the_token_count_of_an_image(provider: str) -> None:
-    """Unknown vision models counted pictures as nothing; here a URL costs what any picture costs."""
+    """For unknown models, images had 0 tokens; here an image by URL has the price of an image."""
     web_image = ImageBlock(URLSource("https://x.org/a.png"))
     tokens = _plan(chat(provider, budget=Budget(10_000)), [user("See.", web_image)]).tokens
     assert tokens is not None
@@ -775,25 +775,25 @@ def test_an_image_by_url_has_the_token_count_of_an_image(provider: str) -> None:
 
 
 def test_the_counter_accepts_audio_for_openai() -> None:
-    """The OpenAI counter raised on its own formatter's audio; here it has a price."""
-    sound = AudioBlock(Base64Source("audio/wav", WAV))
-    plan = _plan(chat("openai", "gpt-audio-mini", budget=Budget(10_000)), [user(sound)])
+    """The counter raised an error for audio of its own formatter; here audio has a price."""
+    audio_result = AudioBlock(Base64Source("audio/wav", WAV))
+    plan = _plan(chat("openai", "gpt-audio-mini", budget=Budget(10_000)), [user(audio_result)])
     assert plan.tokens
 
 
-def _vandalise(value: object) -> None:
-    """Change every container of a JSON value, innermost first."""
+def _change_containers(value: object) -> None:
+    """Changes every dict and list in a JSON value."""
     if isinstance(value, dict):
         mapping = cast("dict[str, object]", value)
         for item in list(mapping.values()):
-            _vandalise(item)
+            _change_containers(item)
         mapping.clear()
-        mapping["vandal"] = "was here"
+        mapping["changed"] = True
     elif isinstance(value, list):
         items = cast("list[object]", value)
         for item in items:
-            _vandalise(item)
-        items[:] = ["vandal"]
+            _change_containers(item)
+        items[:] = ["changed"]
 
 
 @every_provider
@@ -802,7 +802,7 @@ def _vandalise(value: object) -> None:
 def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
     kind: str, provider: str, options: dict[str, Any]
 ) -> None:
-    """Requests shared dicts with the stored messages; here they share nothing that can change."""
+    """Requests shared dicts with the messages; here they share no mutable value."""
     msgs = [
         system("S."),
         user("Go."),
@@ -811,7 +811,7 @@ def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
         user("On."),
     ]
     formatter = _formatter(kind, provider, **options)
-    asked: dict[str, Any] = {
+    request_options: dict[str, Any] = {
         "tools": [LOOK],
         "tool_choice": "auto",
         "response_format": {"type": "object", "properties": {}},
@@ -819,13 +819,13 @@ def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
     before = (
         [msg.to_dict() for msg in msgs],
         LOOK.parameters.copy(),
-        _get_text(_plan(formatter, msgs, **asked).request),
+        _get_text(_plan(formatter, msgs, **request_options).request),
     )
-    _vandalise(_plan(formatter, msgs, **asked).request)
+    _change_containers(_plan(formatter, msgs, **request_options).request)
     assert (
         [msg.to_dict() for msg in msgs],
         LOOK.parameters,
-        _get_text(_plan(formatter, msgs, **asked).request),
+        _get_text(_plan(formatter, msgs, **request_options).request),
     ) == before
 
 
@@ -834,10 +834,10 @@ def test_a_change_of_a_request_does_not_change_messages_tools_or_later_requests(
 def test_formatting_logs_and_raises_no_warning(
     kind: str, provider: str, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """Each thinking block warned on each pass; here the ledger tells, once, and only who asks."""
+    """Each thinking block caused a warning in each request; here only the ledger lists it."""
     warnings.simplefilter("always")
     caplog.set_level(logging.WARNING)
-    msgs = [*_talk(30), assistant(ThinkingBlock("Hm."), "Ho."), user("See.", *UNUSABLE)]
+    msgs = [*_create_messages(30), assistant(ThinkingBlock("Hm."), "Ho."), user("See.", *UNUSABLE)]
     plan = _plan(_formatter(kind, provider, budget=Budget(5_000)), msgs)
     assert [record for record in caplog.records if record.name.startswith("agentkit")] == []
     assert [str(warning.message) for warning in recwarn.list] == []
@@ -845,7 +845,7 @@ def test_formatting_logs_and_raises_no_warning(
 
 
 _OTHER_PACKAGES: Final = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "vllm")
-HEAVY: Final = (
+LARGE_PACKAGES: Final = (
     *("openai", "anthropic", "google.genai", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"),
     *("numpy", "typer", "rich", "jinja2", "tiktoken", "requests", "sqlalchemy"),
 )
@@ -856,29 +856,29 @@ HEAVY: Final = (
     ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in _OTHER_PACKAGES)],
 )
 def test_formatting_imports_no_sdk_and_no_large_package(package: str) -> None:
-    """The import took seconds and 125 MB; here neither import nor formatting loads an SDK or numpy."""
+    """The import took seconds and 125 MB; here neither the import nor formatting loads an SDK or numpy."""
     program = (
         f"import sys, agentkit, agentkit_{package} as provider\n"
         "msgs = [agentkit.Msg('Bob', 'Hi.', 'user')]\n"
         "provider.PROVIDER.multi_agent_formatter(budget=agentkit.Budget(1000)).lower(msgs)\n"
-        f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
+        f"print(*[name for name in {LARGE_PACKAGES!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
-# --- AgentScope's own texts (§3) ----------------------------------------------------------------------------
+# --- texts of AgentScope ----------------------------------------------------------------------------
 
 
-def _agentscope(lines: Sequence[str], first: bool = True) -> str:
-    """What AgentScope 1.x writes around a run of lines on every wire but Gemini's."""
+def _frame_like_agentscope(lines: Sequence[str], first: bool = True) -> str:
+    """Returns the frame that AgentScope 1.x writes for these lines, for every API except Gemini."""
     prompt = (
         "# Conversation History\nThe content between <history></history> tags contains your conversation history\n"
     )
     return (prompt if first else "") + "<history>\n" + "\n".join(lines) + "\n</history>"
 
 
-PLAIN: Final = (
+SIMPLE_HISTORIES: Final = (
     [("Bob", "Alice, where is the nearest library?"), ("Alice", "No idea. Friday?")],
     [("张三", "你好。"), ("Zoë", "Héllo — ça va?")],
     [("Bob", "Price: 3 < 4 & 5 > 2; see <b>here</b>: https://x.org/a?b=c#d")],
@@ -889,20 +889,20 @@ PLAIN: Final = (
 
 @every_provider
 @pytest.mark.parametrize("frame", ["safe", "plain"])
-@pytest.mark.parametrize("lines", PLAIN, ids=range(len(PLAIN)))
+@pytest.mark.parametrize("lines", SIMPLE_HISTORIES, ids=range(len(SIMPLE_HISTORIES)))
 def test_plain_histories_are_equal_to_those_of_agentscope(
     provider: str, frame: Any, lines: list[tuple[str, str]]
 ) -> None:
     formatter = multi_agent(provider, history=MultiAgentHistory(frame=frame))
     request = formatter.lower([user(text, name=name) for name, text in lines]).request
     (turn,) = turns(request)
-    assert get_text(turn) == _agentscope([f"{name}: {text}" for name, text in lines])
+    assert get_text(turn) == _frame_like_agentscope([f"{name}: {text}" for name, text in lines])
 
 
 @every_provider
 def test_each_text_block_has_its_own_line_as_in_agentscope(provider: str) -> None:
     request = multi_agent(provider).lower([user("One.", "Two."), assistant("Three.")]).request
-    assert get_text(turns(request)[0]) == _agentscope(["Bob: One.", "Bob: Two.", "Friday: Three."])
+    assert get_text(turns(request)[0]) == _frame_like_agentscope(["Bob: One.", "Bob: Two.", "Friday: Three."])
 
 
 @every_provider
@@ -917,15 +917,15 @@ def test_only_the_first_frame_has_a_preamble_as_in_agentscope(provider: str) -> 
     ]
     request = multi_agent(provider).lower(msgs, tools=[LOOK]).request
     assert problems(provider, request) == []
-    framed = ["".join(faults) for turn in turns(request) if (faults := _framed(turn))]
-    assert framed == [
-        _agentscope(["Bob: Hi."]),
-        _agentscope(["Friday: A cat.", "Alice: Thanks."], first=False),
+    frames = ["".join(faults) for turn in turns(request) if (faults := _get_frame(turn))]
+    assert frames == [
+        _frame_like_agentscope(["Bob: Hi."]),
+        _frame_like_agentscope(["Friday: A cat.", "Alice: Thanks."], first=False),
     ]
 
 
-def _framed(turn: Mapping[str, Any]) -> list[str]:
-    """The texts of a turn from where its frame begins."""
+def _get_frame(turn: Mapping[str, Any]) -> list[str]:
+    """Returns the texts of a turn from the start of its frame."""
     texts = get_texts(turn)
     starts = [position for position, text in enumerate(texts) if "<history>" in text]
     return texts[starts[0] :] if starts else []
