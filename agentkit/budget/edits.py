@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from agentkit.budget.cut_plan import UnitChange
 from agentkit.budget.units import MessageNumber, UnitNumber, Units
@@ -63,7 +63,7 @@ class EditedConversation:
                 origins += map(
                     _edited_origin, before.msgs[start:stop], change.remainder, before.origins[start:stop]
                 )
-            elif replaced is not None and change.first <= replaced < change.stop:
+            elif replaced in range(change.first, change.stop):
                 added = list(summaries)
                 msgs += added
                 origins += [("summary",)] * len(added)
@@ -85,7 +85,7 @@ class EditedConversation:
         for change in self.changes:
             start, stop = self._span(change)
             if change.remainder:
-                for index, msg in zip(range(start, stop), change.remainder, strict=True):
+                for index, msg in enumerate(change.remainder, start):
                     self._record_edits(index, msg, ledger)
             else:
                 self.dropped_units += change.stop - change.first
@@ -97,14 +97,11 @@ class EditedConversation:
 
     def _record_dropped(self, dropped: Sequence[int], ledger: Ledger) -> Collection[int]:
         """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
-        origins = [self.conversation.origins[index] for index in dropped]
-        if {*map(type, origins)} <= {int}:
-            ledger.note_messages(cast("list[int]", origins), _DROPPED)
-            return cast("list[int]", origins)
-        numbers = [origin for origin in origins if isinstance(origin, int)]
+        traced = [(index, self.conversation.origins[index]) for index in dropped]
+        numbers = [origin for _, origin in traced if isinstance(origin, int)]
         ledger.note_messages(numbers, _DROPPED)
         affected = {*numbers}
-        for index, origin in zip(dropped, origins, strict=True):
+        for index, origin in traced:
             if isinstance(origin, int):
                 continue
             for path in block_origins(self.conversation.msgs[index], origin):

@@ -62,8 +62,7 @@ class ClearResults(CutStrategy):
 
 
 def _find_exchanges(units: Units) -> list[UnitNumber]:
-    pairs = zip(units.numbers, units.starts, strict=True)
-    return [number for number, start in pairs if units.msgs[start].features & Feature.CALL]
+    return [number for number in units.numbers if units.msgs[units.starts[number]].features & Feature.CALL]
 
 
 def _clear(strategy: ClearResults, block: Block) -> Block:

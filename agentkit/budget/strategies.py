@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from operator import is_
 from typing import ClassVar, TypeVar, cast
 
 from agentkit.budget.units import UnitNumber, Units
@@ -153,10 +154,9 @@ def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
     If `numbers` has fewer than `count` entries, 0 is returned. If `count` is 0 or `numbers` is empty, the index of
     the newest unit of the conversation is returned.
     """
-    newest = len(units) - 1
     if not count or not numbers:
-        return newest
-    return min(numbers[-count], newest) if count <= len(numbers) else 0
+        return len(units) - 1
+    return numbers[-count] if count <= len(numbers) else 0
 
 
 def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
@@ -169,7 +169,7 @@ def edit_once(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], 
     cached = get_cached(msg, key)
     if cached is None:
         blocks = tuple(edit(strategy, block) for block in msg.blocks)
-        is_same = all(new is old for new, old in zip(blocks, msg.blocks, strict=True))
+        is_same = all(map(is_, blocks, msg.blocks))
         cached = set_cached(msg, key, _UNCHANGED if is_same else build_part(msg, blocks, msg.role))
     return msg if cached is _UNCHANGED else cast("Msg", cached)
 

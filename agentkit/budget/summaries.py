@@ -122,7 +122,7 @@ class Summarize(CutStrategy):
 
     async def _write(self, dropped: Sequence[Msg], digests: Sequence[str]) -> tuple[Msg, ...]:
         """Returns cached summaries of as many messages as possible, and a new summary of the other messages."""
-        count = next((end for end in range(len(digests), 0, -1) if digests[end - 1] in self._cache), 0)
+        count = next((end for end, digest in reversed([*enumerate(digests, 1)]) if digest in self._cache), 0)
         earlier = self._cache[digests[count - 1]] if count else ()
         new = list(dropped[count:])
         if len(earlier) >= _MAX_SUMMARIES:
