@@ -57,7 +57,7 @@ def test_summaries_are_inserted_once_at_the_dropped_unit_that_they_replace(repla
 
 def test_an_edited_message_keeps_the_origin_of_the_message() -> None:
     msgs = [MSGS[0], call("a", "b"), result("a"), result("b"), MSGS[1]]
-    origins = [0, 1, ((2, 5),), 3, 4]
+    origins: list[MessageOrigin] = [0, 1, ((2, 5),), 3, 4]
     short = result("a", output="so")
     applied = create_edited((1, 2, [msgs[1], short, msgs[3]]), msgs=msgs, origins=origins).apply()
     assert applied.msgs == [msgs[0], msgs[1], short, msgs[3], msgs[4]]
@@ -96,7 +96,7 @@ def test_dropped_messages_are_counted_and_recorded() -> None:
 def test_dropped_blocks_of_repaired_messages_are_recorded_at_their_places() -> None:
     msgs = [MSGS[0], texts_msg("Bob", "a", "b"), texts_msg("Bob", "c", "d"), MSGS[1]]
     repaired = [MSGS[0], texts_msg("Bob", "b", "added", "d"), texts_msg("Bob", "a", "c"), MSGS[1]]
-    origins = [0, ((1, 1), "repair", (2, 1)), ((1, 0), (2, 0)), 3]
+    origins: list[MessageOrigin] = [0, ((1, 1), "repair", (2, 1)), ((1, 0), (2, 0)), 3]
     edited = create_edited((0, 2, ()), msgs=repaired, origins=origins)
     assert record(edited, msgs) == {
         "msgs[0].content[0]": "dropped",

@@ -21,6 +21,7 @@ from agentkit import (
     Units,
 )
 from agentkit.budget.units import SUMMARY_MARK
+from agentkit.messages.blocks import Block
 from tests.conftest import call, result, text_msg
 
 IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
@@ -114,7 +115,11 @@ def test_only_the_results_of_a_message_change() -> None:
 def test_media_in_messages_and_in_results_are_replaced() -> None:
     note = TextBlock("[image left out to save space]")
     outputs: list[Any] = ["text", (TextBlock("text"), IMAGE)]
-    blocks = [TextBlock("see"), IMAGE, *(ToolResultBlock("a", "search", output) for output in outputs)]
+    blocks: list[Block] = [
+        TextBlock("see"),
+        IMAGE,
+        *(ToolResultBlock("a", "search", output) for output in outputs),
+    ]
     (edited,) = DropMedia(0).edit((Msg("Bob", blocks, "user"),))
     assert edited.blocks[:2] == (TextBlock("see"), note)
     assert [block.output for block in edited.tool_results] == ["text", (TextBlock("text"), note)]
