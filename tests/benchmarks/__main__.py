@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
+from tests.benchmarks.pages import write
 from tests.benchmarks.report import Report
-from tests.benchmarks.section import write
 
 NAMES = (
     "loop",
@@ -15,11 +15,11 @@ NAMES = (
     "cutting",
     "conversion",
     "streams",
-    "linear",
+    "linear_parsing",
     "calling",
-    "at_once",
+    "concurrent_replies",
     "media",
-    "many",
+    "concurrent_formatting",
     "memory",
     "imports",
 )

@@ -35,13 +35,13 @@ from agentkit import (
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase, Provider
-from tests.benchmarks.cutting import weights_of
-from tests.benchmarks.histories import as_msgs, group_chat, react
-from tests.benchmarks.peers import Trim, run_async, trims
-from tests.benchmarks.plots import bars
+from tests.benchmarks.cutting import get_weights
+from tests.benchmarks.histories import as_msgs, build_group_chat, build_react_loop
+from tests.benchmarks.peers import Trim, load_trims, run_async
+from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["Reuse", "blocks_of", "group_reuse", "react_reuse", "replay"]
+__all__ = ["Reuse", "split_into_blocks", "replay_group_chat", "replay_react_loop", "replay"]
 
 _TURNS = ("messages", "contents", "input")
 _CONTENT = ("content", "parts")
@@ -49,7 +49,7 @@ _READ, _WRITE = 0.1, 1.25
 _BOTH: dict[str, CutStrategy] = {"Stepped": OldestFirstInSteps(), "OldestFirst": OldestFirst()}
 
 
-def blocks_of(request: Mapping[str, Any]) -> list[bytes]:
+def split_into_blocks(request: Mapping[str, Any]) -> list[bytes]:
     """A request's blocks in wire order."""
     head = sorted(name for name in request if name not in _TURNS)
     blocks = [block for name in sorted(head, key="tools".__ne__) for block in _head_blocks(request[name])]
@@ -146,7 +146,7 @@ def replay(formatter: FormatterBase, msgs: Sequence[Msg], every: int, tools: Seq
 def _reused(requests: Iterable[Mapping[str, Any]]) -> Reuse:
     found = Reuse()
     for request in requests:
-        found.add(blocks_of(request))
+        found.add(split_into_blocks(request))
     return found
 
 
@@ -154,7 +154,7 @@ def _ends(msgs: Sequence[object], every: int) -> range:
     return range(4, len(msgs) + 1, every)
 
 
-def react_reuse(
+def replay_react_loop(
     make: Callable[..., FormatterBase],
     steps: int,
     strategies: Mapping[str, CutStrategy],
@@ -162,7 +162,7 @@ def react_reuse(
     share: float = 0.2,
 ) -> dict[str, Reuse]:
     """A ReAct loop, by strategy, under a budget of a share of its conversation in the end, tools on top."""
-    msgs = as_msgs(react(2 + 2 * steps))
+    msgs = as_msgs(build_react_loop(2 + 2 * steps))
     counter = CharacterTokenCounter()
     measured = [counter.measure(make().lower(given, tools=tools).request, make()) for given in (msgs, msgs[1:2])]
     limit = int((measured[0] - measured[1]) * share) + measured[1]
@@ -172,10 +172,10 @@ def react_reuse(
     }
 
 
-def group_reuse(provider: Provider, n: int, viewer: str | None = None) -> Reuse:
+def replay_group_chat(provider: Provider, n: int, viewer: str | None = None) -> Reuse:
     """A group chat without a cut: a request after each message."""
     formatter = provider.multi_agent_formatter(history=MultiAgentHistory(viewer=viewer))
-    return replay(formatter, as_msgs(group_chat(n)), 1).steady()
+    return replay(formatter, as_msgs(build_group_chat(n)), 1).steady()
 
 
 def run(quick: bool = False) -> Report:
@@ -191,18 +191,18 @@ def run(quick: bool = False) -> Report:
             (" multi-agent", load_provider(name).multi_agent_formatter),
         )
     }
-    found = {name: react_reuse(make, steps, _BOTH) for name, make in kinds.items()}
+    found = {name: replay_react_loop(make, steps, _BOTH) for name, make in kinds.items()}
     big = [Tool("manual", "Read a page of the manual. " * 600)]
-    fixed = react_reuse(kinds["openai"], steps, _BOTH, big)
-    groups = {name: group_reuse(load_provider(name), talk) for name in names}
-    viewed = {name: group_reuse(load_provider(name), talk, "Friday") for name in names}
+    fixed = replay_react_loop(kinds["openai"], steps, _BOTH, big)
+    groups = {name: replay_group_chat(load_provider(name), talk) for name in names}
+    viewed = {name: replay_group_chat(load_provider(name), talk, "Friday") for name in names}
     loops = _all(found["openai"], _peers(steps, problems))
     short = _policies(loops)
     at_budget = _budget_table({**found, "openai, 4,000 tokens of tools": fixed})
     tables = [at_budget, _group_table(groups, viewed), short]
     price = {name: each.automatic / sum(each.sizes) for name, each in loops.items()}
     price["nothing cached"] = 1.0
-    plot = bars("Price of a prompt token at the budget, automatic cache", price, lambda value: f"{value:.2f}")
+    plot = draw_bars("Price of a prompt token at the budget, automatic cache", price, lambda value: f"{value:.2f}")
     aims = [*_budget_aims(found), *_group_aims(groups)]
     return Report(tables, [short], aims, {"caching.svg": plot}, problems)
 
@@ -282,12 +282,12 @@ def _policies(found: Mapping[str, Reuse]) -> Table:
 
 def _peers(steps: int, problems: list[str]) -> dict[str, Reuse]:
     """What the peers that cut send, given a fifth by their own free counter."""
-    plain = react(2 + 2 * steps)
-    limit = max(sum(weights_of(plain)) // 5, 1_500)
+    plain = build_react_loop(2 + 2 * steps)
+    limit = max(sum(get_weights(plain)) // 5, 1_500)
 
     def turns(trim: Trim) -> Iterator[Mapping[str, Any]]:
         native = trim.prepare(plain)
         for end in _ends(native, 2):
             yield {"messages": trim.convert(trim.cut(native[:end], limit))}
 
-    return {trim.name: _reused(turns(trim)) for trim in trims(problems) if "Anthropic" not in trim.name}
+    return {trim.name: _reused(turns(trim)) for trim in load_trims(problems) if "Anthropic" not in trim.name}

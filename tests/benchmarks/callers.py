@@ -15,17 +15,26 @@ from logging import CRITICAL, getLogger
 from typing import Any
 
 from agentkit import ChatModel, Msg, load_provider
-from tests.benchmarks.histories import PlainMsg, as_msgs, mixed
-from tests.benchmarks.in_memory import PATHS, Answer, clients, streamed, whole
+from tests.benchmarks.histories import PlainMsg, as_msgs, build_mixed_chat
 from tests.benchmarks.peers import (
-    langchain_messages,
-    loaded,
-    openai_dicts,
-    pydantic_ai_messages,
+    as_langchain_messages,
+    as_openai_dicts,
+    as_pydantic_ai_messages,
+    load_installed,
     run_async,
 )
+from tests.benchmarks.sdk_clients import APIS, CLIENTS, Response, build_response, build_stream
 
-__all__ = ["POST", "Caller", "agentkit_model", "callers", "helpers", "posts", "sdks", "streams_through"]
+__all__ = [
+    "POST",
+    "Caller",
+    "create_model",
+    "load_peer_callers",
+    "load_sdk_helper_callers",
+    "load_post_callers",
+    "load_sdk_callers",
+    "can_stream",
+]
 
 POST = "json.dumps and the SDK's own post"
 """The name of what no call through an SDK can go below."""
@@ -43,81 +52,83 @@ class Caller:
     """
 
     name: str
-    wire: str
+    api: str
     prepare: Callable[[Sequence[PlainMsg]], Any]
     call: Callable[[Any, Any], Any]
     stream: Callable[[Any, Any], AsyncIterator[Any]]
     wraps: Callable[[Any], Any] = lambda client: client  # the client as the caller holds it, made once
 
-    def caller(self, answer: Answer) -> Any:
+    def caller(self, response: Response) -> Any:
         """What it calls with, over a transport that gives one answer to everything."""
-        return self.wraps(clients[self.wire](answer))
+        return self.wraps(CLIENTS[self.api](response))
 
 
-def agentkit_model(wire: str, client: Any) -> ChatModel:
+def create_model(api: str, client: Any) -> ChatModel:
     """Our own model of a wire."""
-    return ChatModel(load_provider(PATHS[wire][0]), "model-1", client=client)
+    return ChatModel(load_provider(APIS[api][0]), "model-1", client=client)
 
 
-def sdks(problems: list[str]) -> list[Caller]:
+def load_sdk_callers(problems: list[str]) -> list[Caller]:
     """The official SDKs by themselves, with a request that is finished."""
-    return loaded((_sdk_openai, _sdk_responses, _sdk_anthropic, _sdk_google), problems)
+    return load_installed((_sdk_openai, _sdk_responses, _sdk_anthropic, _sdk_google), problems)
 
 
-def helpers(problems: list[str]) -> list[Caller]:
+def load_sdk_helper_callers(problems: list[str]) -> list[Caller]:
     """The official SDKs' streams that put the message together as well."""
-    return loaded((_sdk_openai_helper, _sdk_responses_helper, _sdk_anthropic_helper), problems)
+    return load_installed((_sdk_openai_helper, _sdk_responses_helper, _sdk_anthropic_helper), problems)
 
 
-def posts(problems: list[str]) -> list[Caller]:
+def load_post_callers(problems: list[str]) -> list[Caller]:
     """A finished request, written by json.dumps and posted by the SDK's client; nobody reads the reply."""
-    return [_posted(one) for one in sdks(problems) if one.wire != "Gemini"]  # Google's client has no such method
+    return [
+        _posted(one) for one in load_sdk_callers(problems) if one.api != "Gemini"
+    ]  # Google's client has no such method
 
 
-def callers(problems: list[str]) -> list[Caller]:
+def load_peer_callers(problems: list[str]) -> list[Caller]:
     """The peers that load here, as far as they get along with the SDKs beside them."""
-    return [one for one in loaded((_langchain, _litellm, _pydantic_ai), problems) if _works(one, problems)]
+    return [one for one in load_installed((_langchain, _litellm, _pydantic_ai), problems) if _works(one, problems)]
 
 
-def streams_through(wire: str, problems: list[str]) -> bool:
+def can_stream(api: str, problems: list[str]) -> bool:
     """Whether the SDK here is one that our endpoint streams through: a peer may pin an older one."""
-    client = clients[wire](streamed(wire, "text", 4).answer)
+    client = CLIENTS[api](build_stream(api, "text", 4).response)
 
     async def read() -> None:
-        async with agentkit_model(wire, client).stream([Msg("Alice", "Go on.", "user")]) as stream:
+        async with create_model(api, client).stream([Msg("Alice", "Go on.", "user")]) as stream:
             await stream.finish()
 
     try:
         run_async(read())
     except Exception as error:
-        problems.append(f"ChatModel.stream, {wire} ({type(error).__name__}: {str(error)[:90]})")
+        problems.append(f"ChatModel.stream, {api} ({type(error).__name__}: {str(error)[:90]})")
         return False
     return True
 
 
 def _works(caller: Caller, problems: list[str]) -> bool:
     try:
-        made = caller.caller(whole(caller.wire))
-        run_async(caller.call(made, caller.prepare(mixed(4))))
+        made = caller.caller(build_response(caller.api))
+        run_async(caller.call(made, caller.prepare(build_mixed_chat(4))))
     except Exception as error:
-        problems.append(f"{caller.name} {caller.wire} ({type(error).__name__}: {str(error)[:90]})")
+        problems.append(f"{caller.name} {caller.api} ({type(error).__name__}: {str(error)[:90]})")
         return False
     return True
 
 
-def _request(wire: str) -> Callable[[Sequence[PlainMsg]], Any]:
+def _request(api: str) -> Callable[[Sequence[PlainMsg]], Any]:
     """A finished request, made by us: what the SDK's typed call is given."""
 
     def prepare(plain: Sequence[PlainMsg]) -> dict[str, Any]:
         msgs: list[Msg] = as_msgs(plain)
-        return {"model": "model-1", **run_async(load_provider(PATHS[wire][0]).chat_formatter().format(msgs))}
+        return {"model": "model-1", **run_async(load_provider(APIS[api][0]).chat_formatter().format(msgs))}
 
     return prepare
 
 
 def _posted(sdk: Caller) -> Caller:
     raw: Any = import_module("httpx2").Response
-    path = PATHS[sdk.wire][1].removeprefix("" if sdk.wire == "Anthropic" else "/v1")
+    path = APIS[sdk.api][1].removeprefix("" if sdk.api == "Anthropic" else "/v1")
 
     def call(client: Any, request: Any) -> Any:
         return client.post(path, cast_to=raw, content=json.dumps(request).encode())
@@ -232,11 +243,11 @@ def _langchain() -> list[Caller]:
         made.__dict__["_async_client"] = client  # a cached property
         return made
 
-    def caller(wire: str, wraps: Callable[[Any], Any]) -> Caller:
+    def caller(api: str, wraps: Callable[[Any], Any]) -> Caller:
         return Caller(
             "LangChain",
-            wire,
-            langchain_messages,
+            api,
+            as_langchain_messages,
             lambda model, msgs: model.ainvoke(msgs),
             lambda model, msgs: model.astream(msgs),
             wraps,
@@ -263,11 +274,11 @@ def _pydantic_ai() -> list[Caller]:
             async for event in stream:
                 yield event
 
-    def caller(wire: str, wraps: Callable[[Any], Any]) -> Caller:
+    def caller(api: str, wraps: Callable[[Any], Any]) -> Caller:
         return Caller(
             "pydantic-ai",
-            wire,
-            pydantic_ai_messages,
+            api,
+            as_pydantic_ai_messages,
             lambda model, msgs: model.request(msgs, limit, parameters),
             events,
             wraps,
@@ -292,4 +303,4 @@ def _litellm() -> list[Caller]:
     def stream(client: Any, msgs: Any) -> AsyncIterator[Any]:
         return _items(call(client, msgs, stream=True))
 
-    return [Caller("litellm", "OpenAI Chat", openai_dicts, call, stream)]
+    return [Caller("litellm", "OpenAI Chat", as_openai_dicts, call, stream)]

@@ -7,13 +7,20 @@ from functools import partial
 from typing import Any
 
 from agentkit import Msg
-from tests.benchmarks.callers import POST, Caller, agentkit_model, callers, posts, sdks
-from tests.benchmarks.histories import PlainMsg, as_msgs, mixed
-from tests.benchmarks.in_memory import clients, whole
-from tests.benchmarks.measure import Case, Sampled, interleave, show
-from tests.benchmarks.peers import let_finish, run_async
-from tests.benchmarks.plots import bars
+from tests.benchmarks.callers import (
+    POST,
+    Caller,
+    create_model,
+    load_peer_callers,
+    load_post_callers,
+    load_sdk_callers,
+)
+from tests.benchmarks.histories import PlainMsg, as_msgs, build_mixed_chat
+from tests.benchmarks.measure import Case, Samples, format_seconds, interleave
+from tests.benchmarks.peers import finish_background_work, run_async
+from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
+from tests.benchmarks.sdk_clients import CLIENTS, build_response
 
 __all__ = ["run"]
 
@@ -27,23 +34,23 @@ def run(quick: bool = False) -> Report:
     """Every table."""
     sizes = [4, 8] if quick else [10, 100, 1_000]
     problems: list[str] = []
-    others = [*sdks(problems), *callers(problems), *posts(problems)]
-    wires = list(dict.fromkeys(one.wire for one in others))
+    others = [*load_sdk_callers(problems), *load_peer_callers(problems), *load_post_callers(problems)]
+    apis = list(dict.fromkeys(one.api for one in others))
     tables: list[Table] = []
     lines: list[list[object]] = []
     aims: list[Aim] = []
     shown: dict[str, float] = {}
-    for wire in wires:
-        held = [one for one in others if one.wire == wire]
-        found = [_measured(wire, mixed(n), held, 1 if quick else 9) for n in sizes]
-        tables.append(_table(wire, sizes, found))
+    for api in apis:
+        held = [one for one in others if one.api == api]
+        found = [_measured(api, build_mixed_chat(n), held, 1 if quick else 9) for n in sizes]
+        tables.append(_table(api, sizes, found))
         lines += [[*row[: len(sizes) + 1], row[-1]] for row in tables[-1].rows]
-        if wire in _MEASURE:
-            aims.append(_aim(wire, sizes[-1], found[-1]))
+        if api in _MEASURE:
+            aims.append(_aim(api, sizes[-1], found[-1]))
         elif POST in found[-1]:
-            aims.append(_near_the_post(wire, sizes[-1], found[-1]))
-        shown |= {f"{_plotted(who)}, {wire}": one.median for who, one in found[-1].items() if who != _WARM}
-    plot = bars(f"From {sizes[-1]:,} messages to a reply, CPU time", shown, show, log=True)
+            aims.append(_near_the_post(api, sizes[-1], found[-1]))
+        shown |= {f"{_plotted(who)}, {api}": one.median for who, one in found[-1].items() if who != _WARM}
+    plot = draw_bars(f"From {sizes[-1]:,} messages to a reply, CPU time", shown, format_seconds, log=True)
     head = ["", *(f"{n:,} messages" for n in sizes), f"× agentkit, {sizes[-1]:,}"]
     short = Table("History to reply", head, lines)
     return Report(tables, [short], aims, {"calling.svg": plot}, list(dict.fromkeys(problems)))
@@ -53,18 +60,18 @@ def _plotted(who: str) -> str:
     return "agentkit" if who == _COLD else who
 
 
-def _measured(wire: str, plain: Sequence[PlainMsg], others: Sequence[Caller], rounds: int) -> dict[str, Sampled]:
+def _measured(api: str, plain: Sequence[PlainMsg], others: Sequence[Caller], rounds: int) -> dict[str, Samples]:
     """A sample of several calls where one is near the clock's own cost."""
-    answer = whole(wire)
-    client = clients[wire](answer)
-    model = agentkit_model(wire, client)
+    response = build_response(api)
+    client = CLIENTS[api](response)
+    model = create_model(api, client)
     seen = as_msgs(plain)
     cases = {
-        _COLD: Case(partial(as_msgs, plain), partial(_generated, wire, client)),
+        _COLD: Case(partial(as_msgs, plain), partial(_generated, api, client)),
         _WARM: Case(lambda: list(seen), lambda msgs: run_async(model.generate(msgs))),
     }
     for one in others:
-        made = one.caller(answer)
+        made = one.caller(response)
         cases[_name(one)] = Case(partial(one.prepare, plain), partial(_called, one, made))
     for case in cases.values():
         case.run(case.prepare())  # what a first call imports is in nobody's heap afterwards, as far as it is timed
@@ -73,7 +80,7 @@ def _measured(wire: str, plain: Sequence[PlainMsg], others: Sequence[Caller], ro
 
 
 def _prepared(case: Case) -> Any:
-    let_finish()
+    finish_background_work()
     return case.prepare()
 
 
@@ -85,36 +92,36 @@ def _called(caller: Caller, made: Any, history: Any) -> object:
     return run_async(caller.call(made, history))
 
 
-def _generated(wire: str, client: Any, msgs: list[Msg]) -> object:
+def _generated(api: str, client: Any, msgs: list[Msg]) -> object:
     """A model of its own: a formatter that has seen nothing yet."""
-    return run_async(agentkit_model(wire, client).generate(msgs))
+    return run_async(create_model(api, client).generate(msgs))
 
 
-def _table(wire: str, sizes: Sequence[int], found: Sequence[dict[str, Sampled]]) -> Table:
+def _table(api: str, sizes: Sequence[int], found: Sequence[dict[str, Samples]]) -> Table:
     rows: list[list[object]] = []
     for who in found[0]:
-        over = [each[who].over(each[_COLD]) for each in found]
-        rows.append([f"{wire}: {who}", *(show(each[who].median) for each in found), *over])
+        over = [each[who].ratio_to(each[_COLD]) for each in found]
+        rows.append([f"{api}: {who}", *(format_seconds(each[who].median) for each in found), *over])
     head = ["", *(f"{n:,} messages" for n in sizes), *(f"× agentkit, {n:,}" for n in sizes)]
-    return Table(f"History to reply, {wire}", head, rows)
+    return Table(f"History to reply, {api}", head, rows)
 
 
-def _aim(wire: str, size: int, found: dict[str, Sampled]) -> Aim:
+def _aim(api: str, size: int, found: dict[str, Samples]) -> Aim:
     """The nearest of all others; the SDK itself, with a request that somebody has finished, is one of them."""
-    over = min(one.over(found[_COLD]) for who, one in found.items() if who not in (_COLD, _WARM, POST))
+    over = min(one.ratio_to(found[_COLD]) for who, one in found.items() if who not in (_COLD, _WARM, POST))
     return Aim(
-        f"History of {size:,} new messages to a reply, {wire}, nearest peer or typed call of the SDK",
+        f"History of {size:,} new messages to a reply, {api}, nearest peer or typed call of the SDK",
         "≤ 1/30",
         f"1/{over:.0f}",
         over >= _GOAL,
     )
 
 
-def _near_the_post(wire: str, size: int, found: dict[str, Sampled]) -> Aim:
+def _near_the_post(api: str, size: int, found: dict[str, Samples]) -> Aim:
     """Where the SDK walks little, all that can be said is how near a call comes to one that does nothing."""
-    over = found[_COLD].over(found[POST])
+    over = found[_COLD].ratio_to(found[POST])
     return Aim(
-        f"History of {size:,} new messages to a reply, {wire}",
+        f"History of {size:,} new messages to a reply, {api}",
         f"≤ {_POSTED:g} × json.dumps and post",
         f"{over:.2f} ×",
         over <= _POSTED,

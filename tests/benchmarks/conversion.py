@@ -11,8 +11,8 @@ from agentkit import available_providers, load_provider
 from agentkit.provider_kit import FormatterBase
 from tests.benchmarks import floor, peers
 from tests.benchmarks.histories import MIXES, PlainMsg, as_msgs, copy_plain
-from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, slopes
-from tests.benchmarks.plots import bars
+from tests.benchmarks.measure import Case, Samples, fit_exponent, format_seconds, get_step_exponents, interleave
+from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
 
 __all__ = ["run"]
@@ -56,7 +56,7 @@ def run(quick: bool = False, mixes: Sequence[str] = ("react", "mixed", "group"))
     aims.append(Aim("… its exponent, worst formatter", "≤ 1.05", f"{grown:.2f}", grown <= 1.05))
     shown = {_shown(name): found for name, found in over.items() if _shown(name)}
     title = f"Converting {middle:,} messages of a ReAct loop, times a hand-written floor"
-    plot = bars(title, shown, lambda value: f"{value:.1f}", log=True)
+    plot = draw_bars(title, shown, lambda value: f"{value:.1f}", log=True)
     return Report(tables, (), aims, {"conversion.svg": plot}, list(dict.fromkeys(problems)))
 
 
@@ -82,12 +82,12 @@ def _floors(plain: Sequence[PlainMsg]) -> dict[str, Case]:
         return Case(partial(copy_plain, plain), lambda msgs: loop(msgs, dump))
 
     return {
-        "floor openai": case(floor.openai, False),
-        "floor openai, dumps": case(floor.openai, True),
-        "floor anthropic": case(floor.anthropic, False),
-        "floor anthropic, shared": case(floor.anthropic, True),
-        "floor multi openai": case(floor.multi_openai, False),
-        "floor multi anthropic": case(floor.multi_anthropic, False),
+        "floor openai": case(floor.convert_openai, False),
+        "floor openai, dumps": case(floor.convert_openai, True),
+        "floor anthropic": case(floor.convert_anthropic, False),
+        "floor anthropic, shared": case(floor.convert_anthropic, True),
+        "floor multi openai": case(floor.convert_multi_openai, False),
+        "floor multi anthropic": case(floor.convert_multi_anthropic, False),
     }
 
 
@@ -111,12 +111,12 @@ def at_size(mix: str, n: int, rounds: int, problems: list[str], collector: bool 
     """All formatters and peers at one size of one mix."""
     plain = MIXES[mix](n)
     cases = _floors(plain)
-    cases["json.dumps openai"] = _dumping(plain, floor.openai)
-    cases["json.dumps anthropic"] = _dumping(plain, floor.anthropic)
+    cases["json.dumps openai"] = _dumping(plain, floor.convert_openai)
+    cases["json.dumps anthropic"] = _dumping(plain, floor.convert_anthropic)
     for (name, policy), formatter in formatters().items():
         cases[f"{name} {policy} cold"] = cold(plain, formatter)
         cases[f"{name} {policy} warm"] = warm(plain, formatter)
-    others = {peer.name: peer for peer in peers.conversions(problems)}
+    others = {peer.name: peer for peer in peers.load_conversions(problems)}
     cases |= {name: Case(partial(peer.prepare, plain), peer.run) for name, peer in others.items()}
     samples = interleave(cases, rounds, _batch(n, rounds), collector)
     rows: list[list[object]] = []
@@ -129,25 +129,25 @@ def at_size(mix: str, n: int, rounds: int, problems: list[str], collector: bool 
 
 
 def _row(
-    name: str, sampled: Sampled, samples: dict[str, Sampled], others: dict[str, peers.Peer], n: int
+    name: str, sampled: Samples, samples: dict[str, Samples], others: dict[str, peers.Peer], n: int
 ) -> list[object]:
     """µs a message; times the plain floors, and times the multi-agent floor where there is one."""
-    wire, policy = "openai", "chat"
+    api, policy = "openai", "chat"
     warmed: object = ""
     goal: object = ""
     if name in others:
-        wire, policy = others[name].floor, "multi" if "multi" in name else "chat"
+        api, policy = others[name].floor, "multi" if "multi" in name else "chat"
     elif name.endswith(" cold"):
         provider, policy, _ = name.rsplit(" ", 2)
-        wire = "anthropic" if provider in _LIKE_ANTHROPIC else "openai"
-        warmed = samples[f"{provider} {policy} warm"].over(samples[f"floor {wire}"])
+        api = "anthropic" if provider in _LIKE_ANTHROPIC else "openai"
+        warmed = samples[f"{provider} {policy} warm"].ratio_to(samples[f"floor {api}"])
         goal = _GOALS.get((provider, policy), "")
     elif "anthropic" in name:
-        wire = "anthropic"
-    dumped = samples["floor openai, dumps" if wire == "openai" else "floor anthropic, shared"]
-    own = sampled.over(samples[f"floor multi {wire}"]) if policy == "multi" else ""
-    base = samples[f"floor {wire}"]
-    return [name, sampled.median / n * 1e6, sampled.over(base), sampled.over(dumped), own, warmed, goal]
+        api = "anthropic"
+    dumped = samples["floor openai, dumps" if api == "openai" else "floor anthropic, shared"]
+    own = sampled.ratio_to(samples[f"floor multi {api}"]) if policy == "multi" else ""
+    base = samples[f"floor {api}"]
+    return [name, sampled.median / n * 1e6, sampled.ratio_to(base), sampled.ratio_to(dumped), own, warmed, goal]
 
 
 def growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
@@ -158,7 +158,7 @@ def growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
     }
     for (name, policy), formatter in formatters().items():
         makers[f"{name} {policy}"] = partial(cold, formatter=formatter)
-    taken: dict[str, list[Sampled]] = {name: [] for name in makers}
+    taken: dict[str, list[Samples]] = {name: [] for name in makers}
     for n in sizes:
         plain = MIXES[mix](n)
         cases = {name: make(plain) for name, make in makers.items()}
@@ -169,9 +169,9 @@ def growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
     for name, found in taken.items():
         medians = [sampled.median for sampled in found]
         base = taken["floor anthropic" if name.split(maxsplit=1)[0] in _LIKE_ANTHROPIC else "floor openai"]
-        ratios = [sampled.over(its) for sampled, its in zip(found, base, strict=True)]
-        grown = exponent(sizes[1:], medians[1:])
-        rows.append([name, *map(show, medians), *ratios, grown, slopes(sizes, medians)[-1]])
+        ratios = [sampled.ratio_to(its) for sampled, its in zip(found, base, strict=True)]
+        grown = fit_exponent(sizes[1:], medians[1:])
+        rows.append([name, *map(format_seconds, medians), *ratios, grown, get_step_exponents(sizes, medians)[-1]])
     head = ["", *(f"n={n}" for n in sizes), *(f"x floor {n}" for n in sizes), "exponent", "last step"]
     return Table(f"Growth, cold, mix {mix!r} (aim: exponent <= 1.05)", head, rows)
 

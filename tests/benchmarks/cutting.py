@@ -21,23 +21,31 @@ from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.units import Weigher
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
-from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText, as_msgs, mixed, react
-from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show
-from tests.benchmarks.peers import Trim, quarters, run_async, trims
-from tests.benchmarks.plots import lines
+from tests.benchmarks.histories import (
+    PlainCall,
+    PlainMsg,
+    PlainResult,
+    PlainText,
+    as_msgs,
+    build_mixed_chat,
+    build_react_loop,
+)
+from tests.benchmarks.measure import Case, Samples, fit_exponent, format_seconds, interleave
+from tests.benchmarks.peers import Trim, estimate_tokens, load_trims, run_async
+from tests.benchmarks.plots import draw_lines
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["QuarterCounter", "run", "weighed", "weights_of"]
+__all__ = ["EstimatingCounter", "run", "count_weighings", "get_weights"]
 
 _SHARES = (0.1, 0.5, 0.9)
 
 
-class QuarterCounter(LocalTokenCounter):
+class EstimatingCounter(LocalTokenCounter):
     """A token for every four characters of a message's strings: the peers' free counter."""
 
     def measure(self, request: Any) -> int:
         """The strings of the whole request."""
-        return sum(quarters(part) for part in request.values())
+        return sum(estimate_tokens(part) for part in request.values())
 
     def weigh(self, msg: Msg) -> int:
         """The strings of one message."""
@@ -90,28 +98,28 @@ def run(quick: bool = False) -> Report:
         tables.append(_table(n, found))
         slowest = max(sampled.median for sampled in found[_SAME].values())
     grown, series = growth([50, 100] if quick else [100, 1_000, 10_000], problems)
-    per_message = weighed(20 if quick else 500)
+    per_message = count_weighings(20 if quick else 500)
     aims = [
         Aim("Each message is counted", "once in its life", f"{per_message:.2f} times in a loop", per_message == 1),
-        Aim(f"A cut of {sizes[-1]:,} counted messages", "≤ 0.2 ms", show(slowest), slowest <= 0.2e-3),
+        Aim(f"A cut of {sizes[-1]:,} counted messages", "≤ 0.2 ms", format_seconds(slowest), slowest <= 0.2e-3),
     ]
-    plot = lines("A cut to half of the history: CPU time", grown, series, show, "messages")
+    plot = draw_lines("A cut to half of the history: CPU time", grown, series, format_seconds, "messages")
     return Report(
         [*tables, _growth_table(grown, series)], (), aims, {"cutting.svg": plot}, list(dict.fromkeys(problems))
     )
 
 
-def weighed(steps: int) -> float:
+def count_weighings(steps: int) -> float:
     """How often a message is weighed in a loop that formats after each step."""
-    plain = react(2 + 2 * steps)
+    plain = build_react_loop(2 + 2 * steps)
     msgs, counter = as_msgs(plain), CountingCounter()
-    formatter = OpenAIChatFormatter(budget=Budget(max(sum(weights_of(plain)) // 5, 1_500), counter))
+    formatter = OpenAIChatFormatter(budget=Budget(max(sum(get_weights(plain)) // 5, 1_500), counter))
     for end in range(4, len(msgs) + 1, 2):
         run_async(formatter.format(msgs[:end]))
     return counter.calls / len(msgs)
 
 
-def weights_of(plain: Sequence[PlainMsg]) -> list[int]:
+def get_weights(plain: Sequence[PlainMsg]) -> list[int]:
     """The free counter's tokens, for the floor."""
     return [_weight(msg) for msg in plain]
 
@@ -149,7 +157,7 @@ def _unweighed(msg: Msg) -> int:
 
 def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
     msgs = as_msgs(plain)
-    budget = Budget(limit, QuarterCounter())
+    budget = Budget(limit, EstimatingCounter())
     weigher = Weigher(budget.counter.local_counter)
     weigher.units(msgs)
     strategy = budget.strategy
@@ -180,7 +188,7 @@ def _plans(
     limit: int,
 ) -> dict[str, Case]:
     name = kind.__name__.removesuffix("ChatFormatter")
-    formatter = kind(budget=Budget(limit, QuarterCounter()))
+    formatter = kind(budget=Budget(limit, EstimatingCounter()))
     usual = kind(budget=Budget(limit, CharacterTokenCounter()))
 
     def plan(found: tuple[Any, list[Msg]]) -> object:
@@ -199,19 +207,19 @@ def _peers(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[s
     def case(trim: Trim) -> Case:
         return Case(partial(trim.prepare, plain), lambda msgs: trim.cut(msgs, limit))
 
-    found = [trim for trim in trims(problems) if not trim.slow or len(plain) <= 1_000]
+    found = [trim for trim in load_trims(problems) if not trim.slow or len(plain) <= 1_000]
     return {f"{trim.name.removesuffix(' OpenAI')}": case(trim) for trim in found if "Anthropic" not in trim.name}
 
 
 _SAME = "agentkit pure cut, same list"
 
 
-def at_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, Sampled]]:
+def at_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, Samples]]:
     """All cuts at one size, by name and share of the history that is kept."""
-    plain = mixed(n)
-    weights = weights_of(plain)
+    plain = build_mixed_chat(n)
+    weights = get_weights(plain)
     sums = list(accumulate(weights, initial=0))
-    found: dict[str, dict[float, Sampled]] = {}
+    found: dict[str, dict[float, Samples]] = {}
     for share in _SHARES:
         limit = int(sums[-1] * share)
         cases = {
@@ -226,9 +234,9 @@ def at_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, S
     return found
 
 
-def _table(n: int, found: dict[str, dict[float, Sampled]]) -> Table:
+def _table(n: int, found: dict[str, dict[float, Samples]]) -> Table:
     rows = [
-        [name, *(show(each[share].median) if share in each else "-" for share in _SHARES)]
+        [name, *(format_seconds(each[share].median) if share in each else "-" for share in _SHARES)]
         for name, each in found.items()
     ]
     return Table(f"Cut, {n} messages", ["", *(f"{share:.0%}" for share in _SHARES)], rows)
@@ -238,8 +246,8 @@ def growth(sizes: Sequence[int], problems: list[str]) -> tuple[Sequence[int], di
     """Seconds of a cut to half of the history, over sizes; fewer of the peers that take too long."""
     taken: dict[str, list[float]] = {}
     for n in sizes:
-        plain = mixed(n)
-        limit = sum(weights_of(plain)) // 2
+        plain = build_mixed_chat(n)
+        limit = sum(get_weights(plain)) // 2
         ours = interleave(_agentkit(plain, limit), 3)
         for name, sampled in {**ours, **interleave(_peers(plain, limit, problems), 1)}.items():
             if name in _GROWN or not name.startswith("agentkit"):
@@ -256,7 +264,12 @@ _GROWN = {
 
 def _growth_table(sizes: Sequence[int], series: dict[str, list[float]]) -> Table:
     rows = [
-        [name, *map(show, found), *("-" for _ in sizes[len(found) :]), exponent(sizes[: len(found)], found)]
+        [
+            name,
+            *map(format_seconds, found),
+            *("-" for _ in sizes[len(found) :]),
+            fit_exponent(sizes[: len(found)], found),
+        ]
         for name, found in series.items()
     ]
     return Table("Cut at 50%, growth (aim: <= 1.05)", ["", *(f"n={n}" for n in sizes), "exponent"], rows)

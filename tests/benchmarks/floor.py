@@ -13,23 +13,31 @@ from typing import Any, TypeAlias, cast
 
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
 
-__all__ = ["Floor", "Native", "anthropic", "copied", "multi_anthropic", "multi_openai", "openai"]
+__all__ = [
+    "Floor",
+    "Native",
+    "convert_anthropic",
+    "copy_json",
+    "convert_multi_anthropic",
+    "convert_multi_openai",
+    "convert_openai",
+]
 
 Native: TypeAlias = list[dict[str, Any]]
 Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
 
 
-def copied(found: Any) -> Any:
+def copy_json(found: Any) -> Any:
     """A fresh copy of a JSON value: new dicts and lists, the same strings."""
     if isinstance(found, dict):
         pairs = cast("dict[str, Any]", found).items()
-        return {key: item if type(item) is str else copied(item) for key, item in pairs}
+        return {key: item if type(item) is str else copy_json(item) for key, item in pairs}
     if isinstance(found, list):
-        return [item if type(item) is str else copied(item) for item in cast("Iterable[Any]", found)]
+        return [item if type(item) is str else copy_json(item) for item in cast("Iterable[Any]", found)]
     return found
 
 
-def openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+def convert_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     """OpenAI Chat Completions."""
     out: Native = []
     for msg in msgs:
@@ -56,7 +64,7 @@ def openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     return out
 
 
-def anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+def convert_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     """Anthropic Messages; the system prompt is left to the caller."""
     out: Native = []
     for msg in msgs:
@@ -71,7 +79,7 @@ def anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
             if isinstance(block, PlainText):
                 blocks.append({"type": "text", "text": block.text})
             elif isinstance(block, PlainCall):
-                found = block.input if dump else copied(block.input)
+                found = block.input if dump else copy_json(block.input)
                 blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": found})
             else:
                 role = "user"
@@ -80,17 +88,17 @@ def anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     return out
 
 
-def multi_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+def convert_multi_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     """Runs of tool-free messages as one user turn with a part for each text; OpenAI Chat Completions."""
-    return _framed(msgs, dump, openai)
+    return _convert_with_frames(msgs, dump, convert_openai)
 
 
-def multi_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+def convert_multi_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
     """The same for Anthropic Messages."""
-    return _framed(msgs, dump, anthropic)
+    return _convert_with_frames(msgs, dump, convert_anthropic)
 
 
-def _framed(msgs: Sequence[PlainMsg], dump: bool, rest: Floor) -> Native:
+def _convert_with_frames(msgs: Sequence[PlainMsg], dump: bool, convert: Floor) -> Native:
     out: Native = []
     parts: Native = []
     for at, msg in enumerate(msgs):
@@ -108,7 +116,7 @@ def _framed(msgs: Sequence[PlainMsg], dump: bool, rest: Floor) -> Native:
                 parts.append({"type": "text", "text": "\n</history>"})
                 out.append({"role": "user", "content": parts})
                 parts = []
-            out.extend(rest((msg,), dump))
+            out.extend(convert((msg,), dump))
             continue
         if not parts:
             parts.append({"type": "text", "text": "<history>"})

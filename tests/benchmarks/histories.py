@@ -18,9 +18,9 @@ __all__ = [
     "PlainText",
     "as_msgs",
     "copy_plain",
-    "group_chat",
-    "mixed",
-    "react",
+    "build_group_chat",
+    "build_mixed_chat",
+    "build_react_loop",
 ]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
@@ -98,7 +98,7 @@ def _opening(random: Random) -> list[PlainMsg]:
     return [PlainMsg("system", prompt, "system"), PlainMsg("Alice", task, "user")]
 
 
-def react(n: int) -> list[PlainMsg]:
+def build_react_loop(n: int) -> list[PlainMsg]:
     """A system prompt and a task, then call and result steps to the end."""
     random = Random(n)
     msgs = _opening(random)
@@ -109,7 +109,7 @@ def react(n: int) -> list[PlainMsg]:
     return msgs[:n]
 
 
-def mixed(n: int) -> list[PlainMsg]:
+def build_mixed_chat(n: int) -> list[PlainMsg]:
     """Talk of two, one in five messages part of a tool step: about the mix of a group chat with tools."""
     random = Random(n)
     msgs = _opening(random)
@@ -124,7 +124,7 @@ def mixed(n: int) -> list[PlainMsg]:
     return msgs
 
 
-def group_chat(n: int) -> list[PlainMsg]:
+def build_group_chat(n: int) -> list[PlainMsg]:
     """Talk of five under a system prompt, no tools."""
     random = Random(n)
     msgs = _opening(random)[:1]
@@ -136,7 +136,11 @@ def group_chat(n: int) -> list[PlainMsg]:
     return msgs
 
 
-MIXES: dict[str, Callable[[int], list[PlainMsg]]] = {"mixed": mixed, "react": react, "group": group_chat}
+MIXES: dict[str, Callable[[int], list[PlainMsg]]] = {
+    "mixed": build_mixed_chat,
+    "react": build_react_loop,
+    "group": build_group_chat,
+}
 
 
 def copy_plain(msgs: Sequence[PlainMsg]) -> list[PlainMsg]:

@@ -11,7 +11,7 @@ from statistics import median
 from time import process_time_ns
 from typing import Any
 
-__all__ = ["Case", "Sampled", "exponent", "interleave", "show", "slopes"]
+__all__ = ["Case", "Samples", "fit_exponent", "interleave", "format_seconds", "get_step_exponents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class Samples:
     """CPU seconds per call, one a round."""
 
     seconds: list[float]
@@ -33,14 +33,14 @@ class Sampled:
         """The median of all rounds."""
         return median(self.seconds)
 
-    def over(self, base: Sampled) -> float:
+    def over(self, base: Samples) -> float:
         """How many times `base` this takes: the median of the ratios within one round."""
         return median(mine / its for mine, its in zip(self.seconds, base.seconds, strict=True))
 
 
 def interleave(
     cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
-) -> dict[str, Sampled]:
+) -> dict[str, Samples]:
     """Time every case once a round, so that all share whatever else the machine does.
 
     `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic
@@ -60,7 +60,7 @@ def interleave(
     finally:
         gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
-    return {name: Sampled(found) for name, found in seconds.items()}
+    return {name: Samples(found) for name, found in seconds.items()}
 
 
 def _sample(case: Case, batch: int, collector: bool) -> float:
@@ -78,7 +78,7 @@ def _sample(case: Case, batch: int, collector: bool) -> float:
     return max(taken, 1) / batch / 1e9
 
 
-def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     """The slope of time over size in a log-log plot, by least squares."""
     points = [(math.log(size), math.log(taken)) for size, taken in zip(sizes, seconds, strict=True)]
     x = sum(point[0] for point in points) / len(points)
@@ -87,7 +87,7 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     return sum((point[0] - x) * (point[1] - y) for point in points) / spread if spread else math.nan
 
 
-def show(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Seconds as people read them."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
@@ -95,7 +95,7 @@ def show(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def slopes(sizes: Sequence[int], seconds: Sequence[float]) -> list[float]:
+def get_step_exponents(sizes: Sequence[int], seconds: Sequence[float]) -> list[float]:
     """The exponent of each step from one size to the next."""
     steps = pairwise(zip(sizes, seconds, strict=True))
     return [math.log(after[1] / before[1]) / math.log(after[0] / before[0]) for before, after in steps]

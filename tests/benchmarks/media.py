@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from agentkit import Budget, ImageBlock, Msg, TextBlock, URLSource, available_providers, load_provider
 from agentkit.provider_kit import FormatterBase
-from tests.benchmarks.histories import as_msgs, mixed
+from tests.benchmarks.histories import as_msgs, build_mixed_chat
 from tests.benchmarks.measure import Case, interleave
 from tests.benchmarks.peers import run_async
 from tests.benchmarks.report import Aim, Report, Table
@@ -58,7 +58,7 @@ def _more(
     make: Callable[..., FormatterBase], pictures: list[ImageBlock], n: int, rounds: int, folder: str
 ) -> float:
     """CPU seconds of a step with pictures over the same step with a text in the place of each."""
-    texts = as_msgs(mixed(n))
+    texts = as_msgs(build_mixed_chat(n))
     seen = texts.copy()
     spoken = (at for at, msg in enumerate(texts) if msg.role == "user" and not msg.tool_uses)
     for place, picture in zip(spoken, pictures, strict=False):

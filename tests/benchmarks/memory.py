@@ -15,7 +15,7 @@ from tests.benchmarks.histories import MIXES, PlainMsg, PlainText, as_msgs, copy
 from tests.benchmarks.measure import Case, interleave
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["overhead", "run"]
+__all__ = ["measure_overhead", "run"]
 
 
 class ModelText(BaseModel):
@@ -81,7 +81,7 @@ def single_texts(n: int) -> list[PlainMsg]:
     return [PlainMsg("Alice", [PlainText(f"text number {at}")], "user") for at in range(n)]
 
 
-def overhead(made: Sequence[object]) -> float:
+def measure_overhead(made: Sequence[object]) -> float:
     """Bytes an item holds, itself included: no strings, numbers, types, or what the interpreter shares."""
     seen: set[int] = set()
     total = 0
@@ -123,15 +123,15 @@ def run(quick: bool = False) -> Report:
         samples = interleave(cases, 3 if quick else 15)
         base = samples["dataclass(slots)"]
         rows: list[list[object]] = [
-            [each, overhead(makers[each](plain)), sampled.median / n * 1e6, sampled.over(base)]
+            [each, measure_overhead(makers[each](plain)), sampled.median / n * 1e6, sampled.ratio_to(base)]
             for each, sampled in samples.items()
         ]
-        rows.append(["agentkit Msg, after one lower()", overhead(warmed(plain)), "", ""])
+        rows.append(["agentkit Msg, after one lower()", measure_overhead(warmed(plain)), "", ""])
         tables.append(
             Table(f"Memory and construction, {name}", ["", "bytes/msg", "us to make", "x dataclass"], rows)
         )
         if name == "mixed":
-            held, taken = overhead(warmed(plain)), samples["agentkit Msg"].median / n * 1e6
+            held, taken = measure_overhead(warmed(plain)), samples["agentkit Msg"].median / n * 1e6
             aims.append(Aim("Overhead of a message, formatted once", "≤ 300 bytes", f"{held:.0f}", held <= 300))
             aims.append(Aim("Making a message, checks included", "≤ 1.5 µs", f"{taken:.1f} µs", taken <= 1.5))
     return Report(tables, (), aims)

@@ -18,17 +18,17 @@ from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainTe
 __all__ = [
     "Peer",
     "Trim",
-    "agentscope_messages",
-    "conversions",
-    "drive",
-    "langchain_messages",
-    "let_finish",
-    "loaded",
-    "openai_dicts",
-    "pydantic_ai_messages",
-    "quarters",
+    "as_agentscope_messages",
+    "load_conversions",
+    "run_without_loop",
+    "as_langchain_messages",
+    "finish_background_work",
+    "load_installed",
+    "as_openai_dicts",
+    "as_pydantic_ai_messages",
+    "estimate_tokens",
     "run_async",
-    "trims",
+    "load_trims",
 ]
 
 
@@ -59,19 +59,19 @@ class Trim:
     slow: bool = False  # whether it takes seconds at a thousand messages
 
 
-def conversions(problems: list[str]) -> list[Peer]:
+def load_conversions(problems: list[str]) -> list[Peer]:
     """All conversions that can run here; what cannot is added to `problems`."""
-    return loaded(
+    return load_installed(
         (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems
     )
 
 
-def trims(problems: list[str]) -> list[Trim]:
+def load_trims(problems: list[str]) -> list[Trim]:
     """All cuts that can run here; what cannot is added to `problems`."""
-    return loaded((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
+    return load_installed((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
 
 
-def loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
+def load_installed(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
     """What loaders named after peers bring; who cannot load is added to `problems`."""
     found: list[_Found] = []
     for load in loaders:
@@ -84,14 +84,14 @@ def loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -
     return found
 
 
-def quarters(part: Any) -> int:
+def estimate_tokens(part: Any) -> int:
     """A token for every four characters of each string: the free counter of all peers."""
     if isinstance(part, str):
         return len(part) // 4
     if isinstance(part, dict):
-        return sum(map(quarters, cast("dict[str, Any]", part).values()))
+        return sum(map(estimate_tokens, cast("dict[str, Any]", part).values()))
     if isinstance(part, list):
-        return sum(map(quarters, cast("list[Any]", part)))
+        return sum(map(estimate_tokens, cast("list[Any]", part)))
     return 0
 
 
@@ -110,7 +110,7 @@ def _results(msg: PlainMsg) -> list[PlainResult]:
     return [] if isinstance(msg.content, str) else [b for b in msg.content if isinstance(b, PlainResult)]
 
 
-def langchain_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+def as_langchain_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
     """LangChain's own messages."""
     core = import_module("langchain_core.messages")
     out: list[Any] = []
@@ -126,16 +126,16 @@ def langchain_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
     return out
 
 
-def openai_dicts(msgs: Sequence[PlainMsg]) -> list[dict[str, Any]]:
+def as_openai_dicts(msgs: Sequence[PlainMsg]) -> list[dict[str, Any]]:
     """OpenAI's form, which is litellm's own."""
-    from tests.benchmarks.floor import openai
+    from tests.benchmarks.floor import convert_openai
 
-    return openai(msgs, True)
+    return convert_openai(msgs, True)
 
 
 def _langchain_openai() -> list[Peer]:
     convert: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
-    return [Peer("LangChain OpenAI", "openai", langchain_messages, lambda found: [convert(m) for m in found])]
+    return [Peer("LangChain OpenAI", "openai", as_langchain_messages, lambda found: [convert(m) for m in found])]
 
 
 def _langchain_anthropic() -> list[Peer]:
@@ -144,7 +144,7 @@ def _langchain_anthropic() -> list[Peer]:
     def run(found: Any) -> object:
         return convert(found, model="claude-sonnet-4-5")
 
-    return [Peer("LangChain Anthropic", "anthropic", langchain_messages, run)]
+    return [Peer("LangChain Anthropic", "anthropic", as_langchain_messages, run)]
 
 
 def _litellm_anthropic() -> list[Peer]:
@@ -154,7 +154,7 @@ def _litellm_anthropic() -> list[Peer]:
         return convert(messages=found, model="claude-sonnet-4-5", llm_provider="anthropic")
 
     def prepare(msgs: Sequence[PlainMsg]) -> Any:
-        return [msg for msg in openai_dicts(msgs) if msg["role"] != "system"]
+        return [msg for msg in as_openai_dicts(msgs) if msg["role"] != "system"]
 
     return [Peer("litellm Anthropic", "anthropic", prepare, run)]
 
@@ -167,12 +167,12 @@ def _pydantic_ai() -> list[Peer]:
     settings = models.ModelRequestParameters()
 
     def run(found: Any) -> object:
-        return drive(model._map_messages(found, settings))
+        return run_without_loop(model._map_messages(found, settings))
 
-    return [Peer("pydantic-ai OpenAI", "openai", pydantic_ai_messages, run)]
+    return [Peer("pydantic-ai OpenAI", "openai", as_pydantic_ai_messages, run)]
 
 
-def pydantic_ai_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+def as_pydantic_ai_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
     """pydantic-ai's own messages."""
     parts: Any = import_module("pydantic_ai.messages")
     out: list[Any] = []
@@ -190,7 +190,7 @@ def pydantic_ai_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
     return out
 
 
-def agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+def as_agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
     """AgentScope's own messages."""
     home: Any = import_module("agentscope.message")
     out: list[Any] = []
@@ -220,7 +220,7 @@ def _agentscope() -> list[Peer]:
     ]
 
     def peer(name: str, base: str, formatter: Any) -> Peer:
-        return Peer(name, base, agentscope_messages, lambda msgs: drive(formatter.format(msgs)))
+        return Peer(name, base, as_agentscope_messages, lambda msgs: run_without_loop(formatter.format(msgs)))
 
     return [peer(*each) for each in found]
 
@@ -231,7 +231,10 @@ def _langchain_trims() -> list[Trim]:
     anthropic: Any = import_module("langchain_anthropic.chat_models")._format_messages
 
     def count(msgs: Any) -> int:
-        return sum(quarters(msg.content) + sum(quarters(c["args"]) for c in _lang_calls(msg)) for msg in msgs)
+        return sum(
+            estimate_tokens(msg.content) + sum(estimate_tokens(c["args"]) for c in _lang_calls(msg))
+            for msg in msgs
+        )
 
     def cut(msgs: Any, limit: int) -> Any:
         return trim(msgs, max_tokens=limit, token_counter=count, strategy="last", include_system=True)
@@ -241,8 +244,8 @@ def _langchain_trims() -> list[Trim]:
         return [{"role": "system", "content": system}, *turns]
 
     return [
-        Trim("LangChain OpenAI", langchain_messages, cut, lambda msgs: [openai(msg) for msg in msgs]),
-        Trim("LangChain Anthropic", langchain_messages, cut, to_anthropic),
+        Trim("LangChain OpenAI", as_langchain_messages, cut, lambda msgs: [openai(msg) for msg in msgs]),
+        Trim("LangChain Anthropic", as_langchain_messages, cut, to_anthropic),
     ]
 
 
@@ -255,7 +258,7 @@ def _litellm_trims() -> list[Trim]:
     getLogger("LiteLLM").setLevel(CRITICAL)
 
     def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
-        return quarters(text or "") + sum(map(quarters, messages or []))
+        return estimate_tokens(text or "") + sum(map(estimate_tokens, messages or []))
 
     def cut(msgs: Any, limit: int) -> Any:
         kept = home.token_counter
@@ -266,7 +269,7 @@ def _litellm_trims() -> list[Trim]:
             home.token_counter = kept
 
     def prepare(msgs: Sequence[PlainMsg]) -> Any:
-        return [{**msg, "content": msg["content"] or ""} for msg in openai_dicts(msgs)]  # it cannot cut None
+        return [{**msg, "content": msg["content"] or ""} for msg in as_openai_dicts(msgs)]  # it cannot cut None
 
     return [Trim("litellm OpenAI", prepare, cut, slow=True)]
 
@@ -276,20 +279,20 @@ def _agentscope_trims() -> list[Trim]:
     home: Any = import_module("agentscope.formatter")
 
     async def count(self: Any, messages: list[Any], **_: Any) -> int:
-        return sum(map(quarters, messages))
+        return sum(map(estimate_tokens, messages))
 
     counter = type("Free", (base,), {"count": count})()
 
     def trim(name: str, kind: Any) -> Trim:
         def cut(msgs: Any, limit: int) -> Any:
-            return drive(kind(token_counter=counter, max_tokens=limit).format(msgs))
+            return run_without_loop(kind(token_counter=counter, max_tokens=limit).format(msgs))
 
-        return Trim(f"AgentScope 1 {name}", agentscope_messages, cut, slow=True)
+        return Trim(f"AgentScope 1 {name}", as_agentscope_messages, cut, slow=True)
 
     return [trim("OpenAI", home.OpenAIChatFormatter), trim("Anthropic", home.AnthropicChatFormatter)]
 
 
-def drive(pending: Any) -> object:
+def run_without_loop(pending: Any) -> object:
     """Run a coroutine that waits for nothing; the event loop is only there if it does."""
     try:
         pending.send(None)
@@ -307,6 +310,6 @@ def run_async(pending: Any) -> Any:
     return _runner.get_loop().run_until_complete(pending)
 
 
-def let_finish() -> None:
+def finish_background_work() -> None:
     """Let those who put work off do it, so that it is not billed to who comes next: litellm logs afterwards."""
     run_async(asyncio.sleep(0.03))

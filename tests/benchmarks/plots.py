@@ -6,63 +6,65 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-__all__ = ["bars", "lines"]
+__all__ = ["draw_bars", "draw_lines"]
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 760, 220, 60, 44
-_COLOURS = ("#2f7ed8", "#e0772a", "#3a9d5d", "#a05bc4", "#c8454f", "#8a8a35", "#5b9aa0", "#888888")
+_COLORS = ("#2f7ed8", "#e0772a", "#3a9d5d", "#a05bc4", "#c8454f", "#8a8a35", "#5b9aa0", "#888888")
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:15px}"
     ".grid{stroke:#8c959f;stroke-opacity:.35}@media(prefers-color-scheme:dark){text{fill:#9aa4af}}"
 )
 
 
-def bars(title: str, values: Mapping[str, float], show: Callable[[float], str], log: bool = False) -> str:
+def draw_bars(
+    title: str, values: Mapping[str, float], format_value: Callable[[float], str], log: bool = False
+) -> str:
     """A horizontal bar for each value; on a logarithmic scale each from a power of ten below the least."""
     least = 10.0 ** math.floor(math.log10(min(values.values())) - 0.01) if log else 0.0
-    scale = _scale(least, max(values.values()), _LEFT, _WIDTH - _RIGHT - 40, log)
+    scale = _create_scale(least, max(values.values()), _LEFT, _WIDTH - _RIGHT - 40, log)
     parts: list[str] = []
     for at, (name, value) in enumerate(values.items()):
         y = _TOP + at * 26
-        ours = _COLOURS[0] if name.startswith("agentkit") else "#9aa4af"
+        bar_color = _COLORS[0] if name.startswith("agentkit") else "#9aa4af"
         length = scale(value) - _LEFT
-        parts.append(_text(_LEFT - 8, y + 14, name, "end"))
-        parts.append(f'<rect x="{_LEFT}" y="{y}" width="{length:.1f}" height="18" rx="2" fill="{ours}"/>')
-        parts.append(_text(_LEFT + length + 6, y + 14, show(value)))
-    return _svg(title, _TOP + len(values) * 26 + 8, parts)
+        parts.append(_draw_text(_LEFT - 8, y + 14, name, "end"))
+        parts.append(f'<rect x="{_LEFT}" y="{y}" width="{length:.1f}" height="18" rx="2" fill="{bar_color}"/>')
+        parts.append(_draw_text(_LEFT + length + 6, y + 14, format_value(value)))
+    return _build_svg(title, _TOP + len(values) * 26 + 8, parts)
 
 
-def lines(
+def draw_lines(
     title: str,
     sizes: Sequence[int],
     series: Mapping[str, Sequence[float]],
-    show: Callable[[float], str],
+    format_value: Callable[[float], str],
     across: str,
 ) -> str:
     """A line for each series over sizes, both axes logarithmic; a series may end before the last size."""
     bottom, left, right = 380, 80, _WIDTH - 250
     found = [value for values in series.values() for value in values]
     low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
-    x = _scale(sizes[0], sizes[-1], left, right, True)
-    y = _scale(10.0**low, 10.0**high, bottom, _TOP, True)
-    parts = [_text((left + right) / 2, bottom + 40, across, "middle")]
+    x = _create_scale(sizes[0], sizes[-1], left, right, True)
+    y = _create_scale(10.0**low, 10.0**high, bottom, _TOP, True)
+    parts = [_draw_text((left + right) / 2, bottom + 40, across, "middle")]
     for power in range(low, high + 1):
         at = y(10.0**power)
         parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(_text(left - 8, at + 4, show(10.0**power), "end"))
-    parts.extend(_text(x(size), bottom + 20, f"{size:,}", "middle") for size in sizes)
-    ends = _apart({name: y(values[-1]) for name, values in series.items()}, 17)
+        parts.append(_draw_text(left - 8, at + 4, format_value(10.0**power), "end"))
+    parts.extend(_draw_text(x(size), bottom + 20, f"{size:,}", "middle") for size in sizes)
+    ends = _move_apart({name: y(values[-1]) for name, values in series.items()}, 17)
     for at, (name, values) in enumerate(series.items()):
-        colour = _COLOURS[at % len(_COLOURS)]
+        color = _COLORS[at % len(_COLORS)]
         points = [(x(size), y(value)) for size, value in zip(sizes, values, strict=False)]
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.extend(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in points)
-        parts.append(f'<rect x="{right + 14}" y="{ends[name] - 5:.1f}" width="10" height="10" fill="{colour}"/>')
-        parts.append(_text(right + 30, ends[name] + 4, name))
-    return _svg(title, bottom + 56, parts)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+        parts.extend(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{color}"/>' for px, py in points)
+        parts.append(f'<rect x="{right + 14}" y="{ends[name] - 5:.1f}" width="10" height="10" fill="{color}"/>')
+        parts.append(_draw_text(right + 30, ends[name] + 4, name))
+    return _build_svg(title, bottom + 56, parts)
 
 
-def _scale(low: float, high: float, begin: float, end: float, log: bool) -> Callable[[float], float]:
+def _create_scale(low: float, high: float, begin: float, end: float, log: bool) -> Callable[[float], float]:
     """From values to places."""
     measure = math.log10 if log else float
     span = measure(high) - measure(low) or 1.0
@@ -73,7 +75,7 @@ def _scale(low: float, high: float, begin: float, end: float, log: bool) -> Call
     return place
 
 
-def _apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
+def _move_apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
     """Labels moved down where they would overlap."""
     found: dict[str, float] = {}
     before = -math.inf
@@ -82,12 +84,16 @@ def _apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
     return found
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
+def _draw_text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
     named = f' class="{kind}"' if kind else ""
     return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(title: str, height: int, parts: Sequence[str]) -> str:
+def _build_svg(title: str, height: int, parts: Sequence[str]) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
-    body = [f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", _text(12, 24, title, "start", "title")]
+    body = [
+        f"<title>{escape(title)}</title>",
+        f"<style>{_STYLE}</style>",
+        _draw_text(12, 24, title, "start", "title"),
+    ]
     return "\n".join([head, *body, *parts, "</svg>", ""])

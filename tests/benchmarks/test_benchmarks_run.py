@@ -14,12 +14,12 @@ from agentkit_openai import OpenAIChatFormatter
 from tests.benchmarks import floor
 from tests.benchmarks.__main__ import NAMES
 from tests.benchmarks.conversion import formatters
-from tests.benchmarks.histories import as_msgs, react
-from tests.benchmarks.loop import KINDS, copied_requests, keeping
+from tests.benchmarks.histories import as_msgs, build_react_loop
+from tests.benchmarks.loop import KINDS, copy_requests, count_dropped
+from tests.benchmarks.pages import BEGIN, END, SUMMARY, results, summary
 from tests.benchmarks.peers import run_async
-from tests.benchmarks.plots import bars, lines
+from tests.benchmarks.plots import draw_bars, draw_lines
 from tests.benchmarks.report import Report
-from tests.benchmarks.section import BEGIN, END, SUMMARY, results, summary
 
 _QUICK: dict[str, Report] = {}
 
@@ -45,21 +45,21 @@ def test_conversion_prints_every_provider() -> None:
 
 
 def test_floor_builds_what_agentkit_builds() -> None:
-    plain = react(60)
+    plain = build_react_loop(60)
     msgs = as_msgs(plain)
     made = OpenAIChatFormatter().lower(msgs).request["messages"]
-    assert [_nameless(item) for item in made] == floor.openai(plain, False)
+    assert [_nameless(item) for item in made] == floor.convert_openai(plain, False)
     made = AnthropicChatFormatter().lower(msgs).request["messages"]
-    assert made == floor.anthropic(plain, False)
+    assert made == floor.convert_anthropic(plain, False)
 
 
 @pytest.mark.parametrize("name", ["OpenAI", "Anthropic"])
 def test_copy_loop_copies_what_the_budget_keeps(name: str) -> None:
     kind, loop = KINDS[name]
-    plain = react(82)
+    plain = build_react_loop(82)
     budgeted = partial(kind, budget=Budget(1_500))
     made = run_async(budgeted().format(as_msgs(plain)))["messages"]
-    copied = copied_requests(loop, keeping(budgeted, plain), plain)
+    copied = copy_requests(loop, count_dropped(budgeted, plain), plain)
     assert [_nameless(item) for item in made] == copied
 
 
@@ -77,8 +77,8 @@ def test_the_pages_name_every_aim_and_plot() -> None:
 
 def test_plots_are_drawings() -> None:
     for drawing in (
-        bars("Bars", {"a <b>": 0.5, "c": 2.0}, str, log=True),
-        lines("Lines", [1, 10, 100], {"a": [1, 2, 3], "b": [4, 5]}, str, "x"),
+        draw_bars("Bars", {"a <b>": 0.5, "c": 2.0}, str, log=True),
+        draw_lines("Lines", [1, 10, 100], {"a": [1, 2, 3], "b": [4, 5]}, str, "x"),
     ):
         assert ElementTree.fromstring(drawing).tag.endswith("svg")
 

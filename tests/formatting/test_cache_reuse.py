@@ -10,11 +10,11 @@ from agentkit import OldestFirst, OldestFirstInSteps, available_providers, load_
 from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
-from tests.benchmarks.caching import blocks_of, group_reuse, react_reuse
-from tests.benchmarks.cutting import weighed
-from tests.benchmarks.histories import as_msgs, mixed
-from tests.benchmarks.many import held_by
-from tests.benchmarks.memory import overhead
+from tests.benchmarks.caching import replay_group_chat, replay_react_loop, split_into_blocks
+from tests.benchmarks.concurrent_formatting import measure_memory
+from tests.benchmarks.cutting import count_weighings
+from tests.benchmarks.histories import as_msgs, build_mixed_chat
+from tests.benchmarks.memory import measure_overhead
 
 KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter, AnthropicMultiAgentFormatter)
 
@@ -26,7 +26,7 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
     kind: Callable[..., FormatterBase],
 ) -> None:
     # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
-    reuse = react_reuse(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
+    reuse = replay_react_loop(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
     stepped, oldest = reuse["stepped"].steady(), reuse["oldest"].steady()
     assert min(stepped.by_byte, stepped.by_block) >= 0.94
     assert stepped.context >= 0.87 * oldest.context
@@ -37,24 +37,24 @@ def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
 @pytest.mark.parametrize("name", available_providers())
 def test_prompts_of_a_group_chat_without_a_cut_only_grow(name: str) -> None:
     provider = load_provider(name)
-    reuse = group_reuse(provider, 300)
+    reuse = replay_group_chat(provider, 300)
     assert reuse.by_byte >= 0.99
     if provider.multi_agent_formatter().capabilities().turns.text_joining == "apart":
         assert reuse.by_block >= 0.99
 
 
 def test_each_message_is_weighed_once() -> None:
-    assert weighed(60) == 1
+    assert count_weighings(60) == 1
 
 
 def test_a_message_uses_few_bytes_besides_its_strings() -> None:
-    assert overhead(as_msgs(mixed(500))) <= 300
+    assert measure_overhead(as_msgs(build_mixed_chat(500))) <= 300
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_formatted_conversations_use_few_bytes(kind: Callable[..., FormatterBase]) -> None:
-    assert held_by(kind, 100, 50) <= 300, "with what their formatters remember of them"
+    assert measure_memory(kind, 100, 50) <= 300, "with what their formatters remember of them"
 
 
 def test_prompt_cache_blocks_are_in_request_order_and_have_each_byte_once() -> None:
@@ -66,7 +66,7 @@ def test_prompt_cache_blocks_are_in_request_order_and_have_each_byte_once() -> N
         "system": "s",
         "tools": [{"name": "t"}, {"name": "u"}],
     }
-    assert blocks_of(request) == [
+    assert split_into_blocks(request) == [
         b'{"name":"t"}',
         b'{"name":"u"}',
         b'"s"',

@@ -7,8 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from agentkit import Msg
-from tests.benchmarks.callers import agentkit_model
-from tests.benchmarks.in_memory import Answer, clients, streamed
+from tests.benchmarks.callers import create_model
+from tests.benchmarks.sdk_clients import CLIENTS, Response, build_stream
 from tests.providers import user
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("api", ["OpenAI Chat", "OpenAI Responses", "Anthropic"])
 async def test_other_tasks_run_while_a_long_chunk_is_parsed(api: str) -> None:
-    reply = streamed(api, "text", 4_000)
+    reply = build_stream(api, "text", 4_000)
     result = await _read(api, [b"".join(reply.frames)])
     turns = result[1]
     assert result[0] == (await _read(api, reply.frames))[0]
@@ -33,8 +33,8 @@ async def _read(api: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
             await anyio.lowlevel.checkpoint()
             turns += 1
 
-    client = clients[api](Answer(chunks, "text/event-stream"))
-    stream = agentkit_model(api, client).stream([user("Go on.")])
+    client = CLIENTS[api](Response(chunks, "text/event-stream"))
+    stream = create_model(api, client).stream([user("Go on.")])
     async with client, anyio.create_task_group() as group:
         async with stream:
             await anext(stream)

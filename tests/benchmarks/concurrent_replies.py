@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import anyio
 
 from agentkit import Base64Source, ImageBlock, Msg, TextBlock
-from tests.benchmarks.callers import Caller, agentkit_model, sdks, streams_through
-from tests.benchmarks.histories import as_msgs, mixed
-from tests.benchmarks.in_memory import Answer, clients, streamed, whole
-from tests.benchmarks.many import stretched
-from tests.benchmarks.measure import show
+from tests.benchmarks.callers import Caller, can_stream, create_model, load_sdk_callers
+from tests.benchmarks.concurrent_formatting import measure_blocking
+from tests.benchmarks.histories import as_msgs, build_mixed_chat
+from tests.benchmarks.measure import format_seconds
 from tests.benchmarks.peers import run_async
 from tests.benchmarks.report import Aim, Report, Table
+from tests.benchmarks.sdk_clients import CLIENTS, Response, build_response, build_stream
 
 __all__ = ["run"]
 
@@ -42,8 +42,8 @@ def run(quick: bool = False) -> Report:
 
 def _streaming(problems: list[str]) -> list[Caller]:
     """The SDKs whose bytes we read. Gemini's events come as the SDK's objects, through us too."""
-    held = [one for one in sdks(problems) if one.wire != "Gemini"]
-    return [one for one in held if streams_through(one.wire, problems)]
+    held = [one for one in load_sdk_callers(problems) if one.api != "Gemini"]
+    return [one for one in held if can_stream(one.api, problems)]
 
 
 # -- many replies -----------------------------------------------------------------------------------------------
@@ -52,13 +52,13 @@ def _streaming(problems: list[str]) -> list[Caller]:
 def _many(replies: int, deltas: int, problems: list[str]) -> Table:
     rows: list[list[object]] = []
     for official in _streaming(problems):
-        answer = Answer(streamed(official.wire, "text", deltas).frames, "text/event-stream", turns=True)
-        client = clients[official.wire](answer)
-        model = agentkit_model(official.wire, client)
-        request = official.prepare(mixed(4))
+        response = Response(build_stream(official.api, "text", deltas).frames, "text/event-stream", turns=True)
+        client = CLIENTS[official.api](response)
+        model = create_model(official.api, client)
+        request = official.prepare(build_mixed_chat(4))
         ours = _spent(partial(_ours, model), replies) / deltas
         theirs = _spent(partial(_streamed, official, client, request), replies) / deltas
-        rows.append([official.wire, show(ours), show(theirs), theirs / ours])
+        rows.append([official.api, format_seconds(ours), format_seconds(theirs), theirs / ours])
     head = ["", "ChatModel, a delta", "the SDK's chunks, a delta", "ratio"]
     title = f"{replies:,} replies of {deltas} deltas at once, everything included, CPU time"
     return Table(title, head, rows)
@@ -106,28 +106,31 @@ def _stretches(
     rows: list[list[object]] = []
     aims: list[Aim] = []
     for official in _streaming(problems):
-        wire = official.wire
-        chunk = Answer([b"".join(streamed(wire, "text", deltas).frames)], "text/event-stream")
-        reading = agentkit_model(wire, clients[wire](chunk))
+        api = official.api
+        chunk = Response([b"".join(build_stream(api, "text", deltas).frames)], "text/event-stream")
+        reading = create_model(api, CLIENTS[api](chunk))
         read = _longest(partial(_ours, reading), rounds)
-        rows.append([f"{wire}: reading {deltas:,} deltas that come in one chunk", show(read)])
-        aims.append(_aim(f"Longest hold of the event loop, one chunk of {deltas:,} deltas, {wire}", read))
-        client = clients[wire](whole(wire))
-        sent = _longest(partial(_sent, wire, client, as_msgs(mixed(messages))), rounds)
-        rows.append([f"{wire}: sending {messages:,} messages", show(sent)])
-        aims.append(_aim(f"… sending {messages:,} messages, {wire}", sent))
+        rows.append([f"{api}: reading {deltas:,} deltas that come in one chunk", format_seconds(read)])
+        aims.append(_aim(f"Longest hold of the event loop, one chunk of {deltas:,} deltas, {api}", read))
+        client = CLIENTS[api](build_response(api))
+        sent = _longest(partial(_sent, api, client, as_msgs(build_mixed_chat(messages))), rounds)
+        rows.append([f"{api}: sending {messages:,} messages", format_seconds(sent)])
+        aims.append(_aim(f"… sending {messages:,} messages, {api}", sent))
         pictures = _with_pictures(messages)
         rows.append(
-            ["… with 20 pictures of 100 KB", show(_longest(partial(_sent, wire, client, pictures), rounds))]
+            [
+                "… with 20 pictures of 100 KB",
+                format_seconds(_longest(partial(_sent, api, client, pictures), rounds)),
+            ]
         )
-        request = official.prepare(mixed(messages))
+        request = official.prepare(build_mixed_chat(messages))
         typed = _longest(partial(_called, official, client, request), rounds)
-        rows.append([f"{wire}: the SDK's typed call with the finished request", show(typed)])
+        rows.append([f"{api}: the SDK's typed call with the finished request", format_seconds(typed)])
     return rows, aims
 
 
 def _aim(what: str, found: float) -> Aim:
-    return Aim(what, f"≤ {_GOAL * 1e3:.0f} ms", show(found), found <= _GOAL)
+    return Aim(what, f"≤ {_GOAL * 1e3:.0f} ms", format_seconds(found), found <= _GOAL)
 
 
 def _longest(work: _Work, rounds: int) -> float:
@@ -136,19 +139,19 @@ def _longest(work: _Work, rounds: int) -> float:
     gc.collect()
     gc.disable()
     try:
-        found: list[float] = [run_async(stretched(work)) for _ in range(rounds)]
+        found: list[float] = [run_async(measure_blocking(work)) for _ in range(rounds)]
         return median(found)
     finally:
         gc.enable()
 
 
-async def _sent(wire: str, client: Any, msgs: list[Msg]) -> None:
-    await agentkit_model(wire, client).generate(msgs)
+async def _sent(api: str, client: Any, msgs: list[Msg]) -> None:
+    await create_model(api, client).generate(msgs)
 
 
 def _with_pictures(messages: int) -> list[Msg]:
     """A history with a picture in some of the user's turns."""
-    msgs = as_msgs(mixed(messages))
+    msgs = as_msgs(build_mixed_chat(messages))
     picture = ImageBlock(Base64Source("image/png", "iVBORw0KGgo" + "A" * 100_001))
     turns = [at for at, msg in enumerate(msgs) if msg.role == "user" and isinstance(msg.content, str)]
     for at in turns[:: max(1, len(turns) // 20)][:20]:

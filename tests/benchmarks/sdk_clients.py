@@ -14,9 +14,9 @@ from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
 from agentkit.testing.service import encode_json
 
-__all__ = ["PATHS", "Answer", "Streamed", "clients", "streamed", "whole"]
+__all__ = ["APIS", "Response", "StreamedReply", "CLIENTS", "build_stream", "build_response"]
 
-PATHS = {
+APIS = {
     "OpenAI Chat": ("openai", "/v1/chat/completions"),
     "OpenAI Responses": ("openai-responses", "/v1/responses"),
     "Anthropic": ("anthropic", "/v1/messages"),
@@ -31,20 +31,20 @@ _WORDS = "the report on rain in spring was moved to a shelf since nobody had ask
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class StreamedReply:
     """A reply of so many deltas, as native events and as the bytes of each."""
 
     events: Sequence[dict[str, Any]]
     frames: Sequence[bytes]
 
     @property
-    def answer(self) -> Answer:
+    def response(self) -> Response:
         """As a transport gives it: one event a chunk."""
-        return Answer(self.frames, "text/event-stream")
+        return Response(self.frames, "text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a transport answers every request with: the chunks of a body."""
 
     chunks: Sequence[bytes]
@@ -52,7 +52,7 @@ class Answer:
     turns: bool = False  # whether others get a turn before each chunk, as with a network
 
 
-Http: TypeAlias = Callable[[Any, Answer], Any]
+Http: TypeAlias = Callable[[Any, Response], Any]
 
 
 def _text(length: int) -> str:
@@ -68,9 +68,9 @@ def _said(kind: str, number: int) -> Msg:
     return Msg("assistant", [call], "assistant")
 
 
-def streamed(wire: str, kind: str, number: int) -> Streamed:
+def build_stream(api: str, kind: str, number: int) -> StreamedReply:
     """A reply as the wire streams it; `kind` is `text` or `tools`."""
-    _, path = PATHS[wire]
+    _, path = APIS[api]
     target = find_route(path)
     assert target is not None
     body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
@@ -80,58 +80,58 @@ def streamed(wire: str, kind: str, number: int) -> Streamed:
     )
     service = target.service
     events = [*service.build_events(said, call)]
-    return Streamed(events, [*service.encode_events(events), *filter(None, [service.stream_end])])
+    return StreamedReply(events, [*service.encode_events(events), *filter(None, [service.stream_end])])
 
 
-def whole(wire: str) -> Answer:
+def build_response(api: str) -> Response:
     """A short reply, whole."""
-    _, path = PATHS[wire]
+    _, path = APIS[api]
     target = find_route(path)
     assert target is not None
     msg = Msg("assistant", _text(200), "assistant")
     said = NormalizedReply.normalize(msg, Reply("", usage=Usage(1_000, 50)), {})
     call = ReceivedCall("model-1", {}, is_streamed=False)
-    return Answer([encode_json(target.service.build_reply(said, call))])
+    return Response([encode_json(target.service.build_reply(said, call))])
 
 
-def _http(sdk: Any, answer: Answer) -> Any:
+def _http(sdk: Any, response: Response) -> Any:
     """An async client of the HTTP library that an SDK is built on, which answers from memory."""
     http: Any = import_module(sdk.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
-    return _client(http, answer)
+    return _client(http, response)
 
 
-def _client(http: Any, answer: Answer) -> Any:
+def _client(http: Any, response: Response) -> Any:
     async def chunks(_: object) -> AsyncIterator[bytes]:
-        for chunk in answer.chunks:
-            if answer.turns:
+        for chunk in response.chunks:
+            if response.turns:
                 await anyio.lowlevel.checkpoint()
             yield chunk
 
     body = type("Body", (http.AsyncByteStream,), {"__aiter__": chunks})
 
     def answered(_: object) -> Any:
-        return http.Response(200, headers={"content-type": answer.media_type}, stream=body())
+        return http.Response(200, headers={"content-type": response.media_type}, stream=body())
 
     return http.AsyncClient(transport=http.MockTransport(answered))
 
 
-def _openai(answer: Answer) -> Any:
+def _openai(response: Response) -> Any:
     sdk: Any = import_module("openai")
-    return sdk.AsyncOpenAI(api_key="none", max_retries=0, http_client=_http(sdk, answer))
+    return sdk.AsyncOpenAI(api_key="none", max_retries=0, http_client=_http(sdk, response))
 
 
-def _anthropic(answer: Answer) -> Any:
+def _anthropic(response: Response) -> Any:
     sdk: Any = import_module("anthropic")
-    return sdk.AsyncAnthropic(api_key="none", max_retries=0, http_client=_http(sdk, answer))
+    return sdk.AsyncAnthropic(api_key="none", max_retries=0, http_client=_http(sdk, response))
 
 
-def _gemini(answer: Answer) -> Any:
+def _gemini(response: Response) -> Any:
     sdk, types = import_module("google.genai"), import_module("google.genai.types")
-    http = _client(import_module("httpx2"), answer)
+    http = _client(import_module("httpx2"), response)
     return sdk.Client(api_key="none", http_options=types.HttpOptions(httpx_async_client=http))
 
 
-clients: dict[str, Callable[[Answer], Any]] = {
+CLIENTS: dict[str, Callable[[Response], Any]] = {
     "OpenAI Chat": _openai,
     "OpenAI Responses": _openai,
     "Anthropic": _anthropic,

@@ -62,7 +62,7 @@ _WORDS = {
         "**From a history to a reply**, not streamed, with the client of the SDK and a transport in memory: "
         "messages to request, the work of the SDK, reply to message. The SDK alone starts from a finished request."
     ),
-    "at_once": "**Many conversations at once**, and how long one of them blocks the event loop.",
+    "concurrent_replies": "**Many conversations at once**, and how long one of them blocks the event loop.",
     "imports": "**Imports**, in new interpreters.",
 }
 
