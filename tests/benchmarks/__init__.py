@@ -1,1 +1,1 @@
-"""What agentkit costs, beside a hand-written floor and beside its peers: `python -m tests.benchmarks`."""
+"""Benchmarks of agentkit, a minimal hand-written loop and other libraries: `python -m tests.benchmarks`."""

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [NAME …] [--quick] [--write]`."""
+"""Runs benchmarks: `python -m tests.benchmarks [NAME …] [--quick] [--write]`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
-from tests.benchmarks.pages import write
+from tests.benchmarks.pages import write_pages
 from tests.benchmarks.report import Report
 
 NAMES = (
@@ -26,21 +26,31 @@ NAMES = (
 
 
 def main() -> None:
-    """Run what was asked for, print its tables, and write the pages on performance if that was asked for too."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="name", help=", ".join(NAMES))
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
-    parser.add_argument("--write", action="store_true", help="write RESULTS.md and the summary in the README")
-    given = parser.parse_args()
-    if given.write and (given.names or given.quick):
-        parser.error("--write runs everything at full size")
+    """Runs the named benchmarks, prints their tables, and writes the result pages if asked."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks", description="Run benchmarks and print their tables."
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        choices=[[], *NAMES],
+        metavar="name",
+        help=f"Benchmark to run (default: all): {', '.join(NAMES)}.",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="Run with tiny sizes, to check that every benchmark works."
+    )
+    parser.add_argument("--write", action="store_true", help="Write RESULTS.md and the summary in the README.")
+    options = parser.parse_args()
+    if options.write and (options.names or options.quick):
+        parser.error("--write: needs all benchmarks at full size. Use it without names and --quick.")
     reports: dict[str, Report] = {}
-    for name in given.names or NAMES:
+    for name in options.names or NAMES:
         run: Callable[[bool], Report] = import_module(f"tests.benchmarks.{name}").run
-        reports[name] = run(given.quick)
+        reports[name] = run(options.quick)
         print(f"== {name}\n\n{reports[name]}", flush=True)
-    if given.write:
-        write(reports)
+    if options.write:
+        write_pages(reports)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The cut: agentkit's arithmetic on counted messages and its whole plan, beside running sums and peers."""
+"""Time to find a cut and to plan a request within a budget, compared with running sums and other libraries."""
 
 from __future__ import annotations
 
@@ -41,14 +41,12 @@ _SHARES = (0.1, 0.5, 0.9)
 
 
 class EstimatingCounter(LocalTokenCounter):
-    """A token for every four characters of a message's strings: the peers' free counter."""
+    """Counter of one token per four characters, which the other libraries use here too."""
 
     def measure(self, request: Any) -> int:
-        """The strings of the whole request."""
         return sum(estimate_tokens(part) for part in request.values())
 
     def weigh(self, msg: Msg) -> int:
-        """The strings of one message."""
         content = msg.content
         if isinstance(content, str):
             return len(content) // 4
@@ -64,12 +62,11 @@ class EstimatingCounter(LocalTokenCounter):
 
     @property
     def key(self) -> object:
-        """All of these weigh alike."""
-        return "quarter"
+        return "estimate"
 
 
 class CountingCounter(CharacterTokenCounter):
-    """The default counter, which notes how often it weighs a message."""
+    """Default counter that counts how often it weighs a message."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,40 +74,42 @@ class CountingCounter(CharacterTokenCounter):
 
     @property
     def key(self) -> object:
-        """Nobody else's."""
         return ("counting", id(self))
 
     def weigh(self, msg: Msg) -> int:
-        """The same weight."""
         self.calls += 1
         return super().weigh(msg)
 
 
 def run(quick: bool = False) -> Report:
-    """Every table."""
+    """Measures cuts at several sizes, their growth, and how often a message is weighed."""
     sizes = [50, 100] if quick else [1_000, 10_000]
     rounds = 1 if quick else 9
     problems: list[str] = []
     tables: list[Table] = []
     slowest = 0.0
     for n in sizes:
-        found = at_size(n, rounds if n < 10_000 else max(3, rounds // 2), problems)
-        tables.append(_table(n, found))
-        slowest = max(sampled.median for sampled in found[_SAME].values())
-    grown, series = growth([50, 100] if quick else [100, 1_000, 10_000], problems)
+        samples = measure_size(n, rounds if n < 10_000 else max(3, rounds // 2), problems)
+        tables.append(_build_table(n, samples))
+        slowest = max(sampled.median for sampled in samples[_SAME_LIST].values())
+    grown_sizes, series = measure_growth([50, 100] if quick else [100, 1_000, 10_000], problems)
     per_message = count_weighings(20 if quick else 500)
     aims = [
-        Aim("Each message is counted", "once in its life", f"{per_message:.2f} times in a loop", per_message == 1),
-        Aim(f"A cut of {sizes[-1]:,} counted messages", "≤ 0.2 ms", format_seconds(slowest), slowest <= 0.2e-3),
+        Aim("Weighings of each message in a loop", "1", f"{per_message:.2f}", per_message == 1),
+        Aim(f"Cut of {sizes[-1]:,} weighed messages", "≤ 0.2 ms", format_seconds(slowest), slowest <= 0.2e-3),
     ]
-    plot = draw_lines("A cut to half of the history: CPU time", grown, series, format_seconds, "messages")
+    plot = draw_lines("A cut to half of the history: CPU time", grown_sizes, series, format_seconds, "messages")
     return Report(
-        [*tables, _growth_table(grown, series)], (), aims, {"cutting.svg": plot}, list(dict.fromkeys(problems))
+        [*tables, _build_growth_table(grown_sizes, series)],
+        (),
+        aims,
+        {"cutting.svg": plot},
+        list(dict.fromkeys(problems)),
     )
 
 
 def count_weighings(steps: int) -> float:
-    """How often a message is weighed in a loop that formats after each step."""
+    """Returns how often each message is weighed, on average, in a loop that formats after each step."""
     plain = build_react_loop(2 + 2 * steps)
     msgs, counter = as_msgs(plain), CountingCounter()
     formatter = OpenAIChatFormatter(budget=Budget(max(sum(get_weights(plain)) // 5, 1_500), counter))
@@ -120,156 +119,168 @@ def count_weighings(steps: int) -> float:
 
 
 def get_weights(plain: Sequence[PlainMsg]) -> list[int]:
-    """The free counter's tokens, for the floor."""
-    return [_weight(msg) for msg in plain]
+    """Returns the estimated tokens of each message, for the floor."""
+    return [_estimate_weight(msg) for msg in plain]
 
 
-def _weight(msg: PlainMsg) -> int:
+def _estimate_weight(msg: PlainMsg) -> int:
     if isinstance(msg.content, str):
         return len(msg.content) // 4
-    return sum(map(_length, msg.content)) // 4
+    return sum(map(_get_length, msg.content)) // 4
 
 
-def _length(block: PlainText | PlainCall | PlainResult) -> int:
+def _get_length(block: PlainText | PlainCall | PlainResult) -> int:
     if isinstance(block, PlainText):
         return len(block.text)
     return len(block.output if isinstance(block, PlainResult) else block.arguments)
 
 
-def floor_cut(sums: Sequence[int], limit: int) -> int:
-    """Where the newest messages that fit begin, by running sums."""
+def find_floor_cut(sums: Sequence[int], limit: int) -> int:
+    """Returns the index of the first message that fits, from running sums of all weights."""
     return bisect_left(sums, sums[-1] - limit)
 
 
-def floor_count(weights: Sequence[int], limit: int) -> int:
-    """The same, with the sums made on the way."""
-    return floor_cut(list(accumulate(weights, initial=0)), limit)
+def sum_and_find_floor_cut(weights: Sequence[int], limit: int) -> int:
+    """Returns the index of the first message that fits, from weights. Calculates the running sums."""
+    return find_floor_cut(list(accumulate(weights, initial=0)), limit)
 
 
-def pure_cut(weigher: Weigher, strategy: Any, room: int, msgs: list[Msg]) -> int:
-    """agentkit's cut without building a request."""
-    return CutPlan((strategy,), weigher.units(msgs), room, _unweighed).count_for(room)
+def find_agentkit_cut(weigher: Weigher, strategy: Any, room: int, msgs: list[Msg]) -> int:
+    """Returns the cut of agentkit, without creating a request."""
+    return CutPlan((strategy,), weigher.units(msgs), room, _refuse_weighing).count_for(room)
 
 
-def _unweighed(msg: Msg) -> int:
-    raise AssertionError("dropping whole units weighs nothing again")
+def _refuse_weighing(msg: Msg) -> int:
+    raise AssertionError("a cut that only drops units must not weigh a message again")
 
 
-def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
+def _get_agentkit_cases(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
     msgs = as_msgs(plain)
     budget = Budget(limit, EstimatingCounter())
     weigher = Weigher(budget.counter.local_counter)
     weigher.units(msgs)
     strategy = budget.strategy
 
-    def step(_: object) -> object:
-        return pure_cut(weigher, strategy, limit, msgs)
+    def cut_same_list(_: object) -> object:
+        return find_agentkit_cut(weigher, strategy, limit, msgs)
 
-    def counted(fresh: Weigher) -> object:
-        return pure_cut(fresh, strategy, limit, msgs)
+    def cut_weighed(new_weigher: Weigher) -> object:
+        return find_agentkit_cut(new_weigher, strategy, limit, msgs)
 
-    def cold(found: tuple[Weigher, list[Msg]]) -> object:
-        return pure_cut(found[0], strategy, limit, found[1])
+    def cut_new(pair: tuple[Weigher, list[Msg]]) -> object:
+        return find_agentkit_cut(pair[0], strategy, limit, pair[1])
 
     cases = {
-        "agentkit pure cut, same list": Case(lambda: None, step),
-        "agentkit pure cut, counted, new formatter": Case(lambda: Weigher(budget.counter.local_counter), counted),
-        "agentkit pure cut, cold": Case(lambda: (Weigher(budget.counter.local_counter), as_msgs(plain)), cold),
+        "agentkit cut only, same list": Case(lambda: None, cut_same_list),
+        "agentkit cut only, weighed messages, new formatter": Case(
+            lambda: Weigher(budget.counter.local_counter), cut_weighed
+        ),
+        "agentkit cut only, new messages": Case(
+            lambda: (Weigher(budget.counter.local_counter), as_msgs(plain)), cut_new
+        ),
     }
-    for kind in (OpenAIChatFormatter, AnthropicChatFormatter):
-        cases |= _plans(kind, msgs, plain, limit)
+    for formatter_class in (OpenAIChatFormatter, AnthropicChatFormatter):
+        cases |= _get_plan_cases(formatter_class, msgs, plain, limit)
     return cases
 
 
-def _plans(
-    kind: type[OpenAIChatFormatter | AnthropicChatFormatter],
+def _get_plan_cases(
+    formatter_class: type[OpenAIChatFormatter | AnthropicChatFormatter],
     msgs: list[Msg],
     plain: Sequence[PlainMsg],
     limit: int,
 ) -> dict[str, Case]:
-    name = kind.__name__.removesuffix("ChatFormatter")
-    formatter = kind(budget=Budget(limit, EstimatingCounter()))
-    usual = kind(budget=Budget(limit, CharacterTokenCounter()))
+    name = formatter_class.__name__.removesuffix("ChatFormatter")
+    formatter = formatter_class(budget=Budget(limit, EstimatingCounter()))
+    default = formatter_class(budget=Budget(limit, CharacterTokenCounter()))
 
-    def plan(found: tuple[Any, list[Msg]]) -> object:
-        return run_async(found[0].plan(found[1]))
+    def plan(pair: tuple[Any, list[Msg]]) -> object:
+        return run_async(pair[0].plan(pair[1]))
 
     return {
-        f"agentkit {name} plan(), warm": Case(lambda: (formatter, list(msgs)), plan),
-        f"agentkit {name} plan(), cold": Case(lambda: (formatter, as_msgs(plain)), plan),
-        f"agentkit {name} plan(), warm, own counter": Case(lambda: (usual, list(msgs)), plan),
+        f"agentkit {name} plan(), weighed messages": Case(lambda: (formatter, list(msgs)), plan),
+        f"agentkit {name} plan(), new messages": Case(lambda: (formatter, as_msgs(plain)), plan),
+        f"agentkit {name} plan(), weighed messages, default counter": Case(lambda: (default, list(msgs)), plan),
     }
 
 
-def _peers(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[str, Case]:
-    """The cuts of the peers, the slow ones on small histories only."""
+def _get_peer_cases(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[str, Case]:
+    """Returns the cuts of other libraries. Slow ones are left out for more than 1,000 messages."""
 
     def case(trim: Trim) -> Case:
         return Case(partial(trim.prepare, plain), lambda msgs: trim.cut(msgs, limit))
 
-    found = [trim for trim in load_trims(problems) if not trim.slow or len(plain) <= 1_000]
-    return {f"{trim.name.removesuffix(' OpenAI')}": case(trim) for trim in found if "Anthropic" not in trim.name}
+    cutters = [trim for trim in load_trims(problems) if not trim.slow or len(plain) <= 1_000]
+    return {f"{trim.name.removesuffix(' OpenAI')}": case(trim) for trim in cutters if "Anthropic" not in trim.name}
 
 
-_SAME = "agentkit pure cut, same list"
+_SAME_LIST = "agentkit cut only, same list"
 
 
-def at_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, Samples]]:
-    """All cuts at one size, by name and share of the history that is kept."""
+def measure_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, Samples]]:
+    """Returns samples of all cuts of `n` messages, by name and by share of the history that fits the budget."""
     plain = build_mixed_chat(n)
     weights = get_weights(plain)
     sums = list(accumulate(weights, initial=0))
-    found: dict[str, dict[float, Samples]] = {}
+    samples: dict[str, dict[float, Samples]] = {}
     for share in _SHARES:
         limit = int(sums[-1] * share)
         cases = {
-            "floor: bisect on kept sums": Case(lambda: sums, partial(floor_cut, limit=limit)),
-            "floor: sums and bisect": Case(lambda: weights, partial(floor_count, limit=limit)),
+            "floor: bisect stored sums": Case(lambda: sums, partial(find_floor_cut, limit=limit)),
+            "floor: sum and bisect": Case(lambda: weights, partial(sum_and_find_floor_cut, limit=limit)),
         }
-        for name, sampled in interleave(cases | _agentkit(plain, limit), rounds).items():
-            found.setdefault(name, {})[share] = sampled
-        few = interleave(_peers(plain, limit, problems), 1)
-        for name, sampled in few.items():
-            found.setdefault(name, {})[share] = sampled
-    return found
+        for name, sample in interleave(cases | _get_agentkit_cases(plain, limit), rounds).items():
+            samples.setdefault(name, {})[share] = sample
+        peer_samples = interleave(_get_peer_cases(plain, limit, problems), 1)
+        for name, sample in peer_samples.items():
+            samples.setdefault(name, {})[share] = sample
+    return samples
 
 
-def _table(n: int, found: dict[str, dict[float, Samples]]) -> Table:
+def _build_table(n: int, samples: dict[str, dict[float, Samples]]) -> Table:
     rows = [
-        [name, *(format_seconds(each[share].median) if share in each else "-" for share in _SHARES)]
-        for name, each in found.items()
+        [name, *(format_seconds(by_share[share].median) if share in by_share else "-" for share in _SHARES)]
+        for name, by_share in samples.items()
     ]
-    return Table(f"Cut, {n} messages", ["", *(f"{share:.0%}" for share in _SHARES)], rows)
+    return Table(
+        f"Time of a cut, {n:,} messages, by share of the history that fits",
+        ["", *(f"{share:.0%}" for share in _SHARES)],
+        rows,
+    )
 
 
-def growth(sizes: Sequence[int], problems: list[str]) -> tuple[Sequence[int], dict[str, list[float]]]:
-    """Seconds of a cut to half of the history, over sizes; fewer of the peers that take too long."""
-    taken: dict[str, list[float]] = {}
+def measure_growth(sizes: Sequence[int], problems: list[str]) -> tuple[Sequence[int], dict[str, list[float]]]:
+    """Returns the sizes, and the seconds of a cut to half of each history. Slow libraries have fewer values."""
+    series: dict[str, list[float]] = {}
     for n in sizes:
         plain = build_mixed_chat(n)
         limit = sum(get_weights(plain)) // 2
-        ours = interleave(_agentkit(plain, limit), 3)
-        for name, sampled in {**ours, **interleave(_peers(plain, limit, problems), 1)}.items():
-            if name in _GROWN or not name.startswith("agentkit"):
-                taken.setdefault(_GROWN.get(name, name), []).append(sampled.median)
-    return sizes, taken
+        samples = interleave(_get_agentkit_cases(plain, limit), 3)
+        for name, sampled in {**samples, **interleave(_get_peer_cases(plain, limit, problems), 1)}.items():
+            if name in _SERIES_NAMES or not name.startswith("agentkit"):
+                series.setdefault(_SERIES_NAMES.get(name, name), []).append(sampled.median)
+    return sizes, series
 
 
-_GROWN = {
-    _SAME: "agentkit, the cut alone",
-    "agentkit OpenAI plan(), warm, own counter": "agentkit, with the request",
-    "agentkit OpenAI plan(), cold": "agentkit, with all, cold",
+_SERIES_NAMES = {
+    _SAME_LIST: "agentkit, cut only",
+    "agentkit OpenAI plan(), weighed messages, default counter": "agentkit, cut and request",
+    "agentkit OpenAI plan(), new messages": "agentkit, cut and request, new messages",
 }
 
 
-def _growth_table(sizes: Sequence[int], series: dict[str, list[float]]) -> Table:
+def _build_growth_table(sizes: Sequence[int], series: dict[str, list[float]]) -> Table:
     rows = [
         [
             name,
-            *map(format_seconds, found),
-            *("-" for _ in sizes[len(found) :]),
-            fit_exponent(sizes[: len(found)], found),
+            *map(format_seconds, seconds),
+            *("-" for _ in sizes[len(seconds) :]),
+            fit_exponent(sizes[: len(seconds)], seconds),
         ]
-        for name, found in series.items()
+        for name, seconds in series.items()
     ]
-    return Table("Cut at 50%, growth (aim: <= 1.05)", ["", *(f"n={n}" for n in sizes), "exponent"], rows)
+    return Table(
+        "Growth of a cut to 50% of the history (goal: exponent <= 1.05)",
+        ["", *(f"n={n}" for n in sizes), "exponent"],
+        rows,
+    )

@@ -1,8 +1,8 @@
-"""The floor: hand-written loops over slotted dataclasses, with no validation, no repair, no account.
+"""The floor: hand-written loops that convert slotted dataclasses, without validation, repair or ledger.
 
-Two variants of each. `dump=True` makes the argument text with `json.dumps` on the way (for Anthropic, whose
-wire wants the object: shares it), as a plain loop would. `dump=False` takes the argument text kept
-beside the call (for Anthropic: copies the object), as agentkit does.
+Each loop has two variants. For OpenAI, `dump=True` encodes the arguments with `json.dumps`, and `dump=False` uses
+their stored JSON text, as agentkit does. For Anthropic, whose API takes an object, `dump=True` shares the object
+with the input, and `dump=False` copies it, as agentkit does.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Native: TypeAlias = list[dict[str, Any]]
 Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
 
 
-def copy_json(found: Any) -> Any:
-    """A fresh copy of a JSON value: new dicts and lists, the same strings."""
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
+def copy_json(value: Any) -> Any:
+    """Returns a copy of a JSON value with new dicts and lists, which shares the strings."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
         return {key: item if type(item) is str else copy_json(item) for key, item in pairs}
-    if isinstance(found, list):
-        return [item if type(item) is str else copy_json(item) for item in cast("Iterable[Any]", found)]
-    return found
+    if isinstance(value, list):
+        return [item if type(item) is str else copy_json(item) for item in cast("Iterable[Any]", value)]
+    return value
 
 
 def convert_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
-    """OpenAI Chat Completions."""
+    """Returns the messages of an OpenAI Chat Completions request."""
     out: Native = []
     for msg in msgs:
         content = msg.content
@@ -57,15 +57,15 @@ def convert_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
             else:
                 out.append({"role": "tool", "tool_call_id": block.id, "content": block.output})
         if calls:
-            said = "\n".join(texts) if texts else None
-            out.append({"role": "assistant", "content": said, "tool_calls": calls})
+            content_text = "\n".join(texts) if texts else None
+            out.append({"role": "assistant", "content": content_text, "tool_calls": calls})
         elif texts:
             out.append({"role": msg.role, "content": texts[0] if len(texts) == 1 else "\n".join(texts)})
     return out
 
 
 def convert_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
-    """Anthropic Messages; the system prompt is left to the caller."""
+    """Returns the messages of an Anthropic Messages request, without the system prompt."""
     out: Native = []
     for msg in msgs:
         content = msg.content
@@ -79,8 +79,8 @@ def convert_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
             if isinstance(block, PlainText):
                 blocks.append({"type": "text", "text": block.text})
             elif isinstance(block, PlainCall):
-                found = block.input if dump else copy_json(block.input)
-                blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": found})
+                arguments = block.input if dump else copy_json(block.input)
+                blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": arguments})
             else:
                 role = "user"
                 blocks.append({"type": "tool_result", "tool_use_id": block.id, "content": block.output})
@@ -89,12 +89,12 @@ def convert_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
 
 
 def convert_multi_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
-    """Runs of tool-free messages as one user turn with a part for each text; OpenAI Chat Completions."""
+    """Returns Chat Completions messages, with consecutive messages without tools as parts of one user turn."""
     return _convert_with_frames(msgs, dump, convert_openai)
 
 
 def convert_multi_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
-    """The same for Anthropic Messages."""
+    """Returns Anthropic messages, with consecutive messages without tools as parts of one user turn."""
     return _convert_with_frames(msgs, dump, convert_anthropic)
 
 

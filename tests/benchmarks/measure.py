@@ -1,4 +1,4 @@
-"""Interleaved CPU samples, their medians and ratios."""
+"""CPU time samples of several cases, measured in turn, with their medians and ratios."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Case", "Samples", "fit_exponent", "interleave", "format_seconds", "g
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something to time: `prepare` makes a fresh input outside the clock, `run` is what is timed."""
+    """Function to time. `prepare` creates a new input and is not timed; `run` is timed with this input."""
 
     prepare: Callable[[], Any]
     run: Callable[[Any], object]
@@ -24,62 +24,64 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """CPU seconds per call, one a round."""
+    """CPU seconds per call, one sample for each round."""
 
     seconds: list[float]
 
     @property
     def median(self) -> float:
-        """The median of all rounds."""
         return median(self.seconds)
 
-    def over(self, base: Samples) -> float:
-        """How many times `base` this takes: the median of the ratios within one round."""
-        return median(mine / its for mine, its in zip(self.seconds, base.seconds, strict=True))
+    def ratio_to(self, base: Samples) -> float:
+        """Returns the median of the ratios of these samples to the samples of `base` in the same rounds."""
+        return median(sample / base_sample for sample, base_sample in zip(self.seconds, base.seconds, strict=True))
 
 
 def interleave(
     cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
 ) -> dict[str, Samples]:
-    """Time every case once a round, so that all share whatever else the machine does.
+    """Returns samples of all cases. Each round times every case once, so that other load affects all cases alike.
 
-    `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic
-    collector is off within samples unless `collector`; it runs before each. One more round warms up, unless
-    `warm` is false: for what takes seconds.
+    Args:
+        cases: Cases by name.
+        rounds: Number of samples for each case.
+        batch: Number of inputs in each sample. More than one is needed for very short cases.
+        collector: True to enable the garbage collector during samples. It always runs before each sample.
+        warm: True for one more round before the samples, without timing.
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
     gc.collect()
-    gc.freeze()  # what the process held before is nobody's bill: peers bring large libraries
+    gc.freeze()  # excludes objects of the imported libraries from later collections
     try:
-        for turn in range(rounds + warm):
+        for number in range(rounds + warm):
             for name, case in cases.items():
                 taken = _sample(case, batch, collector)
-                if turn >= warm:
+                if number >= warm:
                     seconds[name].append(taken)
     finally:
         gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
-    return {name: Samples(found) for name, found in seconds.items()}
+    return {name: Samples(samples) for name, samples in seconds.items()}
 
 
 def _sample(case: Case, batch: int, collector: bool) -> float:
     gc.collect()
     gc.disable()
-    given = [case.prepare() for _ in range(batch)]
+    inputs = [case.prepare() for _ in range(batch)]
     if collector:
         gc.enable()
     run = case.run
     began = process_time_ns()
-    for one in given:
-        run(one)
+    for value in inputs:
+        run(value)
     taken = process_time_ns() - began
     gc.disable()
     return max(taken, 1) / batch / 1e9
 
 
 def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """The slope of time over size in a log-log plot, by least squares."""
+    """Returns the least-squares slope of time over size in a log-log plot."""
     points = [(math.log(size), math.log(taken)) for size, taken in zip(sizes, seconds, strict=True)]
     x = sum(point[0] for point in points) / len(points)
     y = sum(point[1] for point in points) / len(points)
@@ -88,7 +90,7 @@ def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Seconds as people read them."""
+    """Returns a duration with a suitable unit and three significant digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -96,6 +98,6 @@ def format_seconds(seconds: float) -> str:
 
 
 def get_step_exponents(sizes: Sequence[int], seconds: Sequence[float]) -> list[float]:
-    """The exponent of each step from one size to the next."""
+    """Returns the growth exponent between each size and the next size."""
     steps = pairwise(zip(sizes, seconds, strict=True))
     return [math.log(after[1] / before[1]) / math.log(after[0] / before[0]) for before, after in steps]

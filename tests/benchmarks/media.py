@@ -1,4 +1,4 @@
-"""Pictures in a history: what a step costs more than one without them, once they were seen."""
+"""Extra time to format a history with images again, relative to the same history with texts instead."""
 
 from __future__ import annotations
 
@@ -17,58 +17,62 @@ from tests.benchmarks.report import Aim, Report, Table
 __all__ = ["run"]
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PICTURES = 5
+_COUNT = 5
 
 
 def run(quick: bool = False) -> Report:
-    """For each provider, pictures as base64 and as local files."""
+    """Measures images as base64 and as local files with each provider."""
     names = ["openai", "anthropic"] if quick else available_providers()
     size, n, rounds = (1_000, 20, 1) if quick else (1_000_000, 100, 15)
     with TemporaryDirectory() as folder:
         rows: list[list[object]] = []
-        most: dict[bool, float] = {}
+        worst: dict[bool, float] = {}
         for name in names:
             cells: list[object] = [name]
-            for filed in (False, True):
-                more = _more(load_provider(name).chat_formatter, _pictures(size, folder, filed), n, rounds, folder)
-                most[filed] = max(most.get(filed, 0.0), more)
-                cells.append(f"{more * 1e3:.3f} ms")
+            for as_files in (False, True):
+                extra = _measure_extra_time(
+                    load_provider(name).chat_formatter, _create_images(size, folder, as_files), n, rounds, folder
+                )
+                worst[as_files] = max(worst.get(as_files, 0.0), extra)
+                cells.append(f"{extra * 1e3:.3f} ms")
             rows.append(cells)
-    title = f"Five pictures of 1 MB, {n} messages: CPU time of a later step over one without them"
-    found = most[False]
-    what = "A later step with five pictures of 1 MB, worst wire"
-    aim = Aim(what, "≤ 0.05 ms more", f"{found * 1e3:.3f} ms", found <= 0.05e-3)
+    title = f"Five images of 1 MB in {n} messages: extra CPU time of a later step"
+    most = worst[False]
+    measurement = "Extra time of a later step with five images of 1 MB, worst API"
+    aim = Aim(measurement, "≤ 0.05 ms", f"{most * 1e3:.3f} ms", most <= 0.05e-3)
     return Report([Table(title, ["", "as base64", "as local files"], rows)], (), [aim])
 
 
-def _pictures(size: int, folder: str, filed: bool) -> list[ImageBlock]:
-    """Five different pictures, in the message or as files."""
-    blobs = [_SIGNATURE + bytes([at]) * (size - len(_SIGNATURE)) for at in range(_PICTURES)]
-    if not filed:
+def _create_images(size: int, folder: str, as_files: bool) -> list[ImageBlock]:
+    """Returns five different images, as base64 or as files in `folder`."""
+    blobs = [_SIGNATURE + bytes([number]) * (size - len(_SIGNATURE)) for number in range(_COUNT)]
+    if not as_files:
         return [ImageBlock.from_bytes(blob, "image/png") for blob in blobs]
-    found: list[ImageBlock] = []
-    for at, blob in enumerate(blobs):
-        path = Path(folder) / f"{at}.png"
+    blocks: list[ImageBlock] = []
+    for number, blob in enumerate(blobs):
+        path = Path(folder) / f"{number}.png"
         path.write_bytes(blob)
-        found.append(ImageBlock(URLSource(path.as_uri())))
-    return found
+        blocks.append(ImageBlock(URLSource(path.as_uri())))
+    return blocks
 
 
-def _more(
-    make: Callable[..., FormatterBase], pictures: list[ImageBlock], n: int, rounds: int, folder: str
+def _measure_extra_time(
+    create_formatter: Callable[..., FormatterBase], images: list[ImageBlock], n: int, rounds: int, folder: str
 ) -> float:
-    """CPU seconds of a step with pictures over the same step with a text in the place of each."""
+    """Returns the CPU seconds that a step takes longer with images than with a text for each image."""
     texts = as_msgs(build_mixed_chat(n))
-    seen = texts.copy()
-    spoken = (at for at, msg in enumerate(texts) if msg.role == "user" and not msg.tool_uses)
-    for place, picture in zip(spoken, pictures, strict=False):
-        seen[place] = Msg("Alice", (TextBlock(texts[place].text), picture), "user")
-        texts[place] = Msg("Alice", (TextBlock(texts[place].text), TextBlock("A picture.")), "user")
-    formatter = make(media_roots=[folder], budget=Budget(1_000_000))
+    with_images = texts.copy()
+    indexes = (index for index, msg in enumerate(texts) if msg.role == "user" and not msg.tool_uses)
+    for index, image in zip(indexes, images, strict=False):
+        with_images[index] = Msg("Alice", (TextBlock(texts[index].text), image), "user")
+        texts[index] = Msg("Alice", (TextBlock(texts[index].text), TextBlock("An image.")), "user")
+    formatter = create_formatter(media_roots=[folder], budget=Budget(1_000_000))
 
     def step(msgs: list[Msg]) -> object:
         return run_async(formatter.format(msgs))
 
-    cases = {name: Case(partial(list[Msg], msgs), step) for name, msgs in (("with", seen), ("without", texts))}
+    cases = {
+        name: Case(partial(list[Msg], msgs), step) for name, msgs in (("with", with_images), ("without", texts))
+    }
     samples = interleave(cases, rounds, batch=10)
     return samples["with"].median - samples["without"].median

@@ -1,4 +1,4 @@
-"""Bytes of overhead a message, strings not counted, and the time to make one."""
+"""Memory of a message without its strings, and the time to create a message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["measure_overhead", "run"]
 
 
 class ModelText(BaseModel):
-    """A text, as a pydantic model."""
+    """Text block as a pydantic model."""
 
     model_config = ConfigDict(frozen=True)
     text: str
@@ -27,7 +27,7 @@ class ModelText(BaseModel):
 
 
 class ModelCall(BaseModel):
-    """A call, as a pydantic model."""
+    """Tool call as a pydantic model."""
 
     model_config = ConfigDict(frozen=True)
     id: str
@@ -37,7 +37,7 @@ class ModelCall(BaseModel):
 
 
 class ModelResult(BaseModel):
-    """A result, as a pydantic model."""
+    """Tool result as a pydantic model."""
 
     model_config = ConfigDict(frozen=True)
     id: str
@@ -47,7 +47,7 @@ class ModelResult(BaseModel):
 
 
 class ModelMsg(BaseModel):
-    """A message, as a pydantic model."""
+    """Message as a pydantic model."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -59,12 +59,12 @@ class ModelMsg(BaseModel):
 
 
 def as_models(plain: Sequence[PlainMsg]) -> list[ModelMsg]:
-    """The same history as pydantic models."""
+    """Returns a history as pydantic models."""
     out: list[ModelMsg] = []
     for msg in plain:
         content = msg.content
-        held = content if isinstance(content, str) else tuple(map(_as_model, content))
-        out.append(ModelMsg(name=msg.name, content=held, role=msg.role))
+        blocks = content if isinstance(content, str) else tuple(map(_as_model, content))
+        out.append(ModelMsg(name=msg.name, content=blocks, role=msg.role))
     return out
 
 
@@ -76,38 +76,41 @@ def _as_model(block: Any) -> ModelText | ModelCall | ModelResult:
     return ModelResult(id=block.id, name=block.name, output=block.output)
 
 
-def single_texts(n: int) -> list[PlainMsg]:
-    """Messages of one text block each."""
+def build_single_texts(n: int) -> list[PlainMsg]:
+    """Returns messages with one text block each."""
     return [PlainMsg("Alice", [PlainText(f"text number {at}")], "user") for at in range(n)]
 
 
-def measure_overhead(made: Sequence[object]) -> float:
-    """Bytes an item holds, itself included: no strings, numbers, types, or what the interpreter shares."""
+def measure_overhead(items: Sequence[object]) -> float:
+    """Returns the mean size of `items` in bytes, with all objects that they refer to.
+
+    Strings, numbers, types, modules and functions are not counted.
+    """
     seen: set[int] = set()
     total = 0
-    left: list[object] = list(made)
-    while left:
-        found = left.pop()
-        if id(found) in seen or isinstance(found, _SHARED) or found == ():
+    queue: list[object] = list(items)
+    while queue:
+        value = queue.pop()
+        if id(value) in seen or isinstance(value, _SHARED) or value == ():
             continue
-        seen.add(id(found))
-        total += sys.getsizeof(found)
-        left.extend(gc.get_referents(found))
-    return total / len(made)
+        seen.add(id(value))
+        total += sys.getsizeof(value)
+        queue.extend(gc.get_referents(value))
+    return total / len(items)
 
 
 _SHARED = (str, bytes, int, float, type(None), type, types.ModuleType, types.FunctionType)
 
 
-def warmed(plain: Sequence[PlainMsg]) -> list[Any]:
-    """agentkit's messages after a formatter has seen them."""
+def build_formatted(plain: Sequence[PlainMsg]) -> list[Any]:
+    """Returns messages of agentkit after a formatter has converted and cached them."""
     msgs = as_msgs(plain)
     OpenAIChatFormatter().lower(msgs)
     return msgs
 
 
 def run(quick: bool = False) -> Report:
-    """Every table."""
+    """Measures dataclasses, pydantic models and messages of agentkit with each mix of messages."""
     n = 50 if quick else 1_000
     makers: dict[str, Callable[[Sequence[PlainMsg]], Sequence[object]]] = {
         "dataclass(slots)": copy_plain,
@@ -116,22 +119,26 @@ def run(quick: bool = False) -> Report:
     }
     tables: list[Table] = []
     aims: list[Aim] = []
-    mixes = {"one text block": single_texts, **MIXES}
+    mixes = {"one text block": build_single_texts, **MIXES}
     for name, make in mixes.items():
         plain = make(n)
-        cases = {each: Case(plain.copy, maker) for each, maker in makers.items()}
+        cases = {variant: Case(plain.copy, maker) for variant, maker in makers.items()}
         samples = interleave(cases, 3 if quick else 15)
         base = samples["dataclass(slots)"]
         rows: list[list[object]] = [
-            [each, measure_overhead(makers[each](plain)), sampled.median / n * 1e6, sampled.ratio_to(base)]
-            for each, sampled in samples.items()
+            [variant, measure_overhead(makers[variant](plain)), sampled.median / n * 1e6, sampled.ratio_to(base)]
+            for variant, sampled in samples.items()
         ]
-        rows.append(["agentkit Msg, after one lower()", measure_overhead(warmed(plain)), "", ""])
+        rows.append(["agentkit Msg, after one lower()", measure_overhead(build_formatted(plain)), "", ""])
         tables.append(
-            Table(f"Memory and construction, {name}", ["", "bytes/msg", "us to make", "x dataclass"], rows)
+            Table(
+                f"Memory and construction, {name}", ["", "bytes per message", "µs to create", "× dataclass"], rows
+            )
         )
         if name == "mixed":
-            held, taken = measure_overhead(warmed(plain)), samples["agentkit Msg"].median / n * 1e6
-            aims.append(Aim("Overhead of a message, formatted once", "≤ 300 bytes", f"{held:.0f}", held <= 300))
-            aims.append(Aim("Making a message, checks included", "≤ 1.5 µs", f"{taken:.1f} µs", taken <= 1.5))
+            size, create_time = measure_overhead(build_formatted(plain)), samples["agentkit Msg"].median / n * 1e6
+            aims.append(Aim("Overhead of a message, formatted once", "≤ 300 bytes", f"{size:.0f}", size <= 300))
+            aims.append(
+                Aim("Creating a message, checks included", "≤ 1.5 µs", f"{create_time:.1f} µs", create_time <= 1.5)
+            )
     return Report(tables, (), aims)

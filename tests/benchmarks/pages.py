@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["BEGIN", "END", "SUMMARY", "results", "summary", "write"]
+__all__ = ["BEGIN", "END", "SUMMARY", "build_results", "build_summary", "write_pages"]
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 _HERE = Path(__file__).parent
@@ -20,17 +20,17 @@ SUMMARY: Final = {
     "Loop of N steps, OpenAI": (
         "time to format 500 steps of a ReAct loop within a budget, relative to copying prebuilt request dicts"
     ),
-    "Prompt reuse at the budget, byte and block, worst wire": (
+    "Prompt reuse at the budget, byte and block, worst API": (
         "share of each prompt that a prompt cache can reuse while the budget drops messages, worst API"
     ),
-    "A delta of text to an event, OpenAI Chat, N deltas": (
+    "Text delta to event, OpenAI Chat, N deltas": (
         "time to convert a streamed text delta to a typed event, relative to the OpenAI SDK"
     ),
-    "History of N new messages to a reply, OpenAI Chat, nearest peer or typed call of the SDK": (
+    "History of N new messages to a reply, OpenAI Chat, relative to the fastest other library": (
         "time from 1,000 messages to a reply without network delays, relative to the fastest other library"
     ),
 }
-"""Measurement in a report, with N for its numbers, to the row of the README that shows it."""
+"""Row label in the README by measurement of a report, with N in place of each number."""
 
 _INTRO = """\
 # Benchmark results
@@ -40,9 +40,9 @@ README. Read the ratios: one run measured both sides of each ratio in turn, as C
 with CPython 3.11. A floor is a hand-written loop over slotted dataclasses without checks, repairs or a
 ledger. The copy loop starts from finished native dicts. It copies the ones within the budget into new dicts
 and lists, since a request belongs to its caller. Prompt reuse is simulated on the real requests, with bytes
-in place of tokens."""
+instead of tokens."""
 
-_WORDS = {
+_INTRODUCTIONS = {
     "loop": (
         "**A ReAct loop within a budget** of a fifth of the final history: the cost of formatting over all steps, "
         "with the default strategy and counter."
@@ -67,44 +67,44 @@ _WORDS = {
 }
 
 
-def results(reports: Mapping[str, Report]) -> str:
+def build_results(reports: Mapping[str, Report]) -> str:
     """Returns the text of RESULTS.md."""
     return "\n\n".join(_paragraphs(reports)) + "\n"
 
 
-def summary(reports: Mapping[str, Report]) -> str:
+def build_summary(reports: Mapping[str, Report]) -> str:
     """Returns the section of the README, with its markers."""
-    aims = {re.sub(r"\d[\d,]*", "N", aim.what): aim for report in reports.values() for aim in report.aims}
-    rows = [[label, aims[what].found] for what, label in SUMMARY.items()]
-    picture = "![Formatting a ReAct loop within a budget](tests/benchmarks/plots/loop.svg)"
-    return "\n".join([BEGIN, "", Table("", ["measurement", "result"], rows).markdown, "", picture, "", END])
+    aims = {re.sub(r"\d[\d,]*", "N", aim.measurement): aim for report in reports.values() for aim in report.aims}
+    rows = [[label, aims[measurement].result] for measurement, label in SUMMARY.items()]
+    plot = "![Formatting a ReAct loop within a budget](tests/benchmarks/plots/loop.svg)"
+    return "\n".join([BEGIN, "", Table("", ["measurement", "result"], rows).markdown, "", plot, "", END])
 
 
 def _paragraphs(reports: Mapping[str, Report]) -> Iterator[str]:
     yield _INTRO
-    yield _aims([aim for report in reports.values() for aim in report.aims])
-    for name, words in _WORDS.items():
+    yield _build_aim_table([aim for report in reports.values() for aim in report.aims])
+    for name, introduction in _INTRODUCTIONS.items():
         report = reports[name]
-        yield words
+        yield introduction
         for file in report.plots:
-            yield f"![{words.split('**')[1]}](plots/{file})"
-        for table in report.short:
+            yield f"![{introduction.split('**')[1]}](plots/{file})"
+        for table in report.page_tables:
             yield table.markdown
     notes = dict.fromkeys(note.partition(" (")[0] for report in reports.values() for note in report.notes)
     if notes:
-        yield f"Not measured, because they cannot be installed beside the others: {', '.join(notes)}."
+        yield f"Not measured, because they cannot be installed together with the others: {', '.join(notes)}."
 
 
-def _aims(aims: Sequence[Aim]) -> str:
-    rows = [[aim.what, aim.goal, aim.found, "✓" if aim.holds else "**missed**"] for aim in aims]
+def _build_aim_table(aims: Sequence[Aim]) -> str:
+    rows = [[aim.measurement, aim.goal, aim.result, "✓" if aim.is_met else "**missed**"] for aim in aims]
     return Table("", ["measurement", "goal", "result", ""], rows).markdown
 
 
-def write(reports: Mapping[str, Report]) -> None:
+def write_pages(reports: Mapping[str, Report]) -> None:
     """Writes RESULTS.md, the plots, and the section between the markers in the README."""
-    _RESULTS.write_text(results(reports))
+    _RESULTS.write_text(build_results(reports))
     before, _, after = _README.read_text().partition(BEGIN)
-    _README.write_text(before + summary(reports) + after.partition(END)[2])
+    _README.write_text(before + build_summary(reports) + after.partition(END)[2])
     for report in reports.values():
         for name, drawing in report.plots.items():
             (_HERE / "plots").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Two kinds of plot as SVG, readable on light and on dark pages."""
+"""Bar plots and line plots as SVG, readable on light and on dark pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLE = (
 def draw_bars(
     title: str, values: Mapping[str, float], format_value: Callable[[float], str], log: bool = False
 ) -> str:
-    """A horizontal bar for each value; on a logarithmic scale each from a power of ten below the least."""
+    """Returns a plot with a horizontal bar for each value. A logarithmic axis begins at a power of ten."""
     least = 10.0 ** math.floor(math.log10(min(values.values())) - 0.01) if log else 0.0
     scale = _create_scale(least, max(values.values()), _LEFT, _WIDTH - _RIGHT - 40, log)
     parts: list[str] = []
@@ -38,15 +38,15 @@ def draw_lines(
     sizes: Sequence[int],
     series: Mapping[str, Sequence[float]],
     format_value: Callable[[float], str],
-    across: str,
+    x_label: str,
 ) -> str:
-    """A line for each series over sizes, both axes logarithmic; a series may end before the last size."""
+    """Returns a log-log plot with a line for each series over sizes. A series may end before the last size."""
     bottom, left, right = 380, 80, _WIDTH - 250
-    found = [value for values in series.values() for value in values]
-    low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
+    all_values = [value for values in series.values() for value in values]
+    low, high = math.floor(math.log10(min(all_values))), math.ceil(math.log10(max(all_values)))
     x = _create_scale(sizes[0], sizes[-1], left, right, True)
     y = _create_scale(10.0**low, 10.0**high, bottom, _TOP, True)
-    parts = [_draw_text((left + right) / 2, bottom + 40, across, "middle")]
+    parts = [_draw_text((left + right) / 2, bottom + 40, x_label, "middle")]
     for power in range(low, high + 1):
         at = y(10.0**power)
         parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>')
@@ -65,28 +65,28 @@ def draw_lines(
 
 
 def _create_scale(low: float, high: float, begin: float, end: float, log: bool) -> Callable[[float], float]:
-    """From values to places."""
-    measure = math.log10 if log else float
-    span = measure(high) - measure(low) or 1.0
+    """Returns a function from a value to its coordinate in pixels."""
+    transform = math.log10 if log else float
+    span = transform(high) - transform(low) or 1.0
 
-    def place(value: float) -> float:
-        return begin + (measure(value) - measure(low)) / span * (end - begin)
+    def get_coordinate(value: float) -> float:
+        return begin + (transform(value) - transform(low)) / span * (end - begin)
 
-    return place
+    return get_coordinate
 
 
 def _move_apart(places: Mapping[str, float], gap: float) -> dict[str, float]:
-    """Labels moved down where they would overlap."""
-    found: dict[str, float] = {}
-    before = -math.inf
+    """Returns label positions, moved down until no two labels overlap."""
+    moved: dict[str, float] = {}
+    previous = -math.inf
     for name, place in sorted(places.items(), key=lambda pair: pair[1]):
-        before = found[name] = max(place, before + gap)
-    return found
+        previous = moved[name] = max(place, previous + gap)
+    return moved
 
 
-def _draw_text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _draw_text(x: float, y: float, text: str, anchor: str = "start", css_class: str = "") -> str:
+    class_attribute = f' class="{css_class}"' if css_class else ""
+    return f'<text{class_attribute} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _build_svg(title: str, height: int, parts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a benchmark hands back: tables to print, aims and whether they hold, and plots."""
+"""Results of a benchmark: tables to print, measurements with goals, and plots."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Aim", "Report", "Table"]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Figures in rows: a title, the heads of the columns, and a name first in each row."""
+    """Table with a title and column headings. The first cell of each row is its name."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
 
     def __str__(self) -> str:
-        """In plain text: the first column to the left, the others to the right."""
-        cells = [list(self.head), *([_cell(item) for item in row] for row in self.rows)]
+        """Returns the table as plain text, with the first column aligned left and the others aligned right."""
+        cells = [list(self.head), *([_format_cell(item) for item in row] for row in self.rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(self.head))]
         lines = [
             "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(pairs))
@@ -29,47 +29,48 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        """In Markdown, without the title."""
+        """Table in Markdown, without the title."""
         rule = ["---", *("---:" for _ in self.head[1:])]
-        rows = [list(self.head), rule, *([_cell(item) for item in row] for row in self.rows)]
+        rows = [list(self.head), rule, *([_format_cell(item) for item in row] for row in self.rows)]
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Something that was set out to be reached: what, how much of it, and what was found."""
+    """Measurement with a goal, and True in `is_met` if the result meets the goal."""
 
-    what: str
+    measurement: str
     goal: str
-    found: str
-    holds: bool
+    result: str
+    is_met: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One benchmark's findings.
+    """Results of one benchmark.
 
-    tables  everything, to print
-    short   those of them, or shorter ones, that the README shows
-    aims    what was to be reached
-    plots   SVG drawings by file name
-    notes   what was left out, and why
+    Attributes:
+        tables: Tables to print.
+        page_tables: Tables for RESULTS.md.
+        aims: Measurements with goals.
+        plots: SVG drawings by file name.
+        notes: Libraries that were not measured, with the reasons.
     """
 
     tables: Sequence[Table]
-    short: Sequence[Table] = ()
+    page_tables: Sequence[Table] = ()
     aims: Sequence[Aim] = ()
     plots: dict[str, str] = field(default_factory=dict[str, str])
     notes: Sequence[str] = ()
 
     def __str__(self) -> str:
-        """Tables, aims and notes in plain text."""
-        rows = [[aim.what, aim.goal, aim.found, "holds" if aim.holds else "MISSED"] for aim in self.aims]
-        aims = [Table("Aims", ["", "goal", "found", ""], rows)] if rows else []
-        return "\n".join([*map(str, [*self.tables, *aims]), *(f"left out: {note}" for note in self.notes)])
+        """Returns the tables, goals and notes as plain text."""
+        rows = [[aim.measurement, aim.goal, aim.result, "met" if aim.is_met else "MISSED"] for aim in self.aims]
+        aims = [Table("Goals", ["measurement", "goal", "result", ""], rows)] if rows else []
+        return "\n".join([*map(str, [*self.tables, *aims]), *(f"not measured: {note}" for note in self.notes)])
 
 
-def _cell(item: object) -> str:
+def _format_cell(item: object) -> str:
     if isinstance(item, float):
         return "-" if math.isnan(item) else f"{item:.0f}" if item >= 100 else f"{item:.2f}"
     return str(item)
