@@ -38,7 +38,7 @@ from agentkit import (
 from agentkit.provider_kit import FormatterBase, Provider
 from tests.benchmarks.cutting import get_weights
 from tests.benchmarks.histories import as_msgs, build_group_chat, build_react_loop
-from tests.benchmarks.peers import Trim, load_trims, run_async
+from tests.benchmarks.peers import Cutter, load_cutters, run_async
 from tests.benchmarks.plots import draw_bars
 from tests.benchmarks.report import Aim, Report, Table
 
@@ -129,12 +129,12 @@ class Reuse:
         return sum(self.sizes) / len(self.sizes)
 
 
-def get_common_prefix_length(one: bytes, other: bytes) -> int:
+def get_common_prefix_length(first: bytes, second: bytes) -> int:
     """Returns the length of the longest common prefix."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -249,9 +249,9 @@ def _build_group_aims(groups: Mapping[str, Reuse]) -> list[Aim]:
     ]
 
 
-def _get_ratios(one: Reuse, other: Reuse) -> tuple[float, float, float]:
-    """Returns the ratios of two loops: cost with automatic caches, cost with explicit caches, and context."""
-    return one.automatic / other.automatic, one.explicit / other.explicit, one.context / other.context
+def _get_ratios(reuse: Reuse, base: Reuse) -> tuple[float, float, float]:
+    """Returns three ratios to `base`: cost with automatic caches, cost with explicit caches, and context."""
+    return reuse.automatic / base.automatic, reuse.explicit / base.explicit, reuse.context / base.context
 
 
 def _build_budget_table(loops: Mapping[str, Mapping[str, Reuse]]) -> Table:
@@ -319,11 +319,13 @@ def _replay_peers(steps: int, problems: list[str]) -> dict[str, Reuse]:
     plain = build_react_loop(2 + 2 * steps)
     limit = max(sum(get_weights(plain)) // 5, 1_500)
 
-    def turns(trim: Trim) -> Iterator[Mapping[str, Any]]:
-        native = trim.prepare(plain)
+    def turns(cutter: Cutter) -> Iterator[Mapping[str, Any]]:
+        native = cutter.prepare(plain)
         for end in _get_ends(native, 2):
-            yield {"messages": trim.convert(trim.cut(native[:end], limit))}
+            yield {"messages": cutter.convert(cutter.cut(native[:end], limit))}
 
     return {
-        trim.name: _measure_reuse(turns(trim)) for trim in load_trims(problems) if "Anthropic" not in trim.name
+        cutter.name: _measure_reuse(turns(cutter))
+        for cutter in load_cutters(problems)
+        if "Anthropic" not in cutter.name
     }

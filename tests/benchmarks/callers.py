@@ -1,7 +1,7 @@
-"""Who calls a model, from a history to a reply and from a stream's bytes to events: the SDKs, the peers, agentkit.
+"""Model calls and streams through agentkit, the official SDKs and other libraries.
 
-All of a wire go through the same SDK's client over a transport that answers from memory. Peers are optional, and
-everything is reached by name, as in `peers`.
+All callers of an API use the client of the same SDK, with a transport in memory. Other libraries are optional.
+Libraries are imported by name, as in `peers`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,23 @@ __all__ = [
     "can_stream",
 ]
 
-POST = "json.dumps and the SDK's own post"
-"""The name of what no call through an SDK can go below."""
+POST = "json.dumps and post of the SDK"
+"""Name of the caller that does the least: no call through an SDK can take less time."""
 
-_HELPER = "the SDK's accumulating stream"
+_HELPER_NAME = "stream helper of the SDK"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One way to call: `prepare` makes its own history of a plain one, outside the clock.
+    """One way to call a model.
 
-    call    a client and a history to a coroutine that ends with the reply
-    stream  a client and a history to an iterator over what it makes of the events
-    wire    the wire whose client it is given
+    Attributes:
+        name: Name in tables.
+        api: Name of the API, a key of `APIS`.
+        prepare: Function from a plain history to the history or request of the library. It is not timed.
+        call: Function from a client and a prepared history to a coroutine that returns the reply.
+        stream: Function from a client and a prepared history to an iterator over events.
+        wrap: Function from the client of the SDK to the client of the library.
     """
 
     name: str
@@ -56,42 +60,45 @@ class Caller:
     prepare: Callable[[Sequence[PlainMsg]], Any]
     call: Callable[[Any, Any], Any]
     stream: Callable[[Any, Any], AsyncIterator[Any]]
-    wraps: Callable[[Any], Any] = lambda client: client  # the client as the caller holds it, made once
+    wrap: Callable[[Any], Any] = lambda client: client
 
-    def caller(self, response: Response) -> Any:
-        """What it calls with, over a transport that gives one answer to everything."""
-        return self.wraps(CLIENTS[self.api](response))
+    def create_client(self, response: Response) -> Any:
+        """Returns a client of the library with a transport that always returns `response`."""
+        return self.wrap(CLIENTS[self.api](response))
 
 
 def create_model(api: str, client: Any) -> ChatModel:
-    """Our own model of a wire."""
+    """Returns a model of agentkit for an API."""
     return ChatModel(load_provider(APIS[api][0]), "model-1", client=client)
 
 
 def load_sdk_callers(problems: list[str]) -> list[Caller]:
-    """The official SDKs by themselves, with a request that is finished."""
-    return load_installed((_sdk_openai, _sdk_responses, _sdk_anthropic, _sdk_google), problems)
+    """Returns callers that pass a finished request to an official SDK."""
+    return load_installed((_load_openai, _load_responses, _load_anthropic, _load_google), problems)
 
 
 def load_sdk_helper_callers(problems: list[str]) -> list[Caller]:
-    """The official SDKs' streams that put the message together as well."""
-    return load_installed((_sdk_openai_helper, _sdk_responses_helper, _sdk_anthropic_helper), problems)
+    """Returns callers that use the stream helpers of the official SDKs. The helpers also build the message."""
+    return load_installed((_load_openai_helper, _load_responses_helper, _load_anthropic_helper), problems)
 
 
 def load_post_callers(problems: list[str]) -> list[Caller]:
-    """A finished request, written by json.dumps and posted by the SDK's client; nobody reads the reply."""
-    return [
-        _posted(one) for one in load_sdk_callers(problems) if one.api != "Gemini"
-    ]  # Google's client has no such method
+    """Returns callers that post a finished request with the client of the SDK, and do not parse the reply."""
+    # The client of Google has no method `post`.
+    return [_as_post(caller) for caller in load_sdk_callers(problems) if caller.api != "Gemini"]
 
 
 def load_peer_callers(problems: list[str]) -> list[Caller]:
-    """The peers that load here, as far as they get along with the SDKs beside them."""
-    return [one for one in load_installed((_langchain, _litellm, _pydantic_ai), problems) if _works(one, problems)]
+    """Returns callers of the other installed libraries that work with the installed SDKs."""
+    return [
+        caller
+        for caller in load_installed((_load_langchain, _load_litellm, _load_pydantic_ai), problems)
+        if _can_call(caller, problems)
+    ]
 
 
 def can_stream(api: str, problems: list[str]) -> bool:
-    """Whether the SDK here is one that our endpoint streams through: a peer may pin an older one."""
+    """Returns True if agentkit can stream through the installed SDK. Another library may require an old SDK."""
     client = CLIENTS[api](build_stream(api, "text", 4).response)
 
     async def read() -> None:
@@ -106,18 +113,18 @@ def can_stream(api: str, problems: list[str]) -> bool:
     return True
 
 
-def _works(caller: Caller, problems: list[str]) -> bool:
+def _can_call(caller: Caller, problems: list[str]) -> bool:
     try:
-        made = caller.caller(build_response(caller.api))
-        run_async(caller.call(made, caller.prepare(build_mixed_chat(4))))
+        client = caller.create_client(build_response(caller.api))
+        run_async(caller.call(client, caller.prepare(build_mixed_chat(4))))
     except Exception as error:
         problems.append(f"{caller.name} {caller.api} ({type(error).__name__}: {str(error)[:90]})")
         return False
     return True
 
 
-def _request(api: str) -> Callable[[Sequence[PlainMsg]], Any]:
-    """A finished request, made by us: what the SDK's typed call is given."""
+def _create_prepare(api: str) -> Callable[[Sequence[PlainMsg]], Any]:
+    """Returns a function from a plain history to a finished request, which a formatter creates."""
 
     def prepare(plain: Sequence[PlainMsg]) -> dict[str, Any]:
         msgs: list[Msg] = as_msgs(plain)
@@ -126,7 +133,7 @@ def _request(api: str) -> Callable[[Sequence[PlainMsg]], Any]:
     return prepare
 
 
-def _posted(sdk: Caller) -> Caller:
+def _as_post(sdk: Caller) -> Caller:
     raw: Any = import_module("httpx2").Response
     path = APIS[sdk.api][1].removeprefix("" if sdk.api == "Anthropic" else "/v1")
 
@@ -136,15 +143,15 @@ def _posted(sdk: Caller) -> Caller:
     return replace(sdk, name=POST, call=call)
 
 
-async def _inside(opening: Any) -> AsyncIterator[Any]:
-    """The events of an SDK's helper, which is a context."""
+async def _iterate_helper(opening: Any) -> AsyncIterator[Any]:
+    """Yields the events of a stream helper of an SDK, which is an async context manager."""
     async with opening as stream:
         async for event in stream:
             yield event
 
 
-async def _items(pending: Any) -> AsyncIterator[Any]:
-    """The events of an SDK's stream."""
+async def _iterate_stream(pending: Any) -> AsyncIterator[Any]:
+    """Yields the events of a stream of an SDK."""
     async for event in await pending:
         yield event
 
@@ -152,155 +159,166 @@ async def _items(pending: Any) -> AsyncIterator[Any]:
 # -- the SDKs ---------------------------------------------------------------------------------------------------
 
 
-def _sdk_openai() -> list[Caller]:
+def _load_openai() -> list[Caller]:
     import_module("openai")
     return [
         Caller(
             "OpenAI SDK",
             "OpenAI Chat",
-            _request("OpenAI Chat"),
+            _create_prepare("OpenAI Chat"),
             lambda client, request: client.chat.completions.create(**request),
-            lambda client, request: _items(client.chat.completions.create(**request, stream=True)),
+            lambda client, request: _iterate_stream(client.chat.completions.create(**request, stream=True)),
         )
     ]
 
 
-def _sdk_responses() -> list[Caller]:
+def _load_responses() -> list[Caller]:
     import_module("openai")
     return [
         Caller(
             "OpenAI SDK",
             "OpenAI Responses",
-            _request("OpenAI Responses"),
+            _create_prepare("OpenAI Responses"),
             lambda client, request: client.responses.create(**request),
-            lambda client, request: _items(client.responses.create(**request, stream=True)),
+            lambda client, request: _iterate_stream(client.responses.create(**request, stream=True)),
         )
     ]
 
 
-def _sdk_anthropic() -> list[Caller]:
+def _load_anthropic() -> list[Caller]:
     import_module("anthropic")
     return [
         Caller(
             "Anthropic SDK",
             "Anthropic",
-            _request("Anthropic"),
+            _create_prepare("Anthropic"),
             lambda client, request: client.messages.create(max_tokens=1_000, **request),
-            lambda client, request: _items(client.messages.create(max_tokens=1_000, **request, stream=True)),
+            lambda client, request: _iterate_stream(
+                client.messages.create(max_tokens=1_000, **request, stream=True)
+            ),
         )
     ]
 
 
-def _sdk_google() -> list[Caller]:
+def _load_google() -> list[Caller]:
     import_module("google.genai")
     return [
         Caller(
             "Google SDK",
             "Gemini",
-            _request("Gemini"),
+            _create_prepare("Gemini"),
             lambda client, request: client.aio.models.generate_content(**request),
-            lambda client, request: _items(client.aio.models.generate_content_stream(**request)),
+            lambda client, request: _iterate_stream(client.aio.models.generate_content_stream(**request)),
         )
     ]
 
 
-def _sdk_openai_helper() -> list[Caller]:
+def _load_openai_helper() -> list[Caller]:
     def stream(client: Any, request: Any) -> AsyncIterator[Any]:
-        return _inside(client.chat.completions.stream(**request))
+        return _iterate_helper(client.chat.completions.stream(**request))
 
-    return [replace(one, name=_HELPER, stream=stream) for one in _sdk_openai()]
+    return [replace(caller, name=_HELPER_NAME, stream=stream) for caller in _load_openai()]
 
 
-def _sdk_responses_helper() -> list[Caller]:
+def _load_responses_helper() -> list[Caller]:
     def stream(client: Any, request: Any) -> AsyncIterator[Any]:
-        return _inside(client.responses.stream(**request))
+        return _iterate_helper(client.responses.stream(**request))
 
-    return [replace(one, name=_HELPER, stream=stream) for one in _sdk_responses()]
+    return [replace(caller, name=_HELPER_NAME, stream=stream) for caller in _load_responses()]
 
 
-def _sdk_anthropic_helper() -> list[Caller]:
+def _load_anthropic_helper() -> list[Caller]:
     def stream(client: Any, request: Any) -> AsyncIterator[Any]:
-        return _inside(client.messages.stream(max_tokens=1_000, **request))
+        return _iterate_helper(client.messages.stream(max_tokens=1_000, **request))
 
-    return [replace(one, name=_HELPER, stream=stream) for one in _sdk_anthropic()]
+    return [replace(caller, name=_HELPER_NAME, stream=stream) for caller in _load_anthropic()]
 
 
 # -- the peers --------------------------------------------------------------------------------------------------
 
 
-def _langchain() -> list[Caller]:
-    openai: Any = import_module("langchain_openai").ChatOpenAI
-    anthropic: Any = import_module("langchain_anthropic").ChatAnthropic
+def _load_langchain() -> list[Caller]:
+    openai_class: Any = import_module("langchain_openai").ChatOpenAI
+    anthropic_class: Any = import_module("langchain_anthropic").ChatAnthropic
 
-    def to_openai(client: Any, **more: Any) -> Any:
-        made = openai(model="gpt-4o", api_key="none", max_retries=0, **more)
-        made.root_async_client = client
-        made.async_client = client.chat.completions
-        return made
+    def wrap_openai(client: Any, **more: Any) -> Any:
+        model = openai_class(model="gpt-4o", api_key="none", max_retries=0, **more)
+        model.root_async_client = client
+        model.async_client = client.chat.completions
+        return model
 
-    def to_anthropic(client: Any) -> Any:
-        made = anthropic(model="claude-sonnet-4-5", api_key="none", max_retries=0, max_tokens=1_000)
-        made.__dict__["_async_client"] = client  # a cached property
-        return made
+    def wrap_anthropic(client: Any) -> Any:
+        model = anthropic_class(model="claude-sonnet-4-5", api_key="none", max_retries=0, max_tokens=1_000)
+        model.__dict__["_async_client"] = client  # a cached property
+        return model
 
-    def caller(api: str, wraps: Callable[[Any], Any]) -> Caller:
+    def create_caller(api: str, wrap: Callable[[Any], Any]) -> Caller:
         return Caller(
             "LangChain",
             api,
             as_langchain_messages,
             lambda model, msgs: model.ainvoke(msgs),
             lambda model, msgs: model.astream(msgs),
-            wraps,
+            wrap,
         )
 
     return [
-        caller("OpenAI Chat", to_openai),
-        caller("OpenAI Responses", partial(to_openai, use_responses_api=True)),
-        caller("Anthropic", to_anthropic),
+        create_caller("OpenAI Chat", wrap_openai),
+        create_caller("OpenAI Responses", partial(wrap_openai, use_responses_api=True)),
+        create_caller("Anthropic", wrap_anthropic),
     ]
 
 
-def _pydantic_ai() -> list[Caller]:
+def _load_pydantic_ai() -> list[Caller]:
     parameters: Any = import_module("pydantic_ai.models").ModelRequestParameters()
-    home: Any = import_module("pydantic_ai.models.openai")
-    provider: Any = import_module("pydantic_ai.providers.openai").OpenAIProvider
-    claude: Any = import_module("pydantic_ai.models.anthropic").AnthropicModel
-    its_provider: Any = import_module("pydantic_ai.providers.anthropic").AnthropicProvider
+    openai_models: Any = import_module("pydantic_ai.models.openai")
+    openai_provider: Any = import_module("pydantic_ai.providers.openai").OpenAIProvider
+    anthropic_model: Any = import_module("pydantic_ai.models.anthropic").AnthropicModel
+    anthropic_provider: Any = import_module("pydantic_ai.providers.anthropic").AnthropicProvider
 
     limit = {"max_tokens": 1_000}
 
-    async def events(model: Any, msgs: Any) -> AsyncIterator[Any]:
+    async def iterate_events(model: Any, msgs: Any) -> AsyncIterator[Any]:
         async with model.request_stream(msgs, limit, parameters) as stream:
             async for event in stream:
                 yield event
 
-    def caller(api: str, wraps: Callable[[Any], Any]) -> Caller:
+    def create_caller(api: str, wrap: Callable[[Any], Any]) -> Caller:
         return Caller(
             "pydantic-ai",
             api,
             as_pydantic_ai_messages,
             lambda model, msgs: model.request(msgs, limit, parameters),
-            events,
-            wraps,
+            iterate_events,
+            wrap,
         )
 
     return [
-        caller("OpenAI Chat", lambda c: home.OpenAIChatModel("gpt-4o", provider=provider(openai_client=c))),
-        caller(
-            "OpenAI Responses", lambda c: home.OpenAIResponsesModel("gpt-4o", provider=provider(openai_client=c))
+        create_caller(
+            "OpenAI Chat",
+            lambda c: openai_models.OpenAIChatModel("gpt-4o", openai_provider=openai_provider(openai_client=c)),
         ),
-        caller("Anthropic", lambda c: claude("claude-sonnet-4-5", provider=its_provider(anthropic_client=c))),
+        create_caller(
+            "OpenAI Responses",
+            lambda c: openai_models.OpenAIResponsesModel(
+                "gpt-4o", openai_provider=openai_provider(openai_client=c)
+            ),
+        ),
+        create_caller(
+            "Anthropic",
+            lambda c: anthropic_model("claude-sonnet-4-5", openai_provider=anthropic_provider(anthropic_client=c)),
+        ),
     ]
 
 
-def _litellm() -> list[Caller]:
+def _load_litellm() -> list[Caller]:
     complete: Any = import_module("litellm").acompletion
     getLogger("LiteLLM").setLevel(CRITICAL)
 
-    def call(client: Any, msgs: Any, **more: Any) -> Any:
-        return complete(model="openai/gpt-4o", messages=msgs, client=client, api_key="none", **more)
+    def call(client: Any, msgs: Any, **options: Any) -> Any:
+        return complete(model="openai/gpt-4o", messages=msgs, client=client, api_key="none", **options)
 
     def stream(client: Any, msgs: Any) -> AsyncIterator[Any]:
-        return _items(call(client, msgs, stream=True))
+        return _iterate_stream(call(client, msgs, stream=True))
 
     return [Caller("litellm", "OpenAI Chat", as_openai_dicts, call, stream)]

@@ -1,4 +1,4 @@
-"""From a history to a reply, over an SDK's client whose transport answers from memory, beside SDKs and peers."""
+"""Time from a history to a reply with agentkit, SDKs and other libraries, with a transport in memory."""
 
 from __future__ import annotations
 
@@ -24,105 +24,113 @@ from tests.benchmarks.sdk_clients import CLIENTS, build_response
 
 __all__ = ["run"]
 
-_COLD, _WARM = "agentkit, messages never seen before", "agentkit, messages seen before"
-_MEASURE = ("OpenAI Chat", "OpenAI Responses", "Gemini")  # wires whose SDK walks the request, as all peers let it
-_GOAL = 30.0
-_POSTED = 2.0
+_NEW, _FORMATTED = "agentkit, new messages", "agentkit, messages formatted before"
+_TYPED_APIS = ("OpenAI Chat", "OpenAI Responses", "Gemini")  # SDK converts each item of a request
+_MIN_RATIO = 30.0
+_MAX_POST_RATIO = 2.0
 
 
 def run(quick: bool = False) -> Report:
-    """Every table."""
+    """Measures calls with histories of several sizes, for every API."""
     sizes = [4, 8] if quick else [10, 100, 1_000]
     problems: list[str] = []
-    others = [*load_sdk_callers(problems), *load_peer_callers(problems), *load_post_callers(problems)]
-    apis = list(dict.fromkeys(one.api for one in others))
+    all_callers = [*load_sdk_callers(problems), *load_peer_callers(problems), *load_post_callers(problems)]
+    apis = list(dict.fromkeys(caller.api for caller in all_callers))
     tables: list[Table] = []
-    lines: list[list[object]] = []
+    summary_rows: list[list[object]] = []
     aims: list[Aim] = []
-    shown: dict[str, float] = {}
+    plotted: dict[str, float] = {}
     for api in apis:
-        held = [one for one in others if one.api == api]
-        found = [_measured(api, build_mixed_chat(n), held, 1 if quick else 9) for n in sizes]
-        tables.append(_table(api, sizes, found))
-        lines += [[*row[: len(sizes) + 1], row[-1]] for row in tables[-1].rows]
-        if api in _MEASURE:
-            aims.append(_aim(api, sizes[-1], found[-1]))
-        elif POST in found[-1]:
-            aims.append(_near_the_post(api, sizes[-1], found[-1]))
-        shown |= {f"{_plotted(who)}, {api}": one.median for who, one in found[-1].items() if who != _WARM}
-    plot = draw_bars(f"From {sizes[-1]:,} messages to a reply, CPU time", shown, format_seconds, log=True)
+        api_callers = [caller for caller in all_callers if caller.api == api]
+        samples = [_measure(api, build_mixed_chat(n), api_callers, 1 if quick else 9) for n in sizes]
+        tables.append(_build_table(api, sizes, samples))
+        summary_rows += [[*row[: len(sizes) + 1], row[-1]] for row in tables[-1].rows]
+        if api in _TYPED_APIS:
+            aims.append(_build_typed_aim(api, sizes[-1], samples[-1]))
+        elif POST in samples[-1]:
+            aims.append(_build_post_aim(api, sizes[-1], samples[-1]))
+        plotted |= {
+            f"{_get_plot_name(name)}, {api}": caller.median
+            for name, caller in samples[-1].items()
+            if name != _FORMATTED
+        }
+    plot = draw_bars(f"From {sizes[-1]:,} messages to a reply, CPU time", plotted, format_seconds, log=True)
     head = ["", *(f"{n:,} messages" for n in sizes), f"× agentkit, {sizes[-1]:,}"]
-    short = Table("History to reply", head, lines)
-    return Report(tables, [short], aims, {"calling.svg": plot}, list(dict.fromkeys(problems)))
+    summary = Table("History to reply", head, summary_rows)
+    return Report(tables, [summary], aims, {"calling.svg": plot}, list(dict.fromkeys(problems)))
 
 
-def _plotted(who: str) -> str:
-    return "agentkit" if who == _COLD else who
+def _get_plot_name(name: str) -> str:
+    return "agentkit" if name == _NEW else name
 
 
-def _measured(api: str, plain: Sequence[PlainMsg], others: Sequence[Caller], rounds: int) -> dict[str, Samples]:
-    """A sample of several calls where one is near the clock's own cost."""
+def _measure(
+    api: str, plain: Sequence[PlainMsg], all_callers: Sequence[Caller], rounds: int
+) -> dict[str, Samples]:
+    """Returns samples of all callers for one history. A sample of a short history has several calls."""
     response = build_response(api)
     client = CLIENTS[api](response)
     model = create_model(api, client)
-    seen = as_msgs(plain)
+    formatted = as_msgs(plain)
     cases = {
-        _COLD: Case(partial(as_msgs, plain), partial(_generated, api, client)),
-        _WARM: Case(lambda: list(seen), lambda msgs: run_async(model.generate(msgs))),
+        _NEW: Case(partial(as_msgs, plain), partial(_generate, api, client)),
+        _FORMATTED: Case(lambda: list(formatted), lambda msgs: run_async(model.generate(msgs))),
     }
-    for one in others:
-        made = one.caller(response)
-        cases[_name(one)] = Case(partial(one.prepare, plain), partial(_called, one, made))
+    for caller in all_callers:
+        client = caller.create_client(response)
+        cases[_get_name(caller)] = Case(partial(caller.prepare, plain), partial(_call, caller, client))
     for case in cases.values():
-        case.run(case.prepare())  # what a first call imports is in nobody's heap afterwards, as far as it is timed
-    cases = {who: Case(partial(_prepared, case), case.run) for who, case in cases.items()}
+        case.run(case.prepare())  # the first call of a library imports modules
+    cases = {name: Case(partial(_prepare, case), case.run) for name, case in cases.items()}
     return interleave(cases, rounds, 1 if rounds == 1 else max(1, 200 // len(plain)), collector=True)
 
 
-def _prepared(case: Case) -> Any:
+def _prepare(case: Case) -> Any:
     finish_background_work()
     return case.prepare()
 
 
-def _name(caller: Caller) -> str:
+def _get_name(caller: Caller) -> str:
     return f"{caller.name}, a finished request" if caller.name.endswith("SDK") else caller.name
 
 
-def _called(caller: Caller, made: Any, history: Any) -> object:
-    return run_async(caller.call(made, history))
+def _call(caller: Caller, client: Any, history: Any) -> object:
+    return run_async(caller.call(client, history))
 
 
-def _generated(api: str, client: Any, msgs: list[Msg]) -> object:
-    """A model of its own: a formatter that has seen nothing yet."""
+def _generate(api: str, client: Any, msgs: list[Msg]) -> object:
+    """Calls a new model, whose formatter has empty caches."""
     return run_async(create_model(api, client).generate(msgs))
 
 
-def _table(api: str, sizes: Sequence[int], found: Sequence[dict[str, Samples]]) -> Table:
+def _build_table(api: str, sizes: Sequence[int], samples: Sequence[dict[str, Samples]]) -> Table:
     rows: list[list[object]] = []
-    for who in found[0]:
-        over = [each[who].ratio_to(each[_COLD]) for each in found]
-        rows.append([f"{api}: {who}", *(format_seconds(each[who].median) for each in found), *over])
+    for name in samples[0]:
+        ratios = [each[name].ratio_to(each[_NEW]) for each in samples]
+        rows.append([f"{api}: {name}", *(format_seconds(each[name].median) for each in samples), *ratios])
     head = ["", *(f"{n:,} messages" for n in sizes), *(f"× agentkit, {n:,}" for n in sizes)]
     return Table(f"History to reply, {api}", head, rows)
 
 
-def _aim(api: str, size: int, found: dict[str, Samples]) -> Aim:
-    """The nearest of all others; the SDK itself, with a request that somebody has finished, is one of them."""
-    over = min(one.ratio_to(found[_COLD]) for who, one in found.items() if who not in (_COLD, _WARM, POST))
+def _build_typed_aim(api: str, size: int, samples: dict[str, Samples]) -> Aim:
+    """Returns the goal relative to the fastest other library or typed call of the SDK."""
+    ratio = min(
+        sample.ratio_to(samples[_NEW]) for name, sample in samples.items() if name not in (_NEW, _FORMATTED, POST)
+    )
     return Aim(
-        f"History of {size:,} new messages to a reply, {api}, nearest peer or typed call of the SDK",
+        f"History of {size:,} new messages to a reply, {api}, relative to the fastest other library",
         "≤ 1/30",
-        f"1/{over:.0f}",
-        over >= _GOAL,
+        f"1/{ratio:.0f}",
+        ratio >= _MIN_RATIO,
     )
 
 
-def _near_the_post(api: str, size: int, found: dict[str, Samples]) -> Aim:
-    """Where the SDK walks little, all that can be said is how near a call comes to one that does nothing."""
-    over = found[_COLD].ratio_to(found[POST])
+def _build_post_aim(api: str, size: int, samples: dict[str, Samples]) -> Aim:
+    """Returns the goal relative to a plain post, for an SDK that converts little of a request itself."""
+    ratio = samples[_NEW].ratio_to(samples[POST])
     return Aim(
         f"History of {size:,} new messages to a reply, {api}",
-        f"≤ {_POSTED:g} × json.dumps and post",
-        f"{over:.2f} ×",
-        over <= _POSTED,
+        f"≤ {_MAX_POST_RATIO:g} × json.dumps and post",
+        f"{ratio:.2f} ×",
+        ratio <= _MAX_POST_RATIO,
     )

@@ -1,4 +1,4 @@
-"""Many conversations in one process, and how long formatting keeps the event loop to itself."""
+"""Time and memory of many conversations in one process, and how long formatting blocks the event loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.benchmarks.report import Aim, Report, Table
 
 __all__ = ["measure_memory", "measure_format_blocking", "run", "measure_blocking"]
 
-_KINDS: dict[str, Callable[..., FormatterBase]] = {
+_FORMATTERS: dict[str, Callable[..., FormatterBase]] = {
     "OpenAI": OpenAIChatFormatter,
     "Anthropic": AnthropicChatFormatter,
     "OpenAI multi-agent": OpenAIMultiAgentFormatter,
@@ -33,74 +33,74 @@ _KINDS: dict[str, Callable[..., FormatterBase]] = {
 
 
 def run(quick: bool = False) -> Report:
-    """Every table."""
+    """Measures many conversations, and the longest time that formatting blocks the event loop."""
     number, size = (20, 20) if quick else (1_000, 50)
-    many = {name: _many(kind, number, size) for name, kind in _KINDS.items()}
+    results = {name: _measure_conversations(factory, number, size) for name, factory in _FORMATTERS.items()}
     rows = [
-        [name, format_seconds(cold), format_seconds(warm), f"{held:.0f}"]
-        for name, (cold, warm, held) in many.items()
+        [name, format_seconds(cold), format_seconds(warm), f"{size:.0f}"]
+        for name, (cold, warm, size) in results.items()
     ]
-    head = ["", "first time, a message", "again, a message", "bytes a message"]
+    head = ["", "first time, per message", "second time, per message", "bytes per message"]
     tables = [Table(f"{number:,} conversations of {size} messages, formatted concurrently", head, rows)]
-    most = max(held for *_, held in many.values())
-    aims = [
-        Aim(f"{number:,} conversations at once, overhead", "≤ 300 bytes a message", f"{most:.0f}", most <= 300)
-    ]
+    worst = max(size for *_, size in results.values())
+    aims = [Aim(f"Memory of {number:,} conversations", "≤ 300 bytes per message", f"{worst:.0f}", worst <= 300)]
     for n, allowed in ((100, 5e-3), (200, 50e-3)) if quick else ((1_000, 5e-3), (10_000, 50e-3)):
-        table, aim = _stretches(n, allowed, 1 if quick else 7)
+        table, aim = _measure_blocking_times(n, allowed, 1 if quick else 7)
         tables.append(table)
         aims.append(aim)
     return Report(tables, (), aims)
 
 
-def _many(kind: Callable[..., FormatterBase], number: int, size: int) -> tuple[float, float, float]:
-    """CPU seconds a message, cold and warm, and the bytes a message that messages and formatters hold then."""
-    talks = [as_msgs(build_mixed_chat(size)) for _ in range(number)]
+def _measure_conversations(
+    factory: Callable[..., FormatterBase], number: int, size: int
+) -> tuple[float, float, float]:
+    """Returns the CPU seconds per message, first and second time, and then the bytes per message."""
+    conversations = [as_msgs(build_mixed_chat(size)) for _ in range(number)]
     budget = Budget(200_000)
-    formatters = [kind(budget=budget) for _ in talks]
+    formatters = [factory(budget=budget) for _ in conversations]
 
     async def format_all() -> None:
         async with anyio.create_task_group() as group:
-            for formatter, msgs in zip(formatters, talks, strict=True):
+            for formatter, msgs in zip(formatters, conversations, strict=True):
                 group.start_soon(formatter.format, msgs)
 
-    taken: list[float] = []
+    times: list[float] = []
     for _ in range(2):
         gc.collect()
         began = process_time_ns()
         anyio.run(format_all)
-        taken.append((process_time_ns() - began) / 1e9 / (number * size))
-    held: list[object] = [msg for msgs in talks for msg in msgs]
-    for formatter in formatters:  # what it keeps of the conversation, not what it was made with
-        held.extend(kept for name, kept in vars(formatter).items() if name.startswith("_"))
-    return taken[0], taken[1], measure_overhead(held) * len(held) / (number * size)
+        times.append((process_time_ns() - began) / 1e9 / (number * size))
+    objects: list[object] = [msg for msgs in conversations for msg in msgs]
+    for formatter in formatters:  # private attributes are caches, public ones are options
+        objects.extend(value for name, value in vars(formatter).items() if name.startswith("_"))
+    return times[0], times[1], measure_overhead(objects) * len(objects) / (number * size)
 
 
-def measure_memory(kind: Callable[..., FormatterBase], number: int, size: int) -> float:
-    """The bytes a message that conversations hold once they were formatted, strings not counted."""
-    return _many(kind, number, size)[2]
+def measure_memory(factory: Callable[..., FormatterBase], number: int, size: int) -> float:
+    """Returns the bytes per message of formatted conversations and their formatters, without strings."""
+    return _measure_conversations(factory, number, size)[2]
 
 
-def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
+def _measure_blocking_times(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
     rows: list[list[object]] = []
     worst = 0.0
     plain = build_mixed_chat(n)
-    for name, kind in _KINDS.items():
-        limit = get_limit(kind, plain)
+    for name, factory in _FORMATTERS.items():
+        limit = get_limit(factory, plain)
         cases: dict[str, Callable[[], FormatterBase]] = {
-            "": kind,
-            ", budget 20%": partial(kind, budget=Budget(limit)),
+            "": factory,
+            ", budget 20%": partial(factory, budget=Budget(limit)),
         }
         for suffix, create in cases.items():
             format_time = median(measure_format_blocking(create(), as_msgs(plain)) for _ in range(rounds))
-            lower_time = median(_lowered(kind(), as_msgs(plain)) for _ in range(rounds))
+            lower_time = median(_measure_lower(factory(), as_msgs(plain)) for _ in range(rounds))
             worst = max(worst, format_time)
             rows.append([f"{name}{suffix}", format_seconds(format_time), format_seconds(lower_time)])
-    head = ["", "longest stretch of format()", "lower()"]
-    table = Table(f"CPU time without a turn for other tasks, {n:,} messages never seen before", head, rows)
+    head = ["", "longest time in format()", "time of lower()"]
+    table = Table(f"Longest CPU time that other tasks wait, {n:,} new messages", head, rows)
     goal = f"≤ {allowed * 1e3:.0f} ms"
     aim = Aim(
-        f"Longest hold of the event loop, {n:,} new messages, worst formatter",
+        f"Longest time that the event loop is blocked, {n:,} new messages, worst formatter",
         goal,
         format_seconds(worst),
         worst <= allowed,
@@ -109,12 +109,12 @@ def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
 
 
 def measure_format_blocking(formatter: FormatterBase, msgs: Sequence[Msg]) -> float:
-    """The most CPU seconds between two turns of a task that ticks while a conversation is formatted."""
+    """Returns the longest CPU time, in seconds, for which formatting a conversation blocks another task."""
     return anyio.run(measure_blocking, partial(formatter.format, msgs))
 
 
 async def measure_blocking(work: Callable[[], Awaitable[object]]) -> float:
-    """The most CPU seconds between two turns of a task that ticks while work is done."""
+    """Returns the longest CPU time, in seconds, for which `work` blocks another task."""
     gaps: list[int] = []
 
     async def tick() -> None:
@@ -132,9 +132,9 @@ async def measure_blocking(work: Callable[[], Awaitable[object]]) -> float:
     return max(gaps) / 1e9
 
 
-def _lowered(formatter: FormatterBase, msgs: Sequence[Msg]) -> float:
+def _measure_lower(formatter: FormatterBase, msgs: Sequence[Msg]) -> float:
     began = thread_time_ns()
-    kept: Any = formatter.lower(msgs)
-    taken = thread_time_ns() - began
-    del kept
-    return taken / 1e9
+    plan: Any = formatter.lower(msgs)
+    duration = thread_time_ns() - began
+    del plan
+    return duration / 1e9

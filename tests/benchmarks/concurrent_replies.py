@@ -1,4 +1,4 @@
-"""Many replies at once in one process, and how long one of them keeps the event loop to itself."""
+"""Time of many concurrent replies in one process, and how long one reply blocks the event loop."""
 
 from __future__ import annotations
 
@@ -24,50 +24,56 @@ __all__ = ["run"]
 
 _Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
-_ASKED = [Msg("Alice", "Go on.", "user")]
-_GOAL = 5e-3
+_MSGS = [Msg("Alice", "Go on.", "user")]
+_MAX_SECONDS = 5e-3
 
 
 def run(quick: bool = False) -> Report:
-    """Both tables."""
+    """Measures concurrent replies, and the longest time that one reply blocks the event loop."""
     problems: list[str] = []
     replies, deltas, rounds = (5, 10, 1) if quick else (1_000, 200, 5)
-    held = _many(replies, deltas, problems)
-    rows, aims = _stretches(200 if quick else 10_000, 20 if quick else 1_000, rounds, problems)
-    head = ["", "longest stretch without a turn for others"]
+    replies_table = _measure_many(replies, deltas, problems)
+    rows, aims = _measure_blocking_times(200 if quick else 10_000, 20 if quick else 1_000, rounds, problems)
+    head = ["", "longest time that other tasks wait"]
     return Report(
-        [held, Table("How long the event loop is held", head, rows)], (), aims, {}, list(dict.fromkeys(problems))
+        [replies_table, Table("Longest time that the event loop is blocked", head, rows)],
+        (),
+        aims,
+        {},
+        list(dict.fromkeys(problems)),
     )
 
 
-def _streaming(problems: list[str]) -> list[Caller]:
-    """The SDKs whose bytes we read. Gemini's events come as the SDK's objects, through us too."""
-    held = [one for one in load_sdk_callers(problems) if one.api != "Gemini"]
-    return [one for one in held if can_stream(one.api, problems)]
+def _load_callers(problems: list[str]) -> list[Caller]:
+    """Returns the SDKs whose response bytes agentkit reads: all but Gemini, whose SDK passes event objects."""
+    callers = [caller for caller in load_sdk_callers(problems) if caller.api != "Gemini"]
+    return [caller for caller in callers if can_stream(caller.api, problems)]
 
 
-# -- many replies -----------------------------------------------------------------------------------------------
+# -- concurrent replies -----------------------------------------------------------------------------------------
 
 
-def _many(replies: int, deltas: int, problems: list[str]) -> Table:
+def _measure_many(replies: int, deltas: int, problems: list[str]) -> Table:
     rows: list[list[object]] = []
-    for official in _streaming(problems):
-        response = Response(build_stream(official.api, "text", deltas).frames, "text/event-stream", turns=True)
-        client = CLIENTS[official.api](response)
-        model = create_model(official.api, client)
-        request = official.prepare(build_mixed_chat(4))
-        ours = _spent(partial(_ours, model), replies) / deltas
-        theirs = _spent(partial(_streamed, official, client, request), replies) / deltas
-        rows.append([official.api, format_seconds(ours), format_seconds(theirs), theirs / ours])
-    head = ["", "ChatModel, a delta", "the SDK's chunks, a delta", "ratio"]
-    title = f"{replies:,} replies of {deltas} deltas at once, everything included, CPU time"
+    for sdk in _load_callers(problems):
+        response = Response(
+            build_stream(sdk.api, "text", deltas).frames, "text/event-stream", has_checkpoints=True
+        )
+        client = CLIENTS[sdk.api](response)
+        model = create_model(sdk.api, client)
+        request = sdk.prepare(build_mixed_chat(4))
+        agentkit_time = _measure_cpu_per_reply(partial(_stream_with_agentkit, model), replies) / deltas
+        sdk_time = _measure_cpu_per_reply(partial(_stream_with_sdk, sdk, client, request), replies) / deltas
+        rows.append([sdk.api, format_seconds(agentkit_time), format_seconds(sdk_time), sdk_time / agentkit_time])
+    head = ["", "ChatModel, per delta", "SDK, per delta", "ratio"]
+    title = f"{replies:,} concurrent replies of {deltas} deltas, total CPU time"
     return Table(title, head, rows)
 
 
-def _spent(work: _Work, replies: int) -> float:
-    """CPU seconds a reply, all of them at once."""
+def _measure_cpu_per_reply(work: _Work, replies: int) -> float:
+    """Returns the CPU seconds per reply of concurrent replies."""
 
-    async def together() -> None:
+    async def run_all() -> None:
         async with anyio.create_task_group() as group:
             for _ in range(replies):
                 group.start_soon(work)
@@ -75,85 +81,97 @@ def _spent(work: _Work, replies: int) -> float:
     run_async(work())
     gc.collect()
     began = process_time_ns()
-    run_async(together())
+    run_async(run_all())
     return (process_time_ns() - began) / 1e9 / replies
 
 
-async def _ours(model: Any) -> None:
-    async with model.stream(_ASKED) as stream:
-        await _read(stream)
+async def _stream_with_agentkit(model: Any) -> None:
+    async with model.stream(_MSGS) as stream:
+        await _exhaust(stream)
 
 
-async def _streamed(caller: Caller, client: Any, request: Any) -> None:
-    await _read(caller.stream(client, request))
+async def _stream_with_sdk(caller: Caller, client: Any, request: Any) -> None:
+    await _exhaust(caller.stream(client, request))
 
 
-async def _called(caller: Caller, client: Any, request: Any) -> None:
+async def _call_sdk(caller: Caller, client: Any, request: Any) -> None:
     await caller.call(client, request)
 
 
-async def _read(events: AsyncIterator[Any]) -> None:
+async def _exhaust(events: AsyncIterator[Any]) -> None:
     async for _ in events:
         pass
 
 
-# -- one of them ------------------------------------------------------------------------------------------------
+# -- one reply --------------------------------------------------------------------------------------------------
 
 
-def _stretches(
+def _measure_blocking_times(
     deltas: int, messages: int, rounds: int, problems: list[str]
 ) -> tuple[list[list[object]], list[Aim]]:
     rows: list[list[object]] = []
     aims: list[Aim] = []
-    for official in _streaming(problems):
-        api = official.api
+    for sdk in _load_callers(problems):
+        api = sdk.api
         chunk = Response([b"".join(build_stream(api, "text", deltas).frames)], "text/event-stream")
-        reading = create_model(api, CLIENTS[api](chunk))
-        read = _longest(partial(_ours, reading), rounds)
-        rows.append([f"{api}: reading {deltas:,} deltas that come in one chunk", format_seconds(read)])
-        aims.append(_aim(f"Longest hold of the event loop, one chunk of {deltas:,} deltas, {api}", read))
+        model = create_model(api, CLIENTS[api](chunk))
+        read_time = _measure_median_blocking(partial(_stream_with_agentkit, model), rounds)
+        rows.append([f"{api}: reading {deltas:,} deltas in one chunk", format_seconds(read_time)])
+        aims.append(
+            _build_aim(
+                f"Longest time that the event loop is blocked, one chunk of {deltas:,} deltas, {api}", read_time
+            )
+        )
         client = CLIENTS[api](build_response(api))
-        sent = _longest(partial(_sent, api, client, as_msgs(build_mixed_chat(messages))), rounds)
-        rows.append([f"{api}: sending {messages:,} messages", format_seconds(sent)])
-        aims.append(_aim(f"… sending {messages:,} messages, {api}", sent))
-        pictures = _with_pictures(messages)
+        send_time = _measure_median_blocking(
+            partial(_generate, api, client, as_msgs(build_mixed_chat(messages))), rounds
+        )
+        rows.append([f"{api}: sending {messages:,} messages", format_seconds(send_time)])
+        aims.append(
+            _build_aim(
+                f"Longest time that the event loop is blocked, sending {messages:,} messages, {api}", send_time
+            )
+        )
+        msgs_with_images = _build_chat_with_images(messages)
         rows.append(
             [
-                "… with 20 pictures of 100 KB",
-                format_seconds(_longest(partial(_sent, api, client, pictures), rounds)),
+                f"{api}: sending {messages:,} messages with 20 images of 100 KB",
+                format_seconds(
+                    _measure_median_blocking(partial(_generate, api, client, msgs_with_images), rounds)
+                ),
             ]
         )
-        request = official.prepare(build_mixed_chat(messages))
-        typed = _longest(partial(_called, official, client, request), rounds)
-        rows.append([f"{api}: the SDK's typed call with the finished request", format_seconds(typed)])
+        request = sdk.prepare(build_mixed_chat(messages))
+        call_time = _measure_median_blocking(partial(_call_sdk, sdk, client, request), rounds)
+        rows.append([f"{api}: typed call of the SDK with a finished request", format_seconds(call_time)])
     return rows, aims
 
 
-def _aim(what: str, found: float) -> Aim:
-    return Aim(what, f"≤ {_GOAL * 1e3:.0f} ms", format_seconds(found), found <= _GOAL)
+def _build_aim(measurement: str, seconds: float) -> Aim:
+    return Aim(measurement, f"≤ {_MAX_SECONDS * 1e3:.0f} ms", format_seconds(seconds), seconds <= _MAX_SECONDS)
 
 
-def _longest(work: _Work, rounds: int) -> float:
-    """The median of the longest stretches, the collector's own not counted."""
+def _measure_median_blocking(work: _Work, rounds: int) -> float:
+    """Returns the median of the longest blocking times, with the garbage collector disabled."""
     run_async(work())
     gc.collect()
     gc.disable()
     try:
-        found: list[float] = [run_async(measure_blocking(work)) for _ in range(rounds)]
-        return median(found)
+        times: list[float] = [run_async(measure_blocking(work)) for _ in range(rounds)]
+        return median(times)
     finally:
         gc.enable()
 
 
-async def _sent(api: str, client: Any, msgs: list[Msg]) -> None:
+async def _generate(api: str, client: Any, msgs: list[Msg]) -> None:
     await create_model(api, client).generate(msgs)
 
 
-def _with_pictures(messages: int) -> list[Msg]:
-    """A history with a picture in some of the user's turns."""
+def _build_chat_with_images(messages: int) -> list[Msg]:
+    """Returns a history with images in 20 messages of the user."""
     msgs = as_msgs(build_mixed_chat(messages))
-    picture = ImageBlock(Base64Source("image/png", "iVBORw0KGgo" + "A" * 100_001))
-    turns = [at for at, msg in enumerate(msgs) if msg.role == "user" and isinstance(msg.content, str)]
-    for at in turns[:: max(1, len(turns) // 20)][:20]:
-        msgs[at] = Msg("Alice", [TextBlock(str(msgs[at].content)), picture], "user")
+    image = ImageBlock(Base64Source("image/png", "iVBORw0KGgo" + "A" * 100_001))
+    indexes = [index for index, msg in enumerate(msgs) if msg.role == "user" and isinstance(msg.content, str)]
+    for index in indexes[:: max(1, len(indexes) // 20)][:20]:
+        msgs[index] = Msg("Alice", [TextBlock(str(msgs[index].content)), image], "user")
     return msgs

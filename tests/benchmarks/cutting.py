@@ -31,7 +31,7 @@ from tests.benchmarks.histories import (
     build_react_loop,
 )
 from tests.benchmarks.measure import Case, Samples, fit_exponent, format_seconds, interleave
-from tests.benchmarks.peers import Trim, estimate_tokens, load_trims, run_async
+from tests.benchmarks.peers import Cutter, estimate_tokens, load_cutters, run_async
 from tests.benchmarks.plots import draw_lines
 from tests.benchmarks.report import Aim, Report, Table
 
@@ -207,11 +207,15 @@ def _get_plan_cases(
 def _get_peer_cases(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[str, Case]:
     """Returns the cuts of other libraries. Slow ones are left out for more than 1,000 messages."""
 
-    def case(trim: Trim) -> Case:
-        return Case(partial(trim.prepare, plain), lambda msgs: trim.cut(msgs, limit))
+    def case(cutter: Cutter) -> Case:
+        return Case(partial(cutter.prepare, plain), lambda msgs: cutter.cut(msgs, limit))
 
-    cutters = [trim for trim in load_trims(problems) if not trim.slow or len(plain) <= 1_000]
-    return {f"{trim.name.removesuffix(' OpenAI')}": case(trim) for trim in cutters if "Anthropic" not in trim.name}
+    cutters = [cutter for cutter in load_cutters(problems) if not cutter.is_slow or len(plain) <= 1_000]
+    return {
+        f"{cutter.name.removesuffix(' OpenAI')}": case(cutter)
+        for cutter in cutters
+        if "Anthropic" not in cutter.name
+    }
 
 
 _SAME_LIST = "agentkit cut only, same list"

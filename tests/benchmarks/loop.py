@@ -1,7 +1,7 @@
 """A ReAct loop that formats a request within a budget after each step, compared with a copy loop.
 
-The copy loop has the native dicts of all messages. For each request it copies the dicts that fit the budget at that
-step, because the caller may change a request. Strings are shared.
+The copy loop has the native dicts of all messages. For each request it copies the dicts that fit the budget at
+that step, because the caller may change a request. Strings are shared.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _build_table_without_budget(steps: int, samples: dict[str, Samples]) -> Tabl
     """Returns the time of `lower()` with the complete history at each step."""
     rows: list[list[object]] = []
     for api in ("OpenAI", "Anthropic"):
-        rebuild_requests, agentkit = samples[f"rebuilt, {api}"], samples[f"agentkit {api}, lower()"]
-        rows.append([f"{api}, lower()", format_seconds(agentkit.median), agentkit.ratio_to(rebuild_requests)])
+        base, agentkit = samples[f"rebuilt, {api}"], samples[f"agentkit {api}, lower()"]
+        rows.append([f"{api}, lower()", format_seconds(agentkit.median), agentkit.ratio_to(base)])
     return Table(f"ReAct loop of {steps} steps, no budget", ["", "total", "× floor at each step"], rows)
 
 
@@ -127,18 +127,18 @@ def _measure_agentkit(steps: int, rounds: int) -> dict[str, Samples]:
 
 
 def _measure_peers(steps: int, problems: list[str]) -> dict[str, Samples]:
-    """Returns one sample of each library that can cut: it cuts and converts after each step, with estimated tokens."""
+    """Returns one sample of each library that can cut. The library cuts and converts after each step."""
     plain = build_react_loop(2 + 2 * steps)
     limit = max(sum(get_weights(plain)) // _BUDGET_DIVISOR, 1_500)
 
-    def case(trim: peers.Trim) -> Case:
+    def case(cutter: peers.Cutter) -> Case:
         def loop(msgs: Any) -> None:
             for end in range(4, len(msgs) + 1, 2):
-                trim.convert(trim.cut(msgs[:end], limit))
+                cutter.convert(cutter.cut(msgs[:end], limit))
 
-        return Case(partial(trim.prepare, plain), loop)
+        return Case(partial(cutter.prepare, plain), loop)
 
-    cases = {trim.name: case(trim) for trim in peers.load_trims(problems)}
+    cases = {cutter.name: case(cutter) for cutter in peers.load_cutters(problems)}
     return interleave(cases, 1, collector=True, warm=False)
 
 

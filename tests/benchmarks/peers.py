@@ -1,6 +1,6 @@
-"""Peers, each optional: what is not installed, or fails to load, is left out and said so.
+"""Other libraries to compare agentkit with. Libraries that cannot be imported are skipped, with a note.
 
-Everything here is reached by name, so that neither the type checkers nor the test suite need any of them.
+Libraries are imported by name, so that neither type checkers nor tests need them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainTe
 
 __all__ = [
     "Peer",
-    "Trim",
+    "Cutter",
     "as_agentscope_messages",
     "load_conversions",
     "run_without_loop",
@@ -28,19 +28,19 @@ __all__ = [
     "as_pydantic_ai_messages",
     "estimate_tokens",
     "run_async",
-    "load_trims",
+    "load_cutters",
 ]
 
 
-_Found = TypeVar("_Found")
+_Loaded = TypeVar("_Loaded")
 _NAMES = {"langchain": "LangChain", "pydantic": "pydantic-ai", "agentscope": "AgentScope 1"}
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network for prices otherwise
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # litellm otherwise downloads prices
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One conversion of one peer: fresh native history, and the conversion itself."""
+    """Conversion of one library to native messages, and the floor to compare it with."""
 
     name: str
     floor: str
@@ -49,43 +49,50 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
-    """One peer's cut to a number of tokens, and the native turns of what is left; a free counter counts."""
+class Cutter:
+    """Cut of one library to a number of estimated tokens, and the conversion of the remaining messages."""
 
     name: str
     prepare: Callable[[Sequence[PlainMsg]], Any]
     cut: Callable[[Any, int], Any]
     convert: Callable[[Any], list[dict[str, Any]]] = list
-    slow: bool = False  # whether it takes seconds at a thousand messages
+    is_slow: bool = False  # True if a cut of 1,000 messages takes seconds
 
 
 def load_conversions(problems: list[str]) -> list[Peer]:
-    """All conversions that can run here; what cannot is added to `problems`."""
+    """Returns the conversions of the installed libraries. Adds import errors to `problems`."""
     return load_installed(
-        (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems
+        (
+            _load_langchain_openai,
+            _load_langchain_anthropic,
+            _load_litellm_anthropic,
+            _load_pydantic_ai,
+            _load_agentscope,
+        ),
+        problems,
     )
 
 
-def load_trims(problems: list[str]) -> list[Trim]:
-    """All cuts that can run here; what cannot is added to `problems`."""
-    return load_installed((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
+def load_cutters(problems: list[str]) -> list[Cutter]:
+    """Returns the cuts of the installed libraries. Adds import errors to `problems`."""
+    return load_installed((_load_langchain_cutters, _load_litellm_cutters, _load_agentscope_cutters), problems)
 
 
-def load_installed(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
-    """What loaders named after peers bring; who cannot load is added to `problems`."""
-    found: list[_Found] = []
+def load_installed(loaders: Sequence[Callable[[], list[_Loaded]]], problems: list[str]) -> list[_Loaded]:
+    """Returns the results of all loaders. Adds a loader that fails to `problems`, by the library in its name."""
+    items: list[_Loaded] = []
     for load in loaders:
         try:
-            found.extend(load())
+            items.extend(load())
         except Exception as error:
-            who = load.__name__.removeprefix("_sdk").split("_")[1]
-            name = _NAMES.get(who, who)
+            library = load.__name__.removeprefix("_load_").split("_")[0]
+            name = _NAMES.get(library, library)
             problems.append(f"{name} ({type(error).__name__}: {str(error).splitlines()[0][:90]})")
-    return found
+    return items
 
 
 def estimate_tokens(part: Any) -> int:
-    """A token for every four characters of each string: the free counter of all peers."""
+    """Returns one token for every four characters of each string in a JSON value."""
     if isinstance(part, str):
         return len(part) // 4
     if isinstance(part, dict):
@@ -95,63 +102,63 @@ def estimate_tokens(part: Any) -> int:
     return 0
 
 
-def _texts(msg: PlainMsg) -> str:
+def _join_texts(msg: PlainMsg) -> str:
     content = msg.content
     if isinstance(content, str):
         return content
     return "\n".join(block.text for block in content if isinstance(block, PlainText))
 
 
-def _calls(msg: PlainMsg) -> list[PlainCall]:
+def _get_calls(msg: PlainMsg) -> list[PlainCall]:
     return [] if isinstance(msg.content, str) else [b for b in msg.content if isinstance(b, PlainCall)]
 
 
-def _results(msg: PlainMsg) -> list[PlainResult]:
+def _get_results(msg: PlainMsg) -> list[PlainResult]:
     return [] if isinstance(msg.content, str) else [b for b in msg.content if isinstance(b, PlainResult)]
 
 
 def as_langchain_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
-    """LangChain's own messages."""
+    """Returns a history as messages of LangChain."""
     core = import_module("langchain_core.messages")
     out: list[Any] = []
     for msg in msgs:
-        if results := _results(msg):
+        if results := _get_results(msg):
             out.extend(core.ToolMessage(content=r.output, tool_call_id=r.id, name=r.name) for r in results)
         elif msg.role == "assistant":
-            calls = [{"name": c.name, "args": c.input, "id": c.id, "type": "tool_call"} for c in _calls(msg)]
-            out.append(core.AIMessage(content=_texts(msg), tool_calls=calls))
+            calls = [{"name": c.name, "args": c.input, "id": c.id, "type": "tool_call"} for c in _get_calls(msg)]
+            out.append(core.AIMessage(content=_join_texts(msg), tool_calls=calls))
         else:
-            kind = core.SystemMessage if msg.role == "system" else core.HumanMessage
-            out.append(kind(content=_texts(msg)))
+            message_class = core.SystemMessage if msg.role == "system" else core.HumanMessage
+            out.append(message_class(content=_join_texts(msg)))
     return out
 
 
 def as_openai_dicts(msgs: Sequence[PlainMsg]) -> list[dict[str, Any]]:
-    """OpenAI's form, which is litellm's own."""
+    """Returns a history as Chat Completions messages, which litellm uses too."""
     from tests.benchmarks.floor import convert_openai
 
     return convert_openai(msgs, True)
 
 
-def _langchain_openai() -> list[Peer]:
+def _load_langchain_openai() -> list[Peer]:
     convert: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
-    return [Peer("LangChain OpenAI", "openai", as_langchain_messages, lambda found: [convert(m) for m in found])]
+    return [Peer("LangChain OpenAI", "openai", as_langchain_messages, lambda msgs: [convert(m) for m in msgs])]
 
 
-def _langchain_anthropic() -> list[Peer]:
+def _load_langchain_anthropic() -> list[Peer]:
     convert: Any = import_module("langchain_anthropic.chat_models")._format_messages
 
-    def run(found: Any) -> object:
-        return convert(found, model="claude-sonnet-4-5")
+    def run(msgs: Any) -> object:
+        return convert(msgs, model="claude-sonnet-4-5")
 
     return [Peer("LangChain Anthropic", "anthropic", as_langchain_messages, run)]
 
 
-def _litellm_anthropic() -> list[Peer]:
+def _load_litellm_anthropic() -> list[Peer]:
     convert: Any = import_module("litellm.litellm_core_utils.prompt_templates.factory").anthropic_messages_pt
 
-    def run(found: Any) -> object:
-        return convert(messages=found, model="claude-sonnet-4-5", llm_provider="anthropic")
+    def run(msgs: Any) -> object:
+        return convert(messages=msgs, model="claude-sonnet-4-5", llm_provider="anthropic")
 
     def prepare(msgs: Sequence[PlainMsg]) -> Any:
         return [msg for msg in as_openai_dicts(msgs) if msg["role"] != "system"]
@@ -159,157 +166,167 @@ def _litellm_anthropic() -> list[Peer]:
     return [Peer("litellm Anthropic", "anthropic", prepare, run)]
 
 
-def _pydantic_ai() -> list[Peer]:
+def _load_pydantic_ai() -> list[Peer]:
     models: Any = import_module("pydantic_ai.models")
-    home: Any = import_module("pydantic_ai.models.openai")
+    module: Any = import_module("pydantic_ai.models.openai")
     provider = import_module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
-    model = home.OpenAIChatModel("gpt-4o", provider=provider)
+    model = module.OpenAIChatModel("gpt-4o", provider=provider)
     settings = models.ModelRequestParameters()
 
-    def run(found: Any) -> object:
-        return run_without_loop(model._map_messages(found, settings))
+    def run(msgs: Any) -> object:
+        return run_without_loop(model._map_messages(msgs, settings))
 
     return [Peer("pydantic-ai OpenAI", "openai", as_pydantic_ai_messages, run)]
 
 
 def as_pydantic_ai_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
-    """pydantic-ai's own messages."""
+    """Returns a history as messages of pydantic-ai."""
     parts: Any = import_module("pydantic_ai.messages")
     out: list[Any] = []
     for msg in msgs:
-        if results := _results(msg):
-            held = [parts.ToolReturnPart(r.name, r.output, r.id) for r in results]
-            out.append(parts.ModelRequest(parts=held))
+        if results := _get_results(msg):
+            returns = [parts.ToolReturnPart(r.name, r.output, r.id) for r in results]
+            out.append(parts.ModelRequest(parts=returns))
         elif msg.role == "assistant":
-            said = [parts.TextPart(text)] if (text := _texts(msg)) else []
-            calls = [parts.ToolCallPart(c.name, c.input, c.id) for c in _calls(msg)]
-            out.append(parts.ModelResponse(parts=[*said, *calls]))
+            texts = [parts.TextPart(text)] if (text := _join_texts(msg)) else []
+            calls = [parts.ToolCallPart(c.name, c.input, c.id) for c in _get_calls(msg)]
+            out.append(parts.ModelResponse(parts=[*texts, *calls]))
         else:
-            kind = parts.SystemPromptPart if msg.role == "system" else parts.UserPromptPart
-            out.append(parts.ModelRequest(parts=[kind(_texts(msg))]))
+            part_class = parts.SystemPromptPart if msg.role == "system" else parts.UserPromptPart
+            out.append(parts.ModelRequest(parts=[part_class(_join_texts(msg))]))
     return out
 
 
 def as_agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
-    """AgentScope's own messages."""
-    home: Any = import_module("agentscope.message")
+    """Returns a history as messages of AgentScope."""
+    module: Any = import_module("agentscope.message")
     out: list[Any] = []
     for msg in msgs:
         content: Any = msg.content
         if not isinstance(content, str):
-            content = [_agentscope_block(home, block) for block in content]
-        out.append(home.Msg(msg.name, content, msg.role))
+            content = [_as_agentscope_block(module, block) for block in content]
+        out.append(module.Msg(msg.name, content, msg.role))
     return out
 
 
-def _agentscope_block(home: Any, block: PlainText | PlainCall | PlainResult) -> Any:
+def _as_agentscope_block(module: Any, block: PlainText | PlainCall | PlainResult) -> Any:
     if isinstance(block, PlainText):
-        return home.TextBlock(type="text", text=block.text)
+        return module.TextBlock(type="text", text=block.text)
     if isinstance(block, PlainCall):
-        return home.ToolUseBlock(type="tool_use", id=block.id, name=block.name, input=block.input)
-    return home.ToolResultBlock(type="tool_result", id=block.id, name=block.name, output=block.output)
+        return module.ToolUseBlock(type="tool_use", id=block.id, name=block.name, input=block.input)
+    return module.ToolResultBlock(type="tool_result", id=block.id, name=block.name, output=block.output)
 
 
-def _agentscope() -> list[Peer]:
-    home: Any = import_module("agentscope.formatter")
-    found = [
-        ("AgentScope 1 OpenAI", "openai", home.OpenAIChatFormatter()),
-        ("AgentScope 1 Anthropic", "anthropic", home.AnthropicChatFormatter()),
-        ("AgentScope 1 OpenAI multi-agent", "openai", home.OpenAIMultiAgentFormatter()),
-        ("AgentScope 1 Anthropic multi-agent", "anthropic", home.AnthropicMultiAgentFormatter()),
+def _load_agentscope() -> list[Peer]:
+    module: Any = import_module("agentscope.formatter")
+    formatters = [
+        ("AgentScope 1 OpenAI", "openai", module.OpenAIChatFormatter()),
+        ("AgentScope 1 Anthropic", "anthropic", module.AnthropicChatFormatter()),
+        ("AgentScope 1 OpenAI multi-agent", "openai", module.OpenAIMultiAgentFormatter()),
+        ("AgentScope 1 Anthropic multi-agent", "anthropic", module.AnthropicMultiAgentFormatter()),
     ]
 
-    def peer(name: str, base: str, formatter: Any) -> Peer:
-        return Peer(name, base, as_agentscope_messages, lambda msgs: run_without_loop(formatter.format(msgs)))
+    def create_peer(name: str, floor_name: str, formatter: Any) -> Peer:
+        return Peer(
+            name, floor_name, as_agentscope_messages, lambda msgs: run_without_loop(formatter.format(msgs))
+        )
 
-    return [peer(*each) for each in found]
+    return [create_peer(*each) for each in formatters]
 
 
-def _langchain_trims() -> list[Trim]:
+def _load_langchain_cutters() -> list[Cutter]:
     trim: Any = import_module("langchain_core.messages").trim_messages
-    openai: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
-    anthropic: Any = import_module("langchain_anthropic.chat_models")._format_messages
+    convert_openai: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
+    convert_anthropic: Any = import_module("langchain_anthropic.chat_models")._format_messages
 
     def count(msgs: Any) -> int:
         return sum(
-            estimate_tokens(msg.content) + sum(estimate_tokens(c["args"]) for c in _lang_calls(msg))
+            estimate_tokens(msg.content) + sum(estimate_tokens(c["args"]) for c in _get_langchain_calls(msg))
             for msg in msgs
         )
 
     def cut(msgs: Any, limit: int) -> Any:
         return trim(msgs, max_tokens=limit, token_counter=count, strategy="last", include_system=True)
 
-    def to_anthropic(msgs: Any) -> list[dict[str, Any]]:
-        system, turns = anthropic(msgs, model="claude-sonnet-4-5")
+    def as_anthropic(msgs: Any) -> list[dict[str, Any]]:
+        system, turns = convert_anthropic(msgs, model="claude-sonnet-4-5")
         return [{"role": "system", "content": system}, *turns]
 
     return [
-        Trim("LangChain OpenAI", as_langchain_messages, cut, lambda msgs: [openai(msg) for msg in msgs]),
-        Trim("LangChain Anthropic", as_langchain_messages, cut, to_anthropic),
+        Cutter("LangChain OpenAI", as_langchain_messages, cut, lambda msgs: [convert_openai(msg) for msg in msgs]),
+        Cutter("LangChain Anthropic", as_langchain_messages, cut, as_anthropic),
     ]
 
 
-def _lang_calls(msg: Any) -> list[dict[str, Any]]:
+def _get_langchain_calls(msg: Any) -> list[dict[str, Any]]:
     return getattr(msg, "tool_calls", [])
 
 
-def _litellm_trims() -> list[Trim]:
-    home: Any = import_module("litellm.utils")
+def _load_litellm_cutters() -> list[Cutter]:
+    module: Any = import_module("litellm.utils")
     getLogger("LiteLLM").setLevel(CRITICAL)
 
     def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
         return estimate_tokens(text or "") + sum(map(estimate_tokens, messages or []))
 
     def cut(msgs: Any, limit: int) -> Any:
-        kept = home.token_counter
-        home.token_counter = count
+        original = module.token_counter
+        module.token_counter = count
         try:
-            return home.trim_messages(msgs, model="gpt-4o", max_tokens=limit, trim_ratio=1.0)
+            return module.trim_messages(msgs, model="gpt-4o", max_tokens=limit, trim_ratio=1.0)
         finally:
-            home.token_counter = kept
+            module.token_counter = original
 
     def prepare(msgs: Sequence[PlainMsg]) -> Any:
-        return [{**msg, "content": msg["content"] or ""} for msg in as_openai_dicts(msgs)]  # it cannot cut None
+        return [
+            {**msg, "content": msg["content"] or ""} for msg in as_openai_dicts(msgs)
+        ]  # litellm cannot cut None
 
-    return [Trim("litellm OpenAI", prepare, cut, slow=True)]
+    return [Cutter("litellm OpenAI", prepare, cut, is_slow=True)]
 
 
-def _agentscope_trims() -> list[Trim]:
+def _load_agentscope_cutters() -> list[Cutter]:
     base: Any = import_module("agentscope.token").TokenCounterBase
-    home: Any = import_module("agentscope.formatter")
+    module: Any = import_module("agentscope.formatter")
 
     async def count(self: Any, messages: list[Any], **_: Any) -> int:
         return sum(map(estimate_tokens, messages))
 
-    counter = type("Free", (base,), {"count": count})()
+    counter = type("EstimatingCounter", (base,), {"count": count})()
 
-    def trim(name: str, kind: Any) -> Trim:
+    def create_cutter(name: str, formatter_class: Any) -> Cutter:
         def cut(msgs: Any, limit: int) -> Any:
-            return run_without_loop(kind(token_counter=counter, max_tokens=limit).format(msgs))
+            return run_without_loop(formatter_class(token_counter=counter, max_tokens=limit).format(msgs))
 
-        return Trim(f"AgentScope 1 {name}", as_agentscope_messages, cut, slow=True)
+        return Cutter(f"AgentScope 1 {name}", as_agentscope_messages, cut, is_slow=True)
 
-    return [trim("OpenAI", home.OpenAIChatFormatter), trim("Anthropic", home.AnthropicChatFormatter)]
+    return [
+        create_cutter("OpenAI", module.OpenAIChatFormatter),
+        create_cutter("Anthropic", module.AnthropicChatFormatter),
+    ]
 
 
 def run_without_loop(pending: Any) -> object:
-    """Run a coroutine that waits for nothing; the event loop is only there if it does."""
+    """Returns the result of a coroutine that never waits, without an event loop."""
     try:
         pending.send(None)
     except StopIteration as done:
         return done.value
     pending.close()
-    raise RuntimeError("the coroutine waited for something")
+    raise RuntimeError("the coroutine waits for something. Use run_async() instead.")
 
 
 _runner = asyncio.Runner()
 
 
 def run_async(pending: Any) -> Any:
-    """Run a coroutine in one event loop that is kept, without what a runner does about interrupts each time."""
+    """Returns the result of a coroutine, run in one shared event loop.
+
+    `asyncio.run()` would create a loop and install a signal handler for each call.
+    """
     return _runner.get_loop().run_until_complete(pending)
 
 
 def finish_background_work() -> None:
-    """Let those who put work off do it, so that it is not billed to who comes next: litellm logs afterwards."""
+    """Runs pending background work, such as logging of litellm, so that the next sample excludes it."""
     run_async(asyncio.sleep(0.03))

@@ -1,11 +1,11 @@
-"""Official SDK clients over a transport that answers from memory, and replies as the bytes of each wire."""
+"""Official SDK clients with a transport in memory, and replies in the format of each API."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio.lowlevel
 
@@ -24,117 +24,114 @@ APIS = {
     "Ollama": ("ollama", "/api/chat"),
     "DashScope": ("dashscope", "/api/v1/services/aigc/text-generation/generation"),
 }
-"""Wires by the name they are shown under: the provider, and where its service answers."""
+"""Provider and endpoint path of each API, by the name in tables."""
 
-_PIECE = 6  # characters a delta: about what a token is
+_DELTA_SIZE = 6  # characters in each delta: about one token
 _WORDS = "the report on rain in spring was moved to a shelf since nobody had asked for it "
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedReply:
-    """A reply of so many deltas, as native events and as the bytes of each."""
+    """Streamed reply, as native events and as the bytes of each event."""
 
     events: Sequence[dict[str, Any]]
     frames: Sequence[bytes]
 
     @property
     def response(self) -> Response:
-        """As a transport gives it: one event a chunk."""
+        """HTTP response with one event in each chunk."""
         return Response(self.frames, "text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a transport answers every request with: the chunks of a body."""
+    """HTTP response to every request of a client, with a body in chunks."""
 
     chunks: Sequence[bytes]
     media_type: str = "application/json"
-    turns: bool = False  # whether others get a turn before each chunk, as with a network
+    has_checkpoints: bool = False  # True to let other tasks run before each chunk, as a network does
 
 
-Http: TypeAlias = Callable[[Any, Response], Any]
-
-
-def _text(length: int) -> str:
+def _build_text(length: int) -> str:
     return (_WORDS * (length // len(_WORDS) + 1))[:length]
 
 
-def _said(kind: str, number: int) -> Msg:
-    """A text, or the arguments of one call, in so many pieces."""
-    if kind == "text":
-        return Msg("assistant", _text(number * _PIECE), "assistant")
+def _build_msg(delta_kind: str, delta_count: int) -> Msg:
+    """Returns a message with a text, or with a tool call, for `delta_count` deltas."""
+    if delta_kind == "text":
+        return Msg("assistant", _build_text(delta_count * _DELTA_SIZE), "assistant")
     frame = len('{"content":""}')
-    call = ToolUseBlock("call_1", "write_file", {"content": _text(number * _PIECE - frame)})
+    call = ToolUseBlock("call_1", "write_file", {"content": _build_text(delta_count * _DELTA_SIZE - frame)})
     return Msg("assistant", [call], "assistant")
 
 
-def build_stream(api: str, kind: str, number: int) -> StreamedReply:
-    """A reply as the wire streams it; `kind` is `text` or `tools`."""
+def build_stream(api: str, delta_kind: str, delta_count: int) -> StreamedReply:
+    """Returns a streamed reply of an API. `delta_kind` is `text` or `tools`."""
     _, path = APIS[api]
-    target = find_route(path)
-    assert target is not None
+    route = find_route(path)
+    assert route is not None
     body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
     call = ReceivedCall("model-1", body, is_streamed=True)
-    said = NormalizedReply.normalize(
-        _said(kind, number), Reply("", usage=Usage(1_000, number), piece_size=_PIECE), {}
+    reply = NormalizedReply.normalize(
+        _build_msg(delta_kind, delta_count), Reply("", usage=Usage(1_000, delta_count), piece_size=_DELTA_SIZE), {}
     )
-    service = target.service
-    events = [*service.build_events(said, call)]
+    service = route.service
+    events = [*service.build_events(reply, call)]
     return StreamedReply(events, [*service.encode_events(events), *filter(None, [service.stream_end])])
 
 
 def build_response(api: str) -> Response:
-    """A short reply, whole."""
+    """Returns the HTTP response with a short reply that is not streamed."""
     _, path = APIS[api]
-    target = find_route(path)
-    assert target is not None
-    msg = Msg("assistant", _text(200), "assistant")
-    said = NormalizedReply.normalize(msg, Reply("", usage=Usage(1_000, 50)), {})
+    route = find_route(path)
+    assert route is not None
+    msg = Msg("assistant", _build_text(200), "assistant")
+    reply = NormalizedReply.normalize(msg, Reply("", usage=Usage(1_000, 50)), {})
     call = ReceivedCall("model-1", {}, is_streamed=False)
-    return Response([encode_json(target.service.build_reply(said, call))])
+    return Response([encode_json(route.service.build_reply(reply, call))])
 
 
-def _http(sdk: Any, response: Response) -> Any:
-    """An async client of the HTTP library that an SDK is built on, which answers from memory."""
+def _create_http_client(sdk: Any, response: Response) -> Any:
+    """Returns an async client of the HTTP library that an SDK uses, with a transport in memory."""
     http: Any = import_module(sdk.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
-    return _client(http, response)
+    return _create_mock_client(http, response)
 
 
-def _client(http: Any, response: Response) -> Any:
+def _create_mock_client(http: Any, response: Response) -> Any:
     async def chunks(_: object) -> AsyncIterator[bytes]:
         for chunk in response.chunks:
-            if response.turns:
+            if response.has_checkpoints:
                 await anyio.lowlevel.checkpoint()
             yield chunk
 
     body = type("Body", (http.AsyncByteStream,), {"__aiter__": chunks})
 
-    def answered(_: object) -> Any:
+    def respond(_: object) -> Any:
         return http.Response(200, headers={"content-type": response.media_type}, stream=body())
 
-    return http.AsyncClient(transport=http.MockTransport(answered))
+    return http.AsyncClient(transport=http.MockTransport(respond))
 
 
-def _openai(response: Response) -> Any:
+def _create_openai_client(response: Response) -> Any:
     sdk: Any = import_module("openai")
-    return sdk.AsyncOpenAI(api_key="none", max_retries=0, http_client=_http(sdk, response))
+    return sdk.AsyncOpenAI(api_key="none", max_retries=0, http_client=_create_http_client(sdk, response))
 
 
-def _anthropic(response: Response) -> Any:
+def _create_anthropic_client(response: Response) -> Any:
     sdk: Any = import_module("anthropic")
-    return sdk.AsyncAnthropic(api_key="none", max_retries=0, http_client=_http(sdk, response))
+    return sdk.AsyncAnthropic(api_key="none", max_retries=0, http_client=_create_http_client(sdk, response))
 
 
-def _gemini(response: Response) -> Any:
+def _create_gemini_client(response: Response) -> Any:
     sdk, types = import_module("google.genai"), import_module("google.genai.types")
-    http = _client(import_module("httpx2"), response)
+    http = _create_mock_client(import_module("httpx2"), response)
     return sdk.Client(api_key="none", http_options=types.HttpOptions(httpx_async_client=http))
 
 
 CLIENTS: dict[str, Callable[[Response], Any]] = {
-    "OpenAI Chat": _openai,
-    "OpenAI Responses": _openai,
-    "Anthropic": _anthropic,
-    "Gemini": _gemini,
+    "OpenAI Chat": _create_openai_client,
+    "OpenAI Responses": _create_openai_client,
+    "Anthropic": _create_anthropic_client,
+    "Gemini": _create_gemini_client,
 }
-"""The official SDK's async client of each wire, over a transport that gives one answer to everything."""
+"""By API: function from a response to the async client of the official SDK, which always receives the response."""

@@ -1,7 +1,7 @@
-"""Streams: what a delta costs on its way to a typed event, beside the SDKs' own chunks and the peers.
+"""Time from a streamed delta to a typed event, with one event in each transport chunk.
 
-One event a transport chunk. Our readers by themselves, from raw bytes and from dicts, with the arguments read at
-every delta; `ChatModel.stream` over the SDK's client; and whatever else loads, over the same client.
+Compares the parsers of agentkit (from bytes and from dicts), `ChatModel.stream`, the official SDKs and other
+libraries. All but the parsers use the client of the SDK.
 """
 
 from __future__ import annotations
@@ -31,101 +31,108 @@ from tests.benchmarks.sdk_clients import APIS, CLIENTS, StreamedReply, build_str
 
 __all__ = ["run"]
 
-_KINDS = {"text": "text", "tools": "tool arguments"}
-_ALOUD = "OpenAI Chat"  # the wire that is shown in full, and whose SDK's chunks are the measure
-_BYTES, _DICTS, _INPUT, _MODEL = (
+_DELTA_KINDS = {"text": "text", "tools": "tool arguments"}
+_DETAILED_API = "OpenAI Chat"  # API with all readers in the summary; its SDK is the base of the goals
+_BYTES, _DICTS, _LIVE_INPUT, _MODEL = (
     "agentkit, bytes",
     "agentkit, dicts",
     "agentkit, bytes, live input",
     "agentkit, ChatModel.stream",
 )
-_WHOLE_CALLS = ("Gemini", "Ollama")  # wires whose calls come in one event
-_GOAL = 10.0
-_SLOW = 20_000  # deltas beyond which those who take minutes are left out
-_MINUTES = ("LangChain", "litellm", "pydantic-ai", "Google SDK", "the SDK's accumulating stream")
+_WHOLE_CALLS = ("Gemini", "Ollama")  # APIs that send a tool call in one event
+_MIN_RATIO = 10.0
+_MANY_DELTAS = 20_000  # with as many deltas or more, slow readers are skipped
+_SLOW_READERS = ("LangChain", "litellm", "pydantic-ai", "Google SDK", "stream helper of the SDK")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One way to read one kind of stream on one wire."""
+    """One reader of a stream of an API, with text or tool arguments as deltas."""
 
     api: str
-    kind: str
-    who: str
-    case: Callable[[StreamedReply], Case]
+    delta_kind: str
+    reader: str
+    create_case: Callable[[StreamedReply], Case]
 
 
 def run(quick: bool = False) -> Report:
-    """Every table."""
+    """Measures all readers with streams of several lengths."""
     sizes = [20, 40] if quick else [1_000, 10_000, 100_000]
     problems: list[str] = []
-    rows = [*_ours(), *_theirs(problems)]
-    found = {number: _measured(rows, number, 1 if quick else _rounds(number)) for number in sizes}
-    tables = [_table(api, rows, found) for api in APIS]
-    short = _short(rows, found)
+    rows = [*_get_agentkit_rows(), *_get_other_rows(problems)]
+    samples = {number: _measure(rows, number, 1 if quick else _rounds(number)) for number in sizes}
+    tables = [_build_table(api, rows, samples) for api in APIS]
+    summary = _build_summary(rows, samples)
     plot = draw_bars(
-        "Microseconds a delta of tool arguments, OpenAI Chat", _bars(rows, found), "{:.0f}".format, log=True
+        "Microseconds per delta of tool arguments, OpenAI Chat",
+        _get_plot_values(rows, samples),
+        "{:.0f}".format,
+        log=True,
     )
-    aims = _aims(rows, found)
-    return Report([*tables, short], [short], aims, {"streams.svg": plot}, list(dict.fromkeys(problems)))
+    aims = _build_aims(rows, samples)
+    return Report([*tables, summary], [summary], aims, {"streams.svg": plot}, list(dict.fromkeys(problems)))
 
 
 def _rounds(number: int) -> int:
-    return 5 if number <= 1_000 else 3 if number < _SLOW else 1
+    return 5 if number <= 1_000 else 3 if number < _MANY_DELTAS else 1
 
 
-def _measured(rows: Sequence[_Row], number: int, rounds: int) -> dict[_Row, Samples]:
-    """Each kind of each wire by itself, since a stream of 100,000 deltas fills some hundred megabytes."""
-    found: dict[_Row, Samples] = {}
+def _measure(rows: Sequence[_Row], number: int, rounds: int) -> dict[_Row, Samples]:
+    """Returns samples of all rows. Creates one stream at a time, because 100,000 deltas need 100 MB and more."""
+    samples: dict[_Row, Samples] = {}
     for api in APIS:
-        for kind in _KINDS:
-            held = [row for row in rows if (row.api, row.kind) == (api, kind)]
-            held = [row for row in held if number < _SLOW or not _takes_minutes(row)]
-            if held:
-                reply = build_stream(api, kind, number)
-                named = {str(at): row.case(reply) for at, row in enumerate(held)}
-                taken = interleave(named, rounds, collector=True, warm=number <= 1_000)
-                found |= {held[int(at)]: sampled for at, sampled in taken.items()}
-    return found
+        for delta_kind in _DELTA_KINDS:
+            active = [row for row in rows if (row.api, row.delta_kind) == (api, delta_kind)]
+            active = [row for row in active if number < _MANY_DELTAS or not _is_slow(row)]
+            if active:
+                reply = build_stream(api, delta_kind, number)
+                cases = {str(index): row.create_case(reply) for index, row in enumerate(active)}
+                new_samples = interleave(cases, rounds, collector=True, warm=number <= 1_000)
+                samples |= {active[int(index)]: sampled for index, sampled in new_samples.items()}
+    return samples
 
 
-def _takes_minutes(row: _Row) -> bool:
-    return row.who in _MINUTES or (row.api == "Gemini" and row.who == _MODEL)
+def _is_slow(row: _Row) -> bool:
+    return row.reader in _SLOW_READERS or (row.api == "Gemini" and row.reader == _MODEL)
 
 
-# -- who reads --------------------------------------------------------------------------------------------------
+# -- readers ----------------------------------------------------------------------------------------------------
 
 
-def _ours() -> list[_Row]:
+def _get_agentkit_rows() -> list[_Row]:
     rows: list[_Row] = []
     for api, (provider, _) in APIS.items():
         parser = load_provider(provider).parser
         assert parser is not None
-        for kind in _KINDS:
-            if kind == "tools" and api in _WHOLE_CALLS:
+        for delta_kind in _DELTA_KINDS:
+            if delta_kind == "tools" and api in _WHOLE_CALLS:
                 continue
-            rows.append(_Row(api, kind, _BYTES, partial(_read, parser, raw=True)))
-            rows.append(_Row(api, kind, _DICTS, partial(_read, parser, raw=False)))
-            if kind == "tools":
-                rows.append(_Row(api, kind, _INPUT, partial(_read, parser, raw=True, live=True)))
+            rows.append(_Row(api, delta_kind, _BYTES, partial(_create_parser_case, parser, raw=True)))
+            rows.append(_Row(api, delta_kind, _DICTS, partial(_create_parser_case, parser, raw=False)))
+            if delta_kind == "tools":
+                rows.append(
+                    _Row(api, delta_kind, _LIVE_INPUT, partial(_create_parser_case, parser, raw=True, live=True))
+                )
     return rows
 
 
-def _theirs(problems: list[str]) -> list[_Row]:
-    found: list[_Row] = []
-    official = load_sdk_callers(problems)
-    through = {one.api for one in official if can_stream(one.api, problems)}
-    for caller in [*official, *load_sdk_helper_callers(problems), *load_peer_callers(problems)]:
-        kinds = ["text"] if caller.api in _WHOLE_CALLS else list(_KINDS)
-        for kind in kinds:
-            if caller in official and caller.api in through:
-                found.append(_Row(caller.api, kind, _MODEL, partial(_through_model, caller.api)))
-            found.append(_Row(caller.api, kind, caller.name, partial(_through, caller)))
-    return found
+def _get_other_rows(problems: list[str]) -> list[_Row]:
+    rows: list[_Row] = []
+    sdk_callers = load_sdk_callers(problems)
+    streaming_apis = {sdk.api for sdk in sdk_callers if can_stream(sdk.api, problems)}
+    for caller in [*sdk_callers, *load_sdk_helper_callers(problems), *load_peer_callers(problems)]:
+        kinds = ["text"] if caller.api in _WHOLE_CALLS else list(_DELTA_KINDS)
+        for delta_kind in kinds:
+            if caller in sdk_callers and caller.api in streaming_apis:
+                rows.append(_Row(caller.api, delta_kind, _MODEL, partial(_create_model_case, caller.api)))
+            rows.append(_Row(caller.api, delta_kind, caller.name, partial(_create_caller_case, caller)))
+    return rows
 
 
-def _read(parser: type[StreamParserBase], reply: StreamedReply, *, raw: bool, live: bool = False) -> Case:
-    """Our reader alone. `live`: the arguments as far as they go are looked at with every delta."""
+def _create_parser_case(
+    parser: type[StreamParserBase], reply: StreamedReply, *, raw: bool, live: bool = False
+) -> Case:
+    """Returns a case for a parser alone. With `live`, it reads the arguments after every delta."""
     chunks: Sequence[Any] = reply.frames if raw else reply.events
 
     def read(_: object) -> Msg:
@@ -139,110 +146,140 @@ def _read(parser: type[StreamParserBase], reply: StreamedReply, *, raw: bool, li
     return Case(finish_background_work, read)
 
 
-def _through(caller: Caller, reply: StreamedReply) -> Case:
-    """A caller's stream over its client."""
-    made, history = caller.caller(reply.response), caller.prepare(build_mixed_chat(4))
-    return Case(finish_background_work, lambda _: run_async(_exhausted(caller.stream(made, history))))
+def _create_caller_case(caller: Caller, reply: StreamedReply) -> Case:
+    """Returns a case for the stream of an SDK or another library."""
+    client, history = caller.create_client(reply.response), caller.prepare(build_mixed_chat(4))
+    return Case(finish_background_work, lambda _: run_async(_exhaust(caller.stream(client, history))))
 
 
-def _through_model(api: str, reply: StreamedReply) -> Case:
-    """Ours over the same client, to the message."""
+def _create_model_case(api: str, reply: StreamedReply) -> Case:
+    """Returns a case for `ChatModel.stream`, which also builds the message."""
     model = create_model(api, CLIENTS[api](reply.response))
     msgs = [Msg("Alice", "Go on.", "user")]
 
     async def read() -> Msg:
         async with model.stream(msgs) as stream:
-            await _exhausted(stream)
+            await _exhaust(stream)
         return stream.message
 
     return Case(finish_background_work, lambda _: run_async(read()))
 
 
-async def _exhausted(events: AsyncIterator[Any]) -> None:
+async def _exhaust(events: AsyncIterator[Any]) -> None:
     async for _ in events:
         pass
 
 
-# -- what is shown ----------------------------------------------------------------------------------------------
+# -- tables -----------------------------------------------------------------------------------------------------
 
 
-def _each(row: _Row, found: Mapping[int, dict[_Row, Samples]]) -> list[float]:
-    """Microseconds a delta, at every size."""
-    return [taken[row].median / n * 1e6 if row in taken else math.nan for n, taken in found.items()]
+def _get_microseconds(row: _Row, samples: Mapping[int, dict[_Row, Samples]]) -> list[float]:
+    """Returns the microseconds per delta at every size, NaN for sizes that were not measured."""
+    return [by_row[row].median / n * 1e6 if row in by_row else math.nan for n, by_row in samples.items()]
 
 
-def _growth(row: _Row, found: Mapping[int, dict[_Row, Samples]]) -> float:
-    """The exponent, over all sizes."""
-    points = [(n, taken[row].median) for n, taken in found.items() if row in taken]
+def _get_last_time(row: _Row, samples: Mapping[int, dict[_Row, Samples]]) -> float:
+    """Returns the microseconds per delta at the largest measured size."""
+    return [time for time in _get_microseconds(row, samples) if not math.isnan(time)][-1]
+
+
+def _fit_growth(row: _Row, samples: Mapping[int, dict[_Row, Samples]]) -> float:
+    """Returns the growth exponent over all measured sizes."""
+    points = [(n, by_row[row].median) for n, by_row in samples.items() if row in by_row]
     return fit_exponent([n for n, _ in points], [seconds for _, seconds in points])
 
 
-def _table(api: str, rows: Sequence[_Row], found: Mapping[int, dict[_Row, Samples]]) -> Table:
-    head = ["", *(f"n={n:,}" for n in found), "exponent", "× agentkit, bytes"]
-    shown: list[list[object]] = []
+def _build_table(api: str, rows: Sequence[_Row], samples: Mapping[int, dict[_Row, Samples]]) -> Table:
+    head = ["", *(f"n={n:,}" for n in samples), "exponent", "× agentkit, bytes"]
+    table_rows: list[list[object]] = []
     for row in (row for row in rows if row.api == api):
-        over = _over(row, _find(rows, api, row.kind, _BYTES), found)
-        shown.append([f"{row.who}: {_KINDS[row.kind]}", *_each(row, found), _growth(row, found), over])
-    return Table(f"µs a delta, {api}, one event a chunk", head, shown)
+        ratio = _get_ratio(row, _get_parser_row(rows, api, row.delta_kind), samples)
+        table_rows.append(
+            [
+                f"{row.reader}: {_DELTA_KINDS[row.delta_kind]}",
+                *_get_microseconds(row, samples),
+                _fit_growth(row, samples),
+                ratio,
+            ]
+        )
+    return Table(f"µs per delta, {api}, one event per chunk", head, table_rows)
 
 
-def _over(row: _Row, base: _Row, found: Mapping[int, dict[_Row, Samples]]) -> float:
-    """How many times what another takes, at the largest size that both were measured at."""
-    return [taken[row].ratio_to(taken[base]) for taken in found.values() if row in taken][-1]
+def _get_ratio(row: _Row, base: _Row, samples: Mapping[int, dict[_Row, Samples]]) -> float:
+    """Returns the ratio of two rows at the largest size at which both were measured."""
+    return [by_row[row].ratio_to(by_row[base]) for by_row in samples.values() if row in by_row][-1]
 
 
-def _find(rows: Sequence[_Row], api: str, kind: str, who: str) -> _Row:
-    return next(row for row in rows if (row.api, row.kind, row.who) == (api, kind, who))
+def _find_row(rows: Sequence[_Row], api: str, delta_kind: str, reader: str) -> _Row | None:
+    return next((row for row in rows if (row.api, row.delta_kind, row.reader) == (api, delta_kind, reader)), None)
 
 
-def _who(rows: Sequence[_Row]) -> list[str]:
-    return list(dict.fromkeys(row.who for row in rows))
+def _get_parser_row(rows: Sequence[_Row], api: str, delta_kind: str) -> _Row:
+    """Returns the row of the parser of agentkit that reads bytes."""
+    return next(row for row in rows if (row.api, row.delta_kind, row.reader) == (api, delta_kind, _BYTES))
 
 
-def _short(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Samples]]) -> Table:
-    """A line a reader and wire; both kinds at the largest size measured."""
-    shown: list[list[object]] = []
+def _get_readers(rows: Sequence[_Row]) -> list[str]:
+    return list(dict.fromkeys(row.reader for row in rows))
+
+
+def _build_summary(rows: Sequence[_Row], samples: Mapping[int, dict[_Row, Samples]]) -> Table:
+    """Returns a table with a row for each API and reader, at the largest measured size."""
+    table_rows: list[list[object]] = []
     for api in APIS:
-        for who in _who([row for row in rows if row.api == api and _is_shown(row)]):
+        for reader in _get_readers([row for row in rows if row.api == api and _is_shown(row)]):
             cells: list[object] = []
-            for kind in _KINDS:
-                row = next((one for one in rows if (one.api, one.kind, one.who) == (api, kind, who)), None)
-                each = [] if row is None else [found for found in _each(row, found) if not math.isnan(found)]
-                ours = _over(row, _find(rows, api, kind, _BYTES), found) if row else math.nan
-                cells += [each[-1] if each else math.nan, ours]
-            shown.append([f"{api}: {who}", *cells])
+            for delta_kind in _DELTA_KINDS:
+                row = _find_row(rows, api, delta_kind, reader)
+                if row:
+                    base = _get_parser_row(rows, api, delta_kind)
+                    cells += [_get_last_time(row, samples), _get_ratio(row, base, samples)]
+                else:
+                    cells += [math.nan, math.nan]
+            table_rows.append([f"{api}: {reader}", *cells])
     head = ["", "text, µs", "× agentkit", "tool arguments, µs", "× agentkit"]
-    return Table("A delta to an event, at the most deltas measured", head, shown)
+    return Table("Delta to event, at the largest measured number of deltas", head, table_rows)
 
 
 def _is_shown(row: _Row) -> bool:
-    """All of one wire; of the others ours and the SDK's."""
-    return row.who != _DICTS and (row.api == _ALOUD or row.who in (_BYTES, _MODEL) or row.who.endswith("SDK"))
+    """Returns True for all readers of one API, and for agentkit and the SDK of every other API."""
+    return row.reader != _DICTS and (
+        row.api == _DETAILED_API or row.reader in (_BYTES, _MODEL) or row.reader.endswith("SDK")
+    )
 
 
-def _bars(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Samples]]) -> dict[str, float]:
-    held = [row for row in rows if (row.api, row.kind) == (_ALOUD, "tools") and row.who != _DICTS]
-    return {row.who: [one for one in _each(row, found) if not math.isnan(one)][-1] for row in held}
+def _get_plot_values(rows: Sequence[_Row], samples: Mapping[int, dict[_Row, Samples]]) -> dict[str, float]:
+    plotted = [
+        row for row in rows if (row.api, row.delta_kind) == (_DETAILED_API, "tools") and row.reader != _DICTS
+    ]
+    return {row.reader: _get_last_time(row, samples) for row in plotted}
 
 
-# -- what was to be reached -------------------------------------------------------------------------------------
+# -- goals ------------------------------------------------------------------------------------------------------
 
 
-def _aims(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Samples]]) -> list[Aim]:
+def _build_aims(rows: Sequence[_Row], samples: Mapping[int, dict[_Row, Samples]]) -> list[Aim]:
     aims: list[Aim] = []
-    largest = list(found)[-1]
-    for kind, said in _KINDS.items():
-        ours = _find(rows, _ALOUD, kind, _BYTES)
-        base = next((row for row in rows if (row.api, row.kind, row.who) == (_ALOUD, kind, "OpenAI SDK")), None)
+    largest = list(samples)[-1]
+    for delta_kind, label in _DELTA_KINDS.items():
+        agentkit_row = _get_parser_row(rows, _DETAILED_API, delta_kind)
+        base = _find_row(rows, _DETAILED_API, delta_kind, "OpenAI SDK")
         if base:
-            over = _over(base, ours, found)
-            what = f"A delta of {said} to an event, OpenAI Chat, {largest:,} deltas"
-            aims.append(Aim(what, "≤ 1/10 of the SDK's chunks", f"1/{over:.0f}", over >= _GOAL))
-    readers = [row for row in rows if row.who in (_BYTES, _DICTS, _INPUT)]
-    grown = max(_growth(row, found) for row in readers)
-    what = f"… its exponent up to {largest:,} deltas, worst reader, wire and kind"
-    aims.append(Aim(what, "≤ 1.05", f"{grown:.2f}", grown <= 1.05))
-    live = [row for row in rows if row.who == _INPUT]
-    most = max(_over(row, _find(rows, row.api, row.kind, _BYTES), found) for row in live)
-    aims.append(Aim("… with the arguments read at every delta, worst wire", "≤ 2 ×", f"{most:.2f} ×", most <= 2))
+            ratio = _get_ratio(base, agentkit_row, samples)
+            measurement = f"{label.capitalize()} delta to event, OpenAI Chat, {largest:,} deltas"
+            aims.append(Aim(measurement, "≤ 1/10 of the SDK", f"1/{ratio:.0f}", ratio >= _MIN_RATIO))
+    parser_rows = [row for row in rows if row.reader in (_BYTES, _DICTS, _LIVE_INPUT)]
+    exponent = max(_fit_growth(row, samples) for row in parser_rows)
+    measurement = f"Growth exponent of parsing up to {largest:,} deltas, worst parser"
+    aims.append(Aim(measurement, "≤ 1.05", f"{exponent:.2f}", exponent <= 1.05))
+    live_rows = [row for row in rows if row.reader == _LIVE_INPUT]
+    worst = max(_get_ratio(row, _get_parser_row(rows, row.api, row.delta_kind), samples) for row in live_rows)
+    aims.append(
+        Aim(
+            "Parsing with the arguments read after every delta, worst API",
+            "≤ 2 × without",
+            f"{worst:.2f} ×",
+            worst <= 2,
+        )
+    )
     return aims

@@ -13,7 +13,7 @@ from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
 from tests.benchmarks import floor
 from tests.benchmarks.__main__ import NAMES
-from tests.benchmarks.conversion import formatters
+from tests.benchmarks.conversion import create_formatters
 from tests.benchmarks.histories import as_msgs, build_react_loop
 from tests.benchmarks.loop import FORMATTERS, copy_requests, count_dropped
 from tests.benchmarks.pages import BEGIN, END, SUMMARY, build_results, build_summary
@@ -41,7 +41,7 @@ def test_a_benchmark_prints_tables_and_goals(name: str) -> None:
 
 def test_the_conversion_benchmark_has_a_row_for_every_formatter() -> None:
     rows = get_report("conversion").tables[0].rows
-    assert {f"{name} {policy} cold" for name, policy in formatters()} <= {row[0] for row in rows}
+    assert {f"{name} {policy} cold" for name, policy in create_formatters()} <= {row[0] for row in rows}
 
 
 def test_the_floor_creates_the_same_messages_as_agentkit() -> None:
