@@ -293,6 +293,15 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"behind a line break, so that the SDK takes it for no file",
         r"line break added before the text: otherwise the SDK could treat the text as a path and upload the file",
     ),
+    (
+        r"changed to keep the request within the budget",
+        r"shortened or replaced by a note to keep the request within the budget",
+    ),
+    (r"(invalid block: |)(thinking: |)expected text, got (\w+)", r"\1\2expected a string, got \3"),
+    (
+        r"(invalid block: |)content: expected text or a list, got (\w+)",
+        r"\1content: expected a string or a list, got \2",
+    ),
     # invalid blocks of DashScope's logs
     (
         r"(invalid block: |)it is no call of a function",
