@@ -67,15 +67,15 @@ CONTENTS: Final[dict[str, Any]] = {
 def _public_dataclasses() -> list[type[Any]]:
     names = [getattr(agentkit, name) for name in agentkit.__all__]
     names += [getattr(agentkit.testing, name) for name in agentkit.testing.__all__]
-    return [found for found in names if inspect.isclass(found) and dataclasses.is_dataclass(found)]
+    return [value for value in names if inspect.isclass(value) and dataclasses.is_dataclass(value)]
 
 
-def _filled(kind: type[Any], content: object) -> Any:
+def _fill_fields(kind: type[Any], content: object) -> Any:
     """Returns an instance with the content in every field."""
-    made: Any = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     for field in dataclasses.fields(kind):
-        object.__setattr__(made, field.name, content)
-    return made
+        object.__setattr__(instance, field.name, content)
+    return instance
 
 
 def test_the_public_dataclasses_are_checked() -> None:
@@ -98,9 +98,9 @@ def test_the_public_dataclasses_are_checked() -> None:
 def test_a_representation_is_short_for_any_fields(kind: type[Any], content: str) -> None:
     if kind is agentkit.Ledger:
         return  # made by a formatter alone: see below
-    shown = repr(_filled(kind, CONTENTS[content]))
-    assert len(shown) < LIMIT
-    assert shown.startswith(f"{kind.__name__}(")
+    text = repr(_fill_fields(kind, CONTENTS[content]))
+    assert len(text) < LIMIT
+    assert text.startswith(f"{kind.__name__}(")
 
 
 json = st.recursive(
@@ -112,16 +112,16 @@ json = st.recursive(
 
 @examples(50)
 @given(json, st.integers(0, 1_000))
-def test_any_value_is_represented_within_about_its_limit(found: object, room: int) -> None:
-    shown = shorten_repr(found, room)
-    assert len(shown) <= 2 * room + 60
-    assert len(repr(found)) > 30 or shorten_repr(found) == repr(found)
+def test_any_value_is_represented_within_about_its_limit(value: object, limit: int) -> None:
+    text = shorten_repr(value, limit)
+    assert len(text) <= 2 * limit + 60
+    assert len(repr(value)) > 30 or shorten_repr(value) == repr(value)
 
 
 def test_a_value_that_contains_itself_has_a_representation() -> None:
-    found: list[Any] = []
-    found.append(found)
-    assert len(shorten_repr(found)) < 100
+    value: list[Any] = []
+    value.append(value)
+    assert len(shorten_repr(value)) < 100
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]
@@ -151,9 +151,9 @@ def test_short_values_are_represented_completely_without_defaults() -> None:
 
 
 def test_a_shortened_value_states_its_length() -> None:
-    shown = repr(Msg("Bob", [IMAGE, TextBlock(LARGE)], "user"))
-    assert "media_type='image/png'" in shown
-    assert "(1,000,000 characters)" in shown
+    text = repr(Msg("Bob", [IMAGE, TextBlock(LARGE)], "user"))
+    assert "media_type='image/png'" in text
+    assert "(1,000,000 characters)" in text
     assert repr(Msg("Bob", LARGE, "user")).endswith("xxx… (1,000,000 characters), role='user')")
     assert re.search(r"… 99\d more\]$", shorten_repr([LARGE] * 1_000))
 
@@ -166,10 +166,10 @@ def test_private_fields_are_not_represented() -> None:
 
 def test_a_tool_shows_its_name_and_its_parameters() -> None:
     tool = Tool.from_dict({"name": "look", "description": LARGE, "parameters": {"properties": {"at": {}}}})
-    shown = repr(tool)
-    assert len(shown) < LIMIT
-    assert shown.startswith("Tool(name='look', description='xxx")
-    assert "'properties': {'at': {}}" in shown
+    text = repr(tool)
+    assert len(text) < LIMIT
+    assert text.startswith("Tool(name='look', description='xxx")
+    assert "'properties': {'at': {}}" in text
 
 
 @pytest.mark.parametrize("name", available_providers())
@@ -178,11 +178,11 @@ def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
     msgs = [text_msg("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
     for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
         plan = formatter.lower(msgs)
-        shown = repr(plan)
-        assert len(shown) < LIMIT
-        assert shown.startswith("Plan(request={")
-        assert "ledger=<Ledger of 4 messages: " in shown
-        assert "history=(Msg(name='Bob'" in shown
+        text = repr(plan)
+        assert len(text) < LIMIT
+        assert text.startswith("Plan(request={")
+        assert "ledger=<Ledger of 4 messages: " in text
+        assert "history=(Msg(name='Bob'" in text
         assert len(repr(plan.ledger)) < LIMIT
         assert all(len(repr(entry)) < LIMIT for entry in plan.ledger.entries)
 

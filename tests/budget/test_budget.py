@@ -36,7 +36,7 @@ from tests.conftest import EchoFormatter, call, dispositions, get_turns, result,
 pytestmark = pytest.mark.anyio
 
 
-class Words(LocalTokenCounter):
+class TenTokenCounter(LocalTokenCounter):
     """Local counter of ten tokens per message."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Words(LocalTokenCounter):
         return 10
 
 
-class Remote(TokenCounterBase):
+class RemoteTenTokenCounter(TokenCounterBase):
     """Remote counter of ten tokens per message, which counts its calls."""
 
     def __init__(self) -> None:
@@ -67,13 +67,13 @@ class Remote(TokenCounterBase):
 SYSTEM = text_msg("system", "Be brief.", "system")
 
 
-def talk(count: int, start: int = 0) -> list[Msg]:
+def messages(count: int, start: int = 0) -> list[Msg]:
     return [text_msg("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
 
 
 async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | None = None, **options: Any) -> Plan:
     options.setdefault("strategy", OldestFirst())
-    budget = Budget(tokens, counter or Words(), **options)
+    budget = Budget(tokens, counter or TenTokenCounter(), **options)
     return await EchoFormatter(budget=budget).plan(msgs)
 
 
@@ -84,13 +84,13 @@ def texts(outcome: Plan) -> list[str]:
     ]
 
 
-LOCAL_AND_REMOTE = pytest.mark.parametrize("counter", [Words, Remote])
+LOCAL_AND_REMOTE = pytest.mark.parametrize("counter", [TenTokenCounter, RemoteTenTokenCounter])
 
 # -- the options -----------------------------------------------------------------------------------------
 
 
 def test_a_budget_is_created_by_position_or_by_keyword() -> None:
-    counter = Words()
+    counter = TenTokenCounter()
     strategy = OldestFirst(keep_task=True)
     assert Budget(100, counter, 20, strategy) == Budget(
         max_tokens=100, counter=counter, reserve=20, strategy=strategy
@@ -115,7 +115,7 @@ def test_a_budget_is_created_by_position_or_by_keyword() -> None:
         ({"max_tokens": 10, "reserve": 10}, "budget.max_tokens"),
         ({"max_tokens": 10, "reserve": 11}, "budget.max_tokens"),
         ({"max_tokens": 10, "counter": "words"}, "budget.counter"),
-        ({"max_tokens": 10, "counter": Words}, "budget.counter"),
+        ({"max_tokens": 10, "counter": TenTokenCounter}, "budget.counter"),
         ({"max_tokens": 10, "strategy": "oldest"}, "budget.strategy"),
     ],
 )
@@ -139,7 +139,7 @@ def test_the_budget_of_a_formatter_must_be_a_budget(budget: Any) -> None:
 
 @LOCAL_AND_REMOTE
 async def test_a_conversation_within_the_budget_is_unchanged(counter: type[Any]) -> None:
-    msgs = talk(5)
+    msgs = messages(5)
     outcome = await plan(msgs, 50, counter())
     assert (outcome.tokens, outcome.cut, outcome.history) == (50, None, tuple(msgs))
     assert texts(outcome) == ["0", "1", "2", "3", "4"]
@@ -148,7 +148,7 @@ async def test_a_conversation_within_the_budget_is_unchanged(counter: type[Any])
 
 @LOCAL_AND_REMOTE
 async def test_the_oldest_messages_are_dropped_first(counter: type[Any]) -> None:
-    msgs = talk(10)
+    msgs = messages(10)
     outcome = await plan(msgs, 34, counter())
     assert texts(outcome) == ["7", "8", "9"]
     assert outcome.tokens == 30
@@ -163,18 +163,23 @@ async def test_the_oldest_messages_are_dropped_first(counter: type[Any]) -> None
 
 @LOCAL_AND_REMOTE
 async def test_the_system_prompt_is_never_dropped(counter: type[Any]) -> None:
-    assert texts(await plan([SYSTEM, SYSTEM, *talk(10)], 40, counter())) == ["Be brief.", "Be brief.", "8", "9"]
+    assert texts(await plan([SYSTEM, SYSTEM, *messages(10)], 40, counter())) == [
+        "Be brief.",
+        "Be brief.",
+        "8",
+        "9",
+    ]
 
 
 @LOCAL_AND_REMOTE
 async def test_pinned_messages_keep_their_position(counter: type[Any]) -> None:
-    msgs = [*talk(3), text_msg("Eve", "pinned", pinned=True), *talk(6, 4)]
+    msgs = [*messages(3), text_msg("Eve", "pinned", pinned=True), *messages(6, 4)]
     assert texts(await plan(msgs, 30, counter())) == ["pinned", "8", "9"]
 
 
 @LOCAL_AND_REMOTE
 async def test_the_task_is_kept_if_the_option_says_so(counter: type[Any]) -> None:
-    msgs = [SYSTEM, text_msg("Friday", "Hello.", "assistant"), text_msg("Bob", "the task"), *talk(6)]
+    msgs = [SYSTEM, text_msg("Friday", "Hello.", "assistant"), text_msg("Bob", "the task"), *messages(6)]
     remaining = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
     assert texts(remaining) == ["Be brief.", "the task", "4", "5"]
     assert texts(await plan(msgs, 40, counter())) == ["Be brief.", "3", "4", "5"]
@@ -182,7 +187,7 @@ async def test_the_task_is_kept_if_the_option_says_so(counter: type[Any]) -> Non
 
 @LOCAL_AND_REMOTE
 async def test_tool_calls_are_dropped_together_with_their_results(counter: type[Any]) -> None:
-    msgs = [*talk(1), call("a", "b"), result("a"), result("b"), *talk(2, 1)]
+    msgs = [*messages(1), call("a", "b"), result("a"), result("b"), *messages(2, 1)]
     remaining = {limit: texts(await plan(msgs, limit, counter())) for limit in (60, 50, 40, 30, 20)}
     assert remaining[60] == ["0", "tool_use", "tool_result", "tool_result", "1", "2"]
     assert remaining[50] == ["tool_use", "tool_result", "tool_result", "1", "2"]
@@ -193,7 +198,7 @@ async def test_tool_calls_are_dropped_together_with_their_results(counter: type[
 @pytest.mark.parametrize("where", [0, 1, 2])
 async def test_a_pinned_message_keeps_its_tool_calls_and_results(where: int, counter: type[Any]) -> None:
     exchange = [call("a", "b", pinned=where == 0), result("a", pinned=where == 1), result("b", pinned=where == 2)]
-    assert texts(await plan([*talk(3), *exchange, *talk(5)], 40, counter())) == [
+    assert texts(await plan([*messages(3), *exchange, *messages(5)], 40, counter())) == [
         "tool_use",
         "tool_result",
         "tool_result",
@@ -202,23 +207,23 @@ async def test_a_pinned_message_keeps_its_tool_calls_and_results(where: int, cou
 
 
 async def test_a_pinned_call_without_a_result_keeps_its_added_result() -> None:
-    assert texts(await plan([call("a", pinned=True), *talk(5)], 30)) == ["tool_use", "tool_result", "4"]
+    assert texts(await plan([call("a", pinned=True), *messages(5)], 30)) == ["tool_use", "tool_result", "4"]
 
 
 @LOCAL_AND_REMOTE
 async def test_the_newest_unit_is_never_dropped(counter: type[Any]) -> None:
-    msgs = [*talk(5), call("a", "b"), result("a"), result("b")]
+    msgs = [*messages(5), call("a", "b"), result("a"), result("b")]
     assert texts(await plan(msgs, 30, counter())) == ["tool_use", "tool_result", "tool_result"]
 
 
 @LOCAL_AND_REMOTE
 async def test_the_reserve_is_not_used_by_the_prompt(counter: type[Any]) -> None:
-    assert len(texts(await plan(talk(10), 60, counter(), reserve=25))) == 3
+    assert len(texts(await plan(messages(10), 60, counter(), reserve=25))) == 3
 
 
 @LOCAL_AND_REMOTE
 async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(counter: type[Any]) -> None:
-    msgs = [SYSTEM, *talk(6), call("a"), result("a"), text_msg("Eve", "pin", pinned=True), *talk(6, 6)]
+    msgs = [SYSTEM, *messages(6), call("a"), result("a"), text_msg("Eve", "pin", pinned=True), *messages(6, 6)]
     remaining = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
     assert all(small <= large for small, large in itertools.pairwise(remaining))
 
@@ -226,7 +231,7 @@ async def test_a_larger_budget_keeps_every_message_that_a_smaller_budget_keeps(c
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("limit", [30, 55, 80])
 async def test_a_second_cut_changes_nothing(limit: int, counter: type[Any]) -> None:
-    msgs = [SYSTEM, *talk(4), call("a"), result("a"), *talk(4, 4), call("b")]
+    msgs = [SYSTEM, *messages(4), call("a"), result("a"), *messages(4, 4), call("b")]
     once = await plan(msgs, limit, counter())
     again = await plan(once.history, limit, counter())
     assert again.request == once.request
@@ -235,8 +240,8 @@ async def test_a_second_cut_changes_nothing(limit: int, counter: type[Any]) -> N
 
 
 async def test_the_cut_does_not_depend_on_earlier_plans_of_the_formatter() -> None:
-    msgs = talk(40)
-    formatter = EchoFormatter(budget=Budget(100, Words(), strategy=OldestFirst()))
+    msgs = messages(40)
+    formatter = EchoFormatter(budget=Budget(100, TenTokenCounter(), strategy=OldestFirst()))
     for end in range(1, 41):
         warm = await formatter.plan(msgs[:end])
         cold = await plan(msgs[:end], 100)
@@ -245,14 +250,14 @@ async def test_the_cut_does_not_depend_on_earlier_plans_of_the_formatter() -> No
 
 
 async def test_a_conversation_that_repair_empties_does_not_affect_the_next_plan() -> None:
-    formatter = EchoFormatter(budget=Budget(40, Words()), on_loss="drop")
+    formatter = EchoFormatter(budget=Budget(40, TenTokenCounter()), on_loss="drop")
     assert (await formatter.plan([result("lost")])).ledger.losses
-    assert texts(await formatter.plan(talk(2))) == ["0", "1"]
+    assert texts(await formatter.plan(messages(2))) == ["0", "1"]
 
 
 async def test_two_conversations_of_one_formatter_are_independent() -> None:
-    formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
-    first, second = talk(10), talk(10, 50)
+    formatter = EchoFormatter(budget=Budget(30, TenTokenCounter(), strategy=OldestFirst()))
+    first, second = messages(10), messages(10, 50)
     assert texts(await formatter.plan(first)) == ["7", "8", "9"]
     assert texts(await formatter.plan(second)) == ["57", "58", "59"]
     assert texts(await formatter.plan(first[:2])) == ["0", "1"]
@@ -260,7 +265,7 @@ async def test_two_conversations_of_one_formatter_are_independent() -> None:
 
 
 async def test_a_cut_does_not_change_the_input() -> None:
-    msgs = [SYSTEM, *talk(10), call("a")]
+    msgs = [SYSTEM, *messages(10), call("a")]
     before = [msg.to_dict() for msg in msgs]
     await plan(msgs, 40)
     assert [msg.to_dict() for msg in msgs] == before
@@ -288,7 +293,7 @@ async def test_tools_and_the_output_schema_count_toward_the_budget() -> None:
 
 
 async def test_lower_does_not_apply_the_budget() -> None:
-    outcome = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
+    outcome = EchoFormatter(budget=Budget(30, TenTokenCounter())).lower(messages(10))
     assert len(get_turns(outcome)) == 10
     assert (outcome.tokens, outcome.cut) == (None, None)
 
@@ -300,14 +305,14 @@ async def test_lower_does_not_apply_the_budget() -> None:
 @pytest.mark.parametrize("reserve", [6, 100])
 async def test_the_error_has_the_limit_of_the_prompt(counter: type[Any], reserve: int) -> None:
     with pytest.raises(BudgetError) as caught:
-        await plan([SYSTEM, *talk(5)], 19 + reserve, counter(), reserve=reserve)
+        await plan([SYSTEM, *messages(5)], 19 + reserve, counter(), reserve=reserve)
     assert (caught.value.limit, caught.value.needed) == (19, 20)
 
 
 @LOCAL_AND_REMOTE
 @pytest.mark.parametrize("limit", [39, 10, 1])
 async def test_the_error_has_the_smallest_request_and_its_size(limit: int, counter: type[Any]) -> None:
-    msgs = [SYSTEM, *talk(3), text_msg("Eve", "pin", pinned=True), *talk(3), call("a"), result("a")]
+    msgs = [SYSTEM, *messages(3), text_msg("Eve", "pin", pinned=True), *messages(3), call("a"), result("a")]
     with pytest.raises(BudgetError) as caught:
         await plan(msgs, limit, counter())
     assert (caught.value.limit, caught.value.needed) == (limit, 40)
@@ -318,14 +323,14 @@ async def test_the_error_has_the_smallest_request_and_its_size(limit: int, count
 
 async def test_the_error_with_keep_task_has_the_task() -> None:
     with pytest.raises(BudgetError) as caught:
-        await plan([SYSTEM, *talk(9)], 25, strategy=OldestFirst(keep_task=True))
+        await plan([SYSTEM, *messages(9)], 25, strategy=OldestFirst(keep_task=True))
     assert (caught.value.needed, caught.value.required) == (30, ("msgs[0]", "msgs[1]", "msgs[9]"))
 
 
 @LOCAL_AND_REMOTE
 async def test_one_message_that_is_too_large_is_an_error(counter: type[Any]) -> None:
     with pytest.raises(BudgetError) as caught:
-        await plan(talk(1), 9, counter())
+        await plan(messages(1), 9, counter())
     assert (caught.value.needed, caught.value.required) == (10, ("msgs[0]",))
 
 
@@ -335,19 +340,19 @@ async def test_one_message_that_is_too_large_is_an_error(counter: type[Any]) -> 
 @pytest.mark.parametrize("count", [10, 100, 1000])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 async def test_a_remote_counter_is_called_a_logarithmic_number_of_times(count: int, share: float) -> None:
-    counter = Remote()
-    outcome = await plan(talk(count), max(10, int(10 * count * share)), counter)
+    counter = RemoteTenTokenCounter()
+    outcome = await plan(messages(count), max(10, int(10 * count * share)), counter)
     assert len(get_turns(outcome)) == max(1, int(count * share))
     assert counter.asked <= log2(count) + 4
 
 
 async def test_a_remote_counter_is_called_once_if_the_conversation_fits() -> None:
-    counter = Remote()
-    await plan(talk(100), 1000, counter)
+    counter = RemoteTenTokenCounter()
+    await plan(messages(100), 1000, counter)
     assert counter.asked == 1
 
 
-class Counting(EchoFormatter):
+class CountingFormatter(EchoFormatter):
     """Formatter that counts its conversions."""
 
     converted = 0
@@ -359,14 +364,14 @@ class Counting(EchoFormatter):
 
 @pytest.mark.parametrize("count", [10, 100, 1000])
 async def test_a_local_counter_measures_few_requests(count: int) -> None:
-    Counting.converted = 0
-    counter = Words()
-    await Counting(budget=Budget(50, counter)).plan(talk(count))
-    assert Counting.converted <= 3
+    CountingFormatter.converted = 0
+    counter = TenTokenCounter()
+    await CountingFormatter(budget=Budget(50, counter)).plan(messages(count))
+    assert CountingFormatter.converted <= 3
     assert counter.measured <= 3
 
 
-class Estimate(Remote):
+class RemoteEstimate(RemoteTenTokenCounter):
     """Remote counter with the numbers of the estimate by characters."""
 
     needs_layout = True
@@ -376,24 +381,26 @@ class Estimate(Remote):
         return CharacterTokenCounter().measure(request, layout)
 
 
-class DeterministicEstimate(Estimate):
+class DeterministicRemoteEstimate(RemoteEstimate):
     deterministic = True
 
 
-@pytest.mark.parametrize(("counter", "most"), [(Estimate, 40), (DeterministicEstimate, 25)])
-async def test_a_request_that_was_too_large_is_not_counted_again(counter: type[Remote], most: int) -> None:
+@pytest.mark.parametrize(("counter", "most"), [(RemoteEstimate, 40), (DeterministicRemoteEstimate, 25)])
+async def test_a_request_that_was_too_large_is_not_counted_again(
+    counter: type[RemoteTenTokenCounter], most: int
+) -> None:
     """The local counter is always deterministic, the remote counter only if it declares that it is."""
-    Counting.converted, remote = 0, counter()
+    CountingFormatter.converted, remote = 0, counter()
     msgs = [text_msg("Bob" if number % 2 else "Al", "word " * 40) for number in range(120)]
-    formatter = Counting(budget=Budget(3_000, remote, strategy=OldestFirstInSteps(step=500)))
+    formatter = CountingFormatter(budget=Budget(3_000, remote, strategy=OldestFirstInSteps(step=500)))
     for end in range(100, 120):
         await formatter.plan(msgs[:end])
     assert remote.asked <= most
-    assert Counting.converted <= most + 26
+    assert CountingFormatter.converted <= most + 26
 
 
 async def test_a_new_message_is_weighed_once() -> None:
-    counter, msgs = Words(), talk(200)
+    counter, msgs = TenTokenCounter(), messages(200)
     formatter = EchoFormatter(budget=Budget(500, counter))
     await formatter.plan(msgs[:100])
     before = counter.weighed
@@ -406,11 +413,11 @@ async def test_a_new_message_is_weighed_once() -> None:
 
 
 def units(msgs: Sequence[Msg]) -> Units:
-    return Weigher(Words()).units(list(msgs))
+    return Weigher(TenTokenCounter()).units(list(msgs))
 
 
 def test_units_are_messages_or_tool_calls_with_their_results() -> None:
-    msgs = [SYSTEM, *talk(1), call("a", "b"), result("a"), result("b", pinned=True), *talk(1)]
+    msgs = [SYSTEM, *messages(1), call("a", "b"), result("a"), result("b", pinned=True), *messages(1)]
     outcome = units(msgs)
     assert len(outcome) == 4
     assert [outcome.weight(number) for number in range(4)] == [10, 10, 30, 10]
@@ -438,23 +445,27 @@ class HeaviestFirst(CutStrategy):
 
 @LOCAL_AND_REMOTE
 async def test_a_custom_strategy_selects_the_units_to_drop_first(counter: type[Any]) -> None:
-    msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
+    msgs = [*messages(2), call("a"), result("a"), *messages(2, 2)]
     assert texts(await plan(msgs, 40, counter(), strategy=ToolsFirst())) == ["0", "1", "2", "3"]
     assert texts(await plan(msgs, 30, counter(), strategy=ToolsFirst())) == ["1", "2", "3"]
     assert texts(await plan(msgs, 60, counter(), strategy=ToolsFirst())) == texts(await plan(msgs, 60, counter()))
 
 
 async def test_a_custom_strategy_can_use_the_weights_of_units() -> None:
-    msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
+    msgs = [*messages(2), call("a"), result("a"), *messages(2, 2)]
     assert texts(await plan(msgs, 45, strategy=HeaviestFirst())) == ["0", "1", "2", "3"]
 
 
 @LOCAL_AND_REMOTE
 async def test_the_base_strategy_drops_the_oldest_messages_first(counter: type[Any]) -> None:
-    assert texts(await plan([SYSTEM, *talk(9)], 30, counter(), strategy=CutStrategy())) == ["Be brief.", "7", "8"]
+    assert texts(await plan([SYSTEM, *messages(9)], 30, counter(), strategy=CutStrategy())) == [
+        "Be brief.",
+        "7",
+        "8",
+    ]
 
 
-def _strategy(numbers: Sequence[int]) -> CutStrategy:
+def _strategy_with_order(numbers: Sequence[int]) -> CutStrategy:
     class Fixed(CutStrategy):
         def order(self, units: Units) -> Sequence[int]:
             return numbers
@@ -468,14 +479,19 @@ async def test_a_strategy_that_drops_a_protected_unit_is_an_error(
     numbers: Sequence[int], counter: type[Any]
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        await plan([SYSTEM, *talk(9)], 40, counter(), strategy=_strategy(numbers))
+        await plan([SYSTEM, *messages(9)], 40, counter(), strategy=_strategy_with_order(numbers))
     assert caught.value.place == "budget.strategy"
 
 
 async def test_a_custom_strategy_can_limit_the_units_to_drop() -> None:
-    assert texts(await plan([SYSTEM, *talk(4)], 40, strategy=_strategy([2]))) == ["Be brief.", "0", "2", "3"]
+    assert texts(await plan([SYSTEM, *messages(4)], 40, strategy=_strategy_with_order([2]))) == [
+        "Be brief.",
+        "0",
+        "2",
+        "3",
+    ]
     with pytest.raises(BudgetError) as caught:
-        await plan([SYSTEM, *talk(4)], 30, strategy=_strategy([2]))
+        await plan([SYSTEM, *messages(4)], 30, strategy=_strategy_with_order([2]))
     assert caught.value.needed == 40
 
 

@@ -40,7 +40,7 @@ from agentkit import (
 )
 from agentkit.tokens.counters import count_request
 from agentkit.tokens.estimate import estimate_text
-from tests.budget.test_budget import Remote, Words
+from tests.budget.test_budget import RemoteTenTokenCounter, TenTokenCounter
 from tests.conftest import EchoFormatter, call, dispositions, echo_json, get_turns, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -61,32 +61,32 @@ def exchanges(count: int, output: Any = "x" * 400, tool: str = "search") -> list
     return outcome
 
 
-def talk(count: int, start: int = 0) -> list[Msg]:
+def messages(count: int, start: int = 0) -> list[Msg]:
     return [text_msg("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
 
 
-class Letters(LocalTokenCounter):
+class LetterCounter(LocalTokenCounter):
     """Local counter: one token per four letters, three per message, a thousand per media item."""
 
     def measure(self, request: Mapping[str, Any]) -> int:
-        return -(-sum(12 + _quarters(msg) for msg in request["messages"]) // 4)
+        return -(-sum(12 + _count_quarters(msg) for msg in request["messages"]) // 4)
 
     def weigh(self, msg: Msg) -> int:
-        return -(-(12 + _quarters(echo_json(msg))) // 4)
+        return -(-(12 + _count_quarters(echo_json(msg))) // 4)
 
 
-def _quarters(value: Any) -> int:
+def _count_quarters(value: Any) -> int:
     """Returns the size of a message in quarters of a token."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
-        return sum(map(_quarters, cast("list[Any]", value)))
+        return sum(map(_count_quarters, cast("list[Any]", value)))
     if not isinstance(value, dict):
         return 0
     pairs = cast("dict[str, Any]", value).items()
     if ("type", "image") in pairs:
         return 4_000
-    return sum(_quarters(item) for key, item in pairs if key not in ("type", "role", "id"))
+    return sum(_count_quarters(item) for key, item in pairs if key not in ("type", "role", "id"))
 
 
 async def plan(
@@ -96,7 +96,7 @@ async def plan(
     counter: TokenCounterBase | None = None,
     **options: Any,
 ) -> Plan:
-    budget = Budget(tokens, counter or Letters(), strategy=strategies, **options)
+    budget = Budget(tokens, counter or LetterCounter(), strategy=strategies, **options)
     return await EchoFormatter(budget=budget).plan(msgs)
 
 
@@ -203,8 +203,10 @@ def test_tool_names_can_be_any_iterable() -> None:
 
 async def test_oldest_first_in_steps_keeps_the_task_and_moves_the_cut_in_steps() -> None:
     """A message has ten tokens, a step has 30 tokens, and the budget has space for eight messages."""
-    msgs = [TASK, *talk(30)]
-    cuts = [await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=Words()) for end in range(1, 32)]
+    msgs = [TASK, *messages(30)]
+    cuts = [
+        await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=TenTokenCounter()) for end in range(1, 32)
+    ]
     dropped = [list(outcome.cut.numbers) if outcome.cut else [] for outcome in cuts]
     assert dropped[7] == []
     assert dropped[8:10] == [[1, 2]] * 2, "the task is part of the first step"
@@ -216,21 +218,23 @@ async def test_oldest_first_in_steps_keeps_the_task_and_moves_the_cut_in_steps()
 
 
 async def test_the_default_step_is_a_quarter_of_the_prompt_limit() -> None:
-    msgs = [TASK, *talk(20)]
-    outcome = await plan(msgs, 120, OldestFirstInSteps(), counter=Words(), reserve=20)
-    same = await plan(msgs, 120, OldestFirstInSteps(step=25), counter=Words(), reserve=20)
+    msgs = [TASK, *messages(20)]
+    outcome = await plan(msgs, 120, OldestFirstInSteps(), counter=TenTokenCounter(), reserve=20)
+    same = await plan(msgs, 120, OldestFirstInSteps(step=25), counter=TenTokenCounter(), reserve=20)
     assert outcome.cut == same.cut
 
 
 async def test_a_step_larger_than_the_conversation_drops_every_unit_that_may_be_dropped() -> None:
-    outcome = await plan([SYSTEM, TASK, *talk(9)], 60, OldestFirstInSteps(step=10_000), counter=Words())
+    outcome = await plan(
+        [SYSTEM, TASK, *messages(9)], 60, OldestFirstInSteps(step=10_000), counter=TenTokenCounter()
+    )
     assert get_texts(outcome) == ["Be brief.", "the task", "8"]
 
 
 @pytest.mark.parametrize(
     "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
 )
-@pytest.mark.parametrize("counter", [CharacterTokenCounter(), Remote()], ids=["local", "remote"])
+@pytest.mark.parametrize("counter", [CharacterTokenCounter(), RemoteTenTokenCounter()], ids=["local", "remote"])
 async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
     strategy: Any, counter: TokenCounterBase
 ) -> None:
@@ -250,7 +254,7 @@ async def test_a_conversation_without_droppable_units_is_an_error_with_its_size(
 
 
 async def test_tool_calls_without_results_at_the_end_are_the_newest_unit() -> None:
-    outcome = await plan([TASK, *talk(9), call("a", "b")], 30, OldestFirst(), counter=Words())
+    outcome = await plan([TASK, *messages(9), call("a", "b")], 30, OldestFirst(), counter=TenTokenCounter())
     assert [len(msg.tool_uses) for msg in outcome.history] == [0, 2, 0]
     assert [block.is_error for block in outcome.history[-1].tool_results] == [True, True]
 
@@ -316,7 +320,7 @@ async def test_short_and_blank_results_are_not_cleared(output: Any) -> None:
     msgs = [TASK, call("a"), answer("a", output), *exchanges(3)]
     with pytest.raises(BudgetError):
         await plan(msgs, 20, ClearResults(keep=0))
-    outcome = await plan([*msgs, *talk(2)], 230, ClearResults(keep=0, step=0))
+    outcome = await plan([*msgs, *messages(2)], 230, ClearResults(keep=0, step=0))
     assert outputs(outcome)[0] == msgs[2].tool_results[0].output
 
 
@@ -331,7 +335,7 @@ async def test_pinned_results_and_the_newest_results_are_not_cleared() -> None:
 
 async def test_a_shrunk_result_has_its_start_its_end_and_the_number_of_omitted_characters() -> None:
     text = "HEAD" + "x" * 5_000 + "TAIL"
-    outcome = await plan([TASK, *exchanges(1, text), *talk(1)], 400, ShrinkResults(characters=100))
+    outcome = await plan([TASK, *exchanges(1, text), *messages(1)], 400, ShrinkResults(characters=100))
     (output,) = outputs(outcome)
     assert output.startswith("HEAD")
     assert output.endswith("TAIL")
@@ -371,7 +375,7 @@ async def test_many_parallel_results_are_planned_quickly(split: bool) -> None:
 
 async def test_texts_in_a_result_list_are_shrunk_and_its_media_are_kept() -> None:
     items = (TextBlock("a" * 3_000), PICTURE, TextBlock("short"))
-    outcome = await plan([TASK, *exchanges(1, items), *talk(1)], 1_300, ShrinkResults(characters=100))
+    outcome = await plan([TASK, *exchanges(1, items), *messages(1)], 1_300, ShrinkResults(characters=100))
     ((text, picture, short),) = outputs(outcome)
     assert len(text.text) < 400
     assert (picture, short) == (PICTURE, TextBlock("short"))
@@ -380,7 +384,7 @@ async def test_texts_in_a_result_list_are_shrunk_and_its_media_are_kept() -> Non
 
 
 async def test_shrinking_twice_changes_nothing() -> None:
-    msgs = [TASK, *exchanges(4, "y" * 5_000), *talk(1)]
+    msgs = [TASK, *exchanges(4, "y" * 5_000), *messages(1)]
     once = await plan(msgs, 700, ShrinkResults(characters=100))
     again = await plan(once.history, 700, ShrinkResults(characters=100))
     assert (again.cut, again.request) == (None, once.request)
@@ -391,7 +395,7 @@ async def test_shrinking_twice_changes_nothing() -> None:
 
 async def test_old_media_are_replaced_and_the_newest_are_kept() -> None:
     pictures = [Msg("Bob", [TextBlock(f"{number}"), PICTURE], "user") for number in range(5)]
-    outcome = await plan([*pictures, *talk(1)], 3_200, DropMedia(keep=1, step=0))
+    outcome = await plan([*pictures, *messages(1)], 3_200, DropMedia(keep=1, step=0))
     media_counts = [len(msg.media) for msg in outcome.history]
     assert media_counts == [0, 0, 1, 1, 1, 0]
     assert outcome.history[0].text == "0\n[image left out to save space]"
@@ -402,7 +406,7 @@ async def test_old_media_are_replaced_and_the_newest_are_kept() -> None:
 
 async def test_the_newest_unit_with_media_keeps_its_media_by_default() -> None:
     pictures = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
-    outcome = await plan([*pictures, *talk(1)], 1_400, DropMedia(step=0))
+    outcome = await plan([*pictures, *messages(1)], 1_400, DropMedia(step=0))
     assert [len(msg.media) for msg in outcome.history] == [0, 0, 0, 0, 1, 0]
 
 
@@ -410,14 +414,14 @@ async def test_the_newest_unit_with_media_keeps_its_media_by_default() -> None:
 async def test_the_newest_units_with_media_keep_them_in_a_budget_that_is_too_small(keep: int) -> None:
     images = [Msg("Bob", [PICTURE], "user") for _ in range(5)]
     with pytest.raises(BudgetError) as caught:
-        await plan([*images, *talk(1)], 900, DropMedia(keep, step=0))
+        await plan([*images, *messages(1)], 900, DropMedia(keep, step=0))
     needed = caught.value.needed
-    fitting = await plan([*images, *talk(1)], needed, DropMedia(keep, step=0))
+    fitting = await plan([*images, *messages(1)], needed, DropMedia(keep, step=0))
     assert [len(msg.media) for msg in fitting.history] == [0] * (5 - keep) + [1] * keep + [0]
 
 
 async def test_each_media_item_in_a_result_is_replaced() -> None:
-    msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
+    msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *messages(1)]
     outcome = await plan(msgs, 1_100, DropMedia(keep=1))
     assert outputs(outcome) == [(TextBlock("see"), TextBlock("[image left out to save space]"))]
     assert outcome.cut is not None
@@ -674,7 +678,7 @@ def test_a_strategy_works_in_several_event_loops() -> None:
 
 async def test_tool_calls_in_never_cut_are_unchanged() -> None:
     skill = [call("s", tool="skill"), answer("s", "rules " * 60, "skill")]
-    msgs = [TASK, *exchanges(2), *skill, *exchanges(4), *talk(2)]
+    msgs = [TASK, *exchanges(2), *skill, *exchanges(4), *messages(2)]
     for strategies in (
         (OldestFirstInSteps(),),
         (ClearResults(0), OldestFirstInSteps()),
@@ -686,9 +690,9 @@ async def test_tool_calls_in_never_cut_are_unchanged() -> None:
 
 
 async def test_tool_calls_in_cut_first_are_dropped_before_older_messages() -> None:
-    msgs = [TASK, *exchanges(2, "x" * 200), call("l"), answer("l", "y" * 200, "look"), *talk(2)]
+    msgs = [TASK, *exchanges(2, "x" * 200), call("l"), answer("l", "y" * 200, "look"), *messages(2)]
     msgs[5] = call("l", tool="look")
-    total = Letters().measure(EchoFormatter().lower(msgs).request)
+    total = LetterCounter().measure(EchoFormatter().lower(msgs).request)
     outcome = await plan(msgs, total - 1, OldestFirst(keep_task=True), cut_first=["look"])
     assert outputs(outcome) == ["x" * 200] * 2
     both = await plan(msgs, total - 1, OldestFirst(keep_task=True), cut_first=["look"], never_cut=["look"])
@@ -706,7 +710,7 @@ async def test_tool_calls_of_both_a_protected_and_a_cheap_tool_are_kept() -> Non
 
 
 async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy() -> None:
-    msgs = [SYSTEM, TASK, *exchanges(8), *talk(1)]
+    msgs = [SYSTEM, TASK, *exchanges(8), *messages(1)]
     cleared = await plan(msgs, 900, ClearResults(keep=1, step=0), OldestFirst(keep_task=True))
     assert cleared.cut is not None
     assert cleared.cut.units == 0
@@ -732,7 +736,7 @@ class Upper(CutStrategy):
 
 
 async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
-    outcome = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
+    outcome = await plan([TASK, *exchanges(3), *messages(1)], 190, Upper())
     lengths = [len(output) for output in outputs(outcome)]
     assert lengths[0] == 50
     assert lengths == sorted(lengths), "the first result is halved three times before the second"
@@ -740,12 +744,12 @@ async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
 
 
 async def test_an_edit_must_return_all_messages_of_a_unit_or_none() -> None:
-    class Half(Upper):
+    class HalfEdit(Upper):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit[:1]
 
     with pytest.raises(OptionError) as caught:
-        await plan([TASK, *exchanges(3), *talk(1)], 100, Half())
+        await plan([TASK, *exchanges(3), *messages(1)], 100, HalfEdit())
     assert caught.value.place == "budget.strategy"
 
 
@@ -759,7 +763,7 @@ async def test_an_edit_that_returns_no_messages_drops_the_unit() -> None:
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return ()
 
-    outcome = await plan([TASK, *exchanges(3), *talk(1)], 200, Gone())
+    outcome = await plan([TASK, *exchanges(3), *messages(1)], 200, Gone())
     assert len(outputs(outcome)) < 3
     assert outcome.cut is not None
     assert outcome.cut.units == 3 - len(outputs(outcome))
@@ -769,7 +773,7 @@ async def test_a_custom_strategy_can_have_a_step() -> None:
     class Rough(CutStrategy):
         step = 40
 
-    outcome = await plan(talk(20), 100, Rough(), counter=Words())
+    outcome = await plan(messages(20), 100, Rough(), counter=TenTokenCounter())
     assert outcome.cut is not None
     assert outcome.cut.units % 4 == 0
 
@@ -779,17 +783,17 @@ async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit
 
-    outcome = await plan([TASK, *exchanges(3), *talk(9)], 250, Idle(), OldestFirst())
+    outcome = await plan([TASK, *exchanges(3), *messages(9)], 250, Idle(), OldestFirst())
     assert outcome.cut is not None
     assert not outcome.cut.altered
     with pytest.raises(BudgetError):
-        await plan([TASK, *exchanges(3), *talk(9)], 250, Idle())
+        await plan([TASK, *exchanges(3), *messages(9)], 250, Idle())
 
 
 # -- invalid results of strategies and counters -----------------------------------------------------------------
 
 
-class _Own(CutStrategy):
+class _ReturningStrategy(CutStrategy):
     """Strategy that returns the values that a test passes."""
 
     def __init__(self, order: Any, *, edit: Any = (), step: Any = 0, spares: bool = True) -> None:
@@ -805,7 +809,7 @@ class _Own(CutStrategy):
         return super().protected(units) if self.spares else set()
 
 
-class _Editing(_Own):
+class _Editing(_ReturningStrategy):
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         return cast("Sequence[Msg]", self.left)
 
@@ -813,8 +817,8 @@ class _Editing(_Own):
 @pytest.mark.parametrize("sequence", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
 async def test_an_order_can_be_any_sequence_of_unit_numbers(sequence: Any) -> None:
     pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
-    msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in sequence else talk(10)
-    outcome = await plan(msgs, 80, _Own(sequence))
+    msgs = [*messages(4), pinned, *messages(5, 5)] if 4 not in sequence else messages(10)
+    outcome = await plan(msgs, 80, _ReturningStrategy(sequence))
     assert outcome.cut is not None
     assert {*outcome.cut.numbers} == {*list(sequence)[: len(outcome.cut.numbers)]}
 
@@ -822,14 +826,17 @@ async def test_an_order_can_be_any_sequence_of_unit_numbers(sequence: Any) -> No
 @pytest.mark.parametrize(
     "lying",
     [
-        *(_Own(sequence) for sequence in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
+        *(
+            _ReturningStrategy(sequence)
+            for sequence in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)
+        ),
         *(_Editing([1, 2], edit=synthesis) for synthesis in (None, "x", [1], 5)),
-        *(_Own([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
-        _Own([0], spares=False),
+        *(_ReturningStrategy([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
+        _ReturningStrategy([0], spares=False),
     ],
 )
 async def test_an_invalid_result_of_a_strategy_is_an_error_with_its_place(lying: CutStrategy) -> None:
-    msgs = [text_msg("system", "Be brief.", "system"), *talk(9)]
+    msgs = [text_msg("system", "Be brief.", "system"), *messages(9)]
     with pytest.raises(OptionError) as caught:
         await plan(msgs, 40, lying)
     assert caught.value.place in ("budget.strategy", "strategy.step")
@@ -842,7 +849,7 @@ async def test_an_invalid_count_is_an_error(count: Any) -> None:
             return cast("int", count)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Lying())
+        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=Lying())
 
 
 async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
@@ -875,11 +882,11 @@ def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:
     formatter = EchoFormatter(budget=Budget(900, strategy=Summarize(write, max_tokens=200)))
     msgs = [text_msg("Bob", f"line {n} " * 30) for n in range(60)]
 
-    async def planned() -> Plan:
+    async def create_plan() -> Plan:
         return await formatter.plan(msgs)
 
     with ThreadPoolExecutor(2) as pool:
-        plans = [pool.submit(anyio.run, planned) for _ in range(2)]
+        plans = [pool.submit(anyio.run, create_plan) for _ in range(2)]
         assert len({str(synthesis.result(timeout=20).request) for synthesis in plans}) == 1
 
 
@@ -905,19 +912,19 @@ async def test_the_newest_result_is_not_shrunk_if_another_call_has_no_result() -
 async def test_the_last_message_that_the_viewer_sees_is_never_dropped() -> None:
     history = MultiAgentHistory(viewer="F", visible=lambda msg: msg.name != "Bob")
     msgs = [text_msg("Eve", "the report " * 60), text_msg("Bob", "secret")]
-    formatter = EchoFormatter(history=history, budget=Budget(60, Letters(), strategy=OldestFirst()))
+    formatter = EchoFormatter(history=history, budget=Budget(60, LetterCounter(), strategy=OldestFirst()))
     with pytest.raises(BudgetError):
         await formatter.plan(msgs)
 
 
 @pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
 async def test_an_invalid_weight_is_an_error(weight: Any) -> None:
-    class Odd(Letters):
+    class Odd(LetterCounter):
         def weigh(self, msg: Msg) -> int:
             return cast("int", weight)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Odd())
+        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=Odd())
 
 
 async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:
@@ -927,9 +934,9 @@ async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:
             return sorted(super().order(units), key=lambda number: abs(number - middle))
 
     msgs = [text_msg("Bob", f"line {n} " * (1 + n % 9)) for n in range(60)]
-    warm = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+    warm = EchoFormatter(budget=Budget(200, LetterCounter(), strategy=MiddleOut()))
     for end in range(1, 61):
-        cold = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+        cold = EchoFormatter(budget=Budget(200, LetterCounter(), strategy=MiddleOut()))
         assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
 
 
@@ -939,7 +946,7 @@ async def test_a_custom_order_may_change_completely_with_a_new_message() -> None
             return sorted(super().order(units), key=units.weight, reverse=len(units) % 2 == 1)
 
     msgs = [text_msg("Bob", f"line {number} " * (1 + 9 * (number % 9))) for number in range(31)]
-    budget = Budget(900, Letters(), strategy=LightestOrHeaviest())
+    budget = Budget(900, LetterCounter(), strategy=LightestOrHeaviest())
     warm = EchoFormatter(budget=budget)
     for end in (30, 31):
         cold = await EchoFormatter(budget=budget).plan(msgs[:end])
@@ -948,7 +955,7 @@ async def test_a_custom_order_may_change_completely_with_a_new_message() -> None
 
 async def test_a_descending_order_with_a_step_is_an_error() -> None:
     with pytest.raises(OptionError, match="must return ascending indexes"):
-        await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
+        await plan(messages(30), 40, _ReturningStrategy(list(range(20, 1, -1)), step=10))
 
 
 async def test_a_second_plan_has_the_same_edits_as_the_first() -> None:

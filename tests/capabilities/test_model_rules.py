@@ -47,13 +47,13 @@ def _messages(msgs: list[Msg], provider: str = "vllm", rules: ModelRules | None 
     return _plan(msgs, provider, rules, **options).request["messages"]
 
 
-def _said(messages: Any) -> list[tuple[str, Any]]:
+def _list_contents(messages: Any) -> list[tuple[str, Any]]:
     return [(message["role"], message["content"]) for message in messages]
 
 
 def test_without_a_system_role_the_system_prompt_starts_the_first_user_turn() -> None:
     plan = _plan([system("Be brief."), system("Be kind."), user("Hi.")], rules=TEXT_ONLY)
-    assert _said(plan.request["messages"]) == [("user", "Be brief.\nBe kind.\nHi.")]
+    assert _list_contents(plan.request["messages"]) == [("user", "Be brief.\nBe kind.\nHi.")]
     assert [entry.disposition for entry in plan.ledger.entries[:2]] == [Disposition.MOVED] * 2
     assert plan.ledger.entries[0].reason == "moved into the first user turn, because the API has no system role"
     assert not plan.ledger.losses
@@ -68,12 +68,12 @@ def test_the_system_prompt_is_in_the_user_turn_for_every_provider(provider: str)
 
 
 def test_the_system_prompt_is_a_user_turn_before_a_first_assistant_turn() -> None:
-    assert _said(_messages([system("Be brief."), assistant("Hi."), user("Ho.")], rules=TEXT_ONLY)) == [
+    assert _list_contents(_messages([system("Be brief."), assistant("Hi."), user("Ho.")], rules=TEXT_ONLY)) == [
         ("user", "Be brief."),
         ("assistant", "Hi."),
         ("user", "Ho."),
     ]
-    assert _said(_messages([system("Be brief.")], rules=TEXT_ONLY)) == [("user", "Be brief.")]
+    assert _list_contents(_messages([system("Be brief.")], rules=TEXT_ONLY)) == [("user", "Be brief.")]
 
 
 def test_an_output_instruction_follows_the_system_prompt() -> None:
@@ -89,7 +89,7 @@ def test_without_a_tool_role_calls_and_results_are_texts() -> None:
     plan = _plan(PAIR, rules=TEXT_ONLY)
     a, b = (CALL_TEXT.format(name="look", arguments=f'{{"place":"{place}"}}') for place in "ab")
     told = RESULT_TEXT.format(name="look", text="B.") + "\n" + ERROR_TEXT.format(name="look", text="A.")
-    assert _said(plan.request["messages"]) == [
+    assert _list_contents(plan.request["messages"]) == [
         ("user", "Look."),
         ("assistant", f"I look.\n{a}\nAnd there.\n{b}\nDone."),
         ("user", told),
@@ -154,7 +154,11 @@ def test_calls_with_equal_ids_have_their_own_results() -> None:
 def test_an_assistant_turn_is_added_between_a_result_and_a_user_turn() -> None:
     msgs = [user("Look."), assistant(call("c1")), system(result("c1", "A.")), user("And?")]
     plan = _plan(msgs)
-    assert _said(plan.request["messages"])[2:] == [("tool", "A."), ("assistant", RESULT_TURN), ("user", "And?")]
+    assert _list_contents(plan.request["messages"])[2:] == [
+        ("tool", "A."),
+        ("assistant", RESULT_TURN),
+        ("user", "And?"),
+    ]
     assert [(made.name, made.reason) for made in plan.ledger.syntheses] == [
         ("filler turn", "the API requires an assistant turn between a tool result and a user turn")
     ]
@@ -165,7 +169,7 @@ def test_an_assistant_turn_is_added_between_a_result_and_a_user_turn() -> None:
 def test_alternating_turns_implies_the_other_rules_of_such_templates() -> None:
     msgs = [assistant("Hi."), system("Now brief."), user("Ho."), system("Later."), user("So?")]
     rules = ModelRules(alternating_turns=True)
-    assert _said(_messages([system("A."), system("B."), *msgs], "openai", rules))[0] == (
+    assert _list_contents(_messages([system("A."), system("B."), *msgs], "openai", rules))[0] == (
         "system",
         [{"type": "text", "text": "A."}, {"type": "text", "text": "B."}],
     )

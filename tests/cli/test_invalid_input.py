@@ -15,7 +15,7 @@ from agentkit import InvalidBlock, LossError, Msg, available_providers, load_mes
 from tests.cli.test_cli import call
 
 TEXT: Final[dict[str, Any]] = {"type": "text", "text": "hi"}
-BAD: Final[dict[str, Any]] = {"type": "text", "text": 3}
+INVALID: Final[dict[str, Any]] = {"type": "text", "text": 3}
 RESULT: Final[dict[str, Any]] = {
     "type": "tool_result",
     "id": "1",
@@ -25,7 +25,7 @@ RESULT: Final[dict[str, Any]] = {
 CALL: Final[dict[str, Any]] = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
 STORED: Final = json.dumps(
     [
-        {"name": "Bob", "role": "user", "content": [TEXT, BAD]},
+        {"name": "Bob", "role": "user", "content": [TEXT, INVALID]},
         {"name": "Friday", "role": "assistant", "content": [CALL]},
         {"name": "system", "role": "system", "content": [RESULT]},
         {"name": "Bob", "role": "user", "content": "So?"},
@@ -154,7 +154,7 @@ def test_the_installed_command_prints_its_help() -> None:
 @pytest.mark.parametrize("provider", available_providers())
 def test_the_ledger_and_the_error_contain_the_reason_of_an_invalid_block(provider: str) -> None:
     msgs = load_messages(STORED)
-    invalid = [item for msg in msgs for item in _invalid(msg)]
+    invalid = [item for msg in msgs for item in _list_invalid_blocks(msg)]
     package = load_provider(provider)
     for formatter in (package.chat_formatter(), package.multi_agent_formatter()):
         losses = formatter.lower(msgs).ledger.losses
@@ -166,6 +166,6 @@ def test_the_ledger_and_the_error_contain_the_reason_of_an_invalid_block(provide
         assert invalid[0].reason in str(caught.value)
 
 
-def _invalid(msg: Msg) -> list[InvalidBlock]:
+def _list_invalid_blocks(msg: Msg) -> list[InvalidBlock]:
     items = [item for block in msg.blocks for item in (block.items if block.type == "tool_result" else (block,))]
     return [item for item in items if isinstance(item, InvalidBlock)]

@@ -52,7 +52,7 @@ def test_a_log_is_formatted_for_every_api(file: Path, name: str) -> None:
     assert "12 degrees" in json.dumps(plan.request, allow_nan=False)
 
 
-def example(name: str) -> Any:
+def load_example(name: str) -> Any:
     """An example as a module."""
     spec = spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
@@ -63,16 +63,16 @@ def example(name: str) -> Any:
     return module
 
 
-def called(server: LoopbackServer, provider: str, **options: Any) -> ChatModel:
+def create_model(server: LoopbackServer, provider: str, **options: Any) -> ChatModel:
     return ChatModel(f"{provider}:any", client_options=server.client_options(provider), max_tokens=99, **options)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("provider", available_providers())
 async def test_the_react_agent_solves_its_task_with_every_api(provider: str) -> None:
-    react = example("react_agent")
+    react = load_example("react_agent")
     with LoopbackServer(agent=True) as server:
-        async with called(server, provider) as model:
+        async with create_model(server, provider) as model:
             msgs: list[Msg] = await react.solve(model, "library")
     assert [msg.name for msg in msgs] == ["system", "user", "assistant", "tools", "assistant"]
     assert msgs[2].finish_reason is FinishReason.TOOL_USE
@@ -93,14 +93,14 @@ PARALLEL: Final = {
 @pytest.mark.parametrize("name", ["parallel", "multi_tool_use.parallel"])
 @pytest.mark.parametrize("provider", available_providers())
 async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: str, name: str) -> None:
-    react = example("react_agent")
+    react = load_example("react_agent")
     wrapped = Msg("m", [ToolUseBlock("c1", name, PARALLEL)], "assistant")
     both = [
         ToolUseBlock("c2", "look_up", {"place": "library"}),
         ToolUseBlock("c3", "calculate", {"expression": "2 * 3"}),
     ]
     with LoopbackServer([wrapped, Msg("m", both, "assistant"), "Done."]) as server:
-        async with called(server, provider) as model:
+        async with create_model(server, provider) as model:
             msgs: list[Msg] = await react.solve(model, "library")
     refused, results = msgs[3].tool_results[0], msgs[5].tool_results
     assert refused.is_error
@@ -112,7 +112,7 @@ async def test_the_react_agent_continues_when_a_model_wraps_its_calls(provider: 
 
 @pytest.mark.anyio
 async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
-    react = example("react_agent")
+    react = load_example("react_agent")
     calculate = react.TOOLS[1]
     block = next(
         iter(Msg("a", [{"type": "tool_use", "id": "1", "name": "calculate", "input": {}}], "assistant").tool_uses)
@@ -127,10 +127,10 @@ async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
 
 @pytest.mark.anyio
 async def test_each_debater_has_only_its_assistant_turns_and_its_notes() -> None:
-    debate = example("debate")
+    debate = load_example("debate")
     with LoopbackServer([f"argument {number}" for number in range(7)]) as server:
         people = [*debate.SPEAKERS, debate.MODERATOR]
-        models = {name: called(server, "openai", history=debate.view(name)) for name in people}
+        models = {name: create_model(server, "openai", history=debate.view(name)) for name in people}
         history: list[Msg] = await debate.debate(models)
         for model in models.values():
             await model.aclose()
@@ -159,11 +159,11 @@ async def test_each_debater_has_only_its_assistant_turns_and_its_notes() -> None
 
 @pytest.mark.anyio
 async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
-    swap = example("swap_mid_conversation")
+    swap = load_example("swap_mid_conversation")
     proven = ThinkingBlock("I need the weather.", OpaqueState("anthropic", signature="c2lnbmVk"))
     replies = swap.scripted()
     with LoopbackServer(replies) as server:
-        await swap.main([called(server, name) for name in ("anthropic", "gemini", "openai-responses")])
+        await swap.main([create_model(server, name) for name in ("anthropic", "gemini", "openai-responses")])
     bodies = [json.dumps(request.body) for request in server.requests]
     assert replies[0].blocks[0] == proven
     assert ["c2lnbmVk" in body for body in bodies] == [False, True, False, False]
@@ -175,11 +175,11 @@ async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_conversation_continues_after_its_user_has_disconnected(anyio_backend: str) -> None:
     """Through a real server and connection: the user interrupts the first reply, and the second is complete."""
-    backend = example("sse_backend")
+    backend = load_example("sse_backend")
     slow = Reply(Msg("x", "word " * 200, "assistant"), piece_size=5, delay=0.02)
     with LoopbackServer([slow, "Whole."]) as server:
         async with (
-            called(server, "openai") as model,
+            create_model(server, "openai") as model,
             backend.serving(model) as url,
             httpx2.AsyncClient(base_url=url, timeout=30) as client,
         ):

@@ -48,7 +48,7 @@ def history(random: Random, units: int) -> list[Msg]:
     return msgs
 
 
-def planned(name: str, multi: bool, limit: int, counter: TokenCounterBase, msgs: list[Msg]) -> Plan:
+def create_plan(name: str, multi: bool, limit: int, counter: TokenCounterBase, msgs: list[Msg]) -> Plan:
     provider = load_provider(name)
     formatter = (provider.multi_agent_formatter if multi else provider.chat_formatter)(
         budget=Budget(limit, counter)
@@ -64,7 +64,7 @@ def test_weights_only_start_the_search_for_the_cut(name: str, multi: bool) -> No
         msgs = history(random, 20)
         limit = random.randint(250, 900)
         weighed, counted = (
-            planned(name, multi, limit, token_counter, msgs)
+            create_plan(name, multi, limit, token_counter, msgs)
             for token_counter in (CharacterTokenCounter(), Remote())
         )
         assert weighed.history == counted.history
@@ -73,5 +73,5 @@ def test_weights_only_start_the_search_for_the_cut(name: str, multi: bool) -> No
 
 def test_a_counter_without_weights_is_called_few_times() -> None:
     counter = Remote()
-    planned("openai", False, 4_000, counter, history(Random(3), 500))
+    create_plan("openai", False, 4_000, counter, history(Random(3), 500))
     assert counter.asked <= 12

@@ -26,7 +26,7 @@ from agentkit import (
     TextBlock,
     TokenCounterBase,
 )
-from tests.budget.test_strategies import PICTURE, SYSTEM, TASK, Letters, Writer, chat, exchanges, plan
+from tests.budget.test_strategies import PICTURE, SYSTEM, TASK, LetterCounter, Writer, chat, exchanges, plan
 from tests.conftest import EchoFormatter, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 # -- the size that an error names ---------------------------------------------------------------------------------
 
 
-class Elsewhere(TokenCounterBase):
+class ScaledCounter(TokenCounterBase):
     """Remote counter that counts more or fewer tokens than the estimate."""
 
     def __init__(self, percent: int) -> None:
@@ -48,11 +48,11 @@ class Elsewhere(TokenCounterBase):
         return -(-CharacterTokenCounter().measure(request, provider) * self.percent // 100)
 
 
-async def tell_at_length(msgs: Sequence[Msg]) -> str:
+async def write_long_summary(msgs: Sequence[Msg]) -> str:
     return "word " * 400
 
 
-def _pictures(count: int) -> list[Msg]:
+def _image_messages(count: int) -> list[Msg]:
     return [Msg("Bob", [TextBlock(f"{number} " + "word " * 20), PICTURE], "user") for number in range(count)]
 
 
@@ -64,10 +64,10 @@ STRATEGIES: list[CutStrategy] = [
     ShrinkResults(20),
     ShrinkResults(20, step=None),
     DropMedia(0),
-    Summarize(tell_at_length, 200),
+    Summarize(write_long_summary, 200),
 ]
 LISTS = [*((item,) for item in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
-COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(400)]
+COUNTERS = [CharacterTokenCounter(), ScaledCounter(60), ScaledCounter(170), ScaledCounter(400)]
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
@@ -77,28 +77,30 @@ COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(40
 async def test_the_same_call_succeeds_with_the_size_in_the_error(
     counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int, step: int
 ) -> None:
-    msgs = [SYSTEM, *exchanges(3, "word " * 300), *_pictures(3), *exchanges(3, "word " * 200), *chat(3)]
-    refused = 0
+    msgs = [SYSTEM, *exchanges(3, "word " * 300), *_image_messages(3), *exchanges(3, "word " * 200), *chat(3)]
+    errors = 0
     for strategies in LISTS[COUNTERS.index(counter) % step :: step]:
         for first in ((), ("search",)):
             budget = Budget(limit, counter, strategy=strategies, cut_first=first)
-            needed = await _needed(budget, history, msgs)
-            if needed is not None:
-                refused += 1
-                enough = Budget(needed + 7, counter, 7, strategies, cut_first=first)
-                assert (await EchoFormatter(history=history, budget=enough).plan(msgs)).tokens, strategies
-    assert refused > 20 // step
+            needed_size = await _find_needed_size(budget, history, msgs)
+            if needed_size is not None:
+                errors += 1
+                sufficient_budget = Budget(needed_size + 7, counter, 7, strategies, cut_first=first)
+                assert (await EchoFormatter(history=history, budget=sufficient_budget).plan(msgs)).tokens, (
+                    strategies
+                )
+    assert errors > 20 // step
 
 
-async def _needed(budget: Budget, history: MultiAgentHistory | None, msgs: Sequence[Msg]) -> int | None:
+async def _find_needed_size(budget: Budget, history: MultiAgentHistory | None, msgs: Sequence[Msg]) -> int | None:
     try:
         await EchoFormatter(history=history, budget=budget).plan(msgs)
     except BudgetError as error:
-        refused = error
+        caught = error
     else:
         return None
-    assert refused.needed > refused.limit == budget.limit
-    return refused.needed
+    assert caught.needed > caught.limit == budget.limit
+    return caught.needed
 
 
 async def test_an_error_without_a_smaller_size_has_the_size_of_the_conversation(
@@ -107,7 +109,7 @@ async def test_an_error_without_a_smaller_size_has_the_size_of_the_conversation(
     monkeypatch.setattr("agentkit.formatting.budget_fitting._MAX_LIMITS", 0)
     msgs = [TASK, *exchanges(6, "word " * 300), text_msg("Bob", "so?")]
     budget = Budget(1, strategy=[ClearResults(0, 0), DropMedia(0)])
-    assert await _needed(budget, None, msgs) == CharacterTokenCounter().measure(
+    assert await _find_needed_size(budget, None, msgs) == CharacterTokenCounter().measure(
         EchoFormatter().lower(msgs).request, EchoFormatter()
     )
 
@@ -125,7 +127,7 @@ async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: Cu
     msgs = [
         TASK,
         *exchanges(3, "word " * 200),
-        *_pictures(2),
+        *_image_messages(2),
         *chat(12),
         *exchanges(2, "word " * 50),
         text_msg("Bob", "so?"),
@@ -151,7 +153,7 @@ async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
         return "word " * 400
 
     strategy = Summarize(write, 200, 0)
-    outcome = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
+    outcome = await plan([TASK, *chat(20)], 2_400, strategy, counter=ScaledCounter(800))
     assert outcome.cut is not None
     assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
     assert len(outcome.cut.numbers) == 17
@@ -160,11 +162,11 @@ async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
 # -- the figures of a cut -----------------------------------------------------------------------------------------
 
 
-def _weight(msgs: Sequence[Msg]) -> int:
-    return sum(Letters().weigh(msg) for msg in msgs)
+def _sum_weights(msgs: Sequence[Msg]) -> int:
+    return sum(LetterCounter().weigh(msg) for msg in msgs)
 
 
-def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
+def _list_changed_messages(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
     assert plan.cut is not None
     altered = [int(place[5 : place.index("]")]) for place in plan.cut.altered]
     return sorted({*plan.cut.numbers, *altered})
@@ -197,10 +199,10 @@ async def test_the_token_numbers_of_a_cut_are_differences_of_weights(
         return
     if outcome.cut is None:
         return
-    assert outcome.cut.tokens == _weight(msgs) - _weight(outcome.history)
-    changed = _changed(outcome, msgs)
+    assert outcome.cut.tokens == _sum_weights(msgs) - _sum_weights(outcome.history)
+    changed = _list_changed_messages(outcome, msgs)
     units = {id(msg) for msg in msgs[: _start_of_unit(msgs, changed[0])]}
-    assert outcome.cut.uncached == _weight([msg for msg in outcome.history if id(msg) not in units])
+    assert outcome.cut.uncached == _sum_weights([msg for msg in outcome.history if id(msg) not in units])
     assert outcome.cut.units == sum(msgs[number].tool_results == () for number in outcome.cut.numbers)
 
 
@@ -218,6 +220,6 @@ async def test_a_unit_that_is_cleared_and_then_dropped_saves_its_full_weight() -
     assert dropped.cut is not None
     assert (dropped.cut.units, dropped.cut.tokens) == (
         len(dropped.cut.numbers) // 2,
-        _weight(msgs) - _weight(dropped.history),
+        _sum_weights(msgs) - _sum_weights(dropped.history),
     )
     assert dropped.cut.units

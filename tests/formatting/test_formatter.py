@@ -205,22 +205,22 @@ def test_a_change_of_a_request_does_not_affect_the_next_request(name: str, msgs:
         msgs, tools=[tool], response_format={"type": "object", "properties": {"a": {}}}
     ).request
     expected = json.dumps(first)
-    _spoil(first)
+    _change_containers(first)
     again = formatter.lower(
         msgs, tools=[tool], response_format={"type": "object", "properties": {"a": {}}}
     ).request
     assert json.dumps(again) == expected
 
 
-def _spoil(value: Any) -> None:
+def _change_containers(value: Any) -> None:
     """Changes every list and dict in a value."""
     if isinstance(value, dict):
         for item in list(cast("dict[str, Any]", value).values()):
-            _spoil(item)
+            _change_containers(item)
         value["spoiled"] = True
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            _spoil(item)
+            _change_containers(item)
         cast("list[Any]", value).append("spoiled")
 
 

@@ -9,7 +9,7 @@ from agentkit.provider_kit import check_cache_breakpoints, place_cache_breakpoin
 from tests.profiles import examples
 
 
-def _reached(chosen: list[int], reach: int) -> set[int]:
+def _list_reached_positions(chosen: list[int], reach: int) -> set[int]:
     return {position for by in chosen for position in range(by - reach + 1, by + 1)}
 
 
@@ -30,7 +30,9 @@ def test_breakpoints_are_within_reach_of_every_candidate(
         return
     assert chosen[-1] == candidates[-1]
     bound = reach * (limit - 1) - 1
-    assert {position for position in candidates if candidates[-1] - position <= bound} <= _reached(chosen, reach)
+    assert {position for position in candidates if candidates[-1] - position <= bound} <= _list_reached_positions(
+        chosen, reach
+    )
     before = [position for position in candidates if turn is not None and position < turn]
     if before and limit > 1:
         assert before[-1] in chosen

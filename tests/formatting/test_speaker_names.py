@@ -32,16 +32,16 @@ SYSTEM = Msg("system", "Be brief.", "system")
 GUIDE, JUDGE = Msg("Guide", "Be kind.", "system"), Msg("Judge", "Be fair.", "system")
 
 
-def omitted(name: str) -> str:
+def omission_reason(name: str) -> str:
     return f"speaker name '{name}' omitted: the API has no field for it"
 
 
-def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> Plan:
+def plan_without_names(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> Plan:
     """Returns the plan for an API without a name field."""
     return lower(msgs, history, turns__speaker_names=False, **changes)
 
 
-LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
+LOSSES: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
     ("two users", [BOB, FRIDAY, ALICE], ChatHistory(), [0, 2]),
     ("three users", [BOB, ALICE, text_msg("Eve", "hm")], ChatHistory(), [0, 1, 2]),
     ("a named user and one without a name", [BOB, text_msg("", "hm"), FRIDAY], ChatHistory(), [0]),
@@ -59,7 +59,7 @@ LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
     ("two users of a policy of one's own", [BOB, ALICE], HistoryPolicy(), [0, 1]),
 ]  # fmt: skip
 
-KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
+NO_LOSSES: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
     ("one user and one assistant", [SYSTEM, BOB, FRIDAY, BOB], ChatHistory()),
     ("a user twice", [BOB, BOB], ChatHistory()),
     ("users without names", [text_msg("user", "hi"), text_msg("", "hm")], ChatHistory()),
@@ -78,11 +78,13 @@ KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("msgs", "history", "places"), [row[1:] for row in LOST], ids=[row[0] for row in LOST])
+@pytest.mark.parametrize(
+    ("msgs", "history", "places"), [row[1:] for row in LOSSES], ids=[row[0] for row in LOSSES]
+)
 def test_several_names_of_one_role_are_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy, places: list[int]
 ) -> None:
-    losses = [(f"msgs[{index}].content[0]", omitted(msgs[index].name)) for index in places]
+    losses = [(f"msgs[{index}].content[0]", omission_reason(msgs[index].name)) for index in places]
     for on_loss in ("describe", "drop"):
         plan = lower(msgs, history, on_loss, turns__speaker_names=False)
         assert plan.ledger.losses == losses
@@ -95,36 +97,40 @@ def test_several_names_of_one_role_are_a_loss(
     assert lower(msgs, history, "raise").ledger.losses == []  # the API has a name field
 
 
-@pytest.mark.parametrize(("msgs", "history"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
+@pytest.mark.parametrize(("msgs", "history"), [row[1:] for row in NO_LOSSES], ids=[row[0] for row in NO_LOSSES])
 def test_one_name_of_a_role_and_names_in_a_text_are_not_a_loss(
     msgs: Sequence[Msg], history: HistoryPolicy
 ) -> None:
-    lost = [reason for _, reason in nameless(msgs, history).ledger.losses if "speaker" in reason]
+    lost = [reason for _, reason in plan_without_names(msgs, history).ledger.losses if "speaker" in reason]
     assert lost == []
 
 
 def test_the_text_of_a_late_system_message_states_the_speaker() -> None:
     msgs = [BOB, GUIDE, FRIDAY, JUDGE]
-    assert nameless(msgs, turns__late_system="line").ledger.losses == []
-    assert len(nameless(msgs, turns__late_system="native").ledger.losses) == 2
+    assert plan_without_names(msgs, turns__late_system="line").ledger.losses == []
+    assert len(plan_without_names(msgs, turns__late_system="native").ledger.losses) == 2
 
 
 def test_every_block_of_a_message_loses_its_speaker() -> None:
-    plan = nameless([BOB, texts_msg("Alice", "one", "two")])
+    plan = plan_without_names([BOB, texts_msg("Alice", "one", "two")])
     assert [entry.reason for entry in plan.ledger.entries if entry.lost] == [
-        omitted("Bob"), omitted("Alice"), omitted("Alice"),
+        omission_reason("Bob"), omission_reason("Alice"), omission_reason("Alice"),
     ]  # fmt: skip
 
 
 def test_a_split_message_loses_its_speaker_too() -> None:
     talk = Msg("Eve", [*result("c1").blocks, TextBlock("so")], "user")
-    plan = nameless([BOB, call("c1"), talk])
+    plan = plan_without_names([BOB, call("c1"), talk])
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]", "msgs[2].content[1]"]
 
 
 def test_the_only_name_of_a_role_is_a_detail_in_the_ledger() -> None:
-    plan = nameless([SYSTEM, BOB, FRIDAY])
-    assert [entry.details for entry in plan.ledger.entries] == [(), (omitted("Bob"),), (omitted("Friday"),)]
+    plan = plan_without_names([SYSTEM, BOB, FRIDAY])
+    assert [entry.details for entry in plan.ledger.entries] == [
+        (),
+        (omission_reason("Bob"),),
+        (omission_reason("Friday"),),
+    ]
     assert not any(entry.lost for entry in plan.ledger.entries)
 
 
@@ -133,28 +139,31 @@ def test_a_name_field_names_no_other_speaker_of_a_joined_turn() -> None:
     formatter = load_provider("openai").chat_formatter(model_rules=rules)
     plan = formatter.lower([BOB, ALICE])
     assert all("name" not in turn for turn in plan.request["messages"])
-    assert plan.ledger.losses == [("msgs[0].content[0]", omitted("Bob")), ("msgs[1].content[0]", omitted("Alice"))]
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", omission_reason("Bob")),
+        ("msgs[1].content[0]", omission_reason("Alice")),
+    ]
     assert formatter.lower([BOB, BOB]).ledger.losses == []
     assert not target(turns__merge=True).base.turns.speaker_names
     with pytest.raises(LossError):
         load_provider("openai").chat_formatter(on_loss="raise", model_rules=rules).lower([BOB, ALICE])
 
 
-def _remark(text: str, role: str) -> tuple[str, ...]:
+def _add_remark(text: str, role: str) -> tuple[str, ...]:
     return ("another remark",)
 
 
 def test_the_ledger_has_a_lost_name_once_and_keeps_other_notes() -> None:
-    plan = nameless([BOB, ALICE], turns__text_notes=_remark)
+    plan = plan_without_names([BOB, ALICE], turns__text_notes=_add_remark)
     (bob, alice) = plan.ledger.entries
-    assert (bob.reason, bob.details, bob.lost) == (omitted("Bob"), ("another remark",), True)
+    assert (bob.reason, bob.details, bob.lost) == (omission_reason("Bob"), ("another remark",), True)
     assert alice.lost
-    merged = nameless([BOB, ALICE], turns__merge=True).ledger.entries[1]
-    assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omitted("Alice"),), True)
+    merged = plan_without_names([BOB, ALICE], turns__merge=True).ledger.entries[1]
+    assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omission_reason("Alice"),), True)
 
 
 def test_lost_names_are_part_of_a_pickled_ledger() -> None:
-    ledger = nameless([BOB, ALICE]).ledger
+    ledger = plan_without_names([BOB, ALICE]).ledger
     stored = pickle.loads(pickle.dumps(ledger))
     assert stored.losses == ledger.losses != []
     assert stored.to_dict() == ledger.to_dict()

@@ -55,7 +55,7 @@ def proof(provider: str, number: int) -> dict[str, Any]:
     return {"signature" if provider == "anthropic" else "encrypted_content": f"proof-{number}"}
 
 
-def thinks(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
+def thinking_reply(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
     """Returns the reply to a request: thinking with its state, and a call."""
     digest = None if request is None else prefix_digest(request, load_provider(provider))
     issuer = "anthropic" if provider == "anthropic" else "openai"
@@ -64,7 +64,7 @@ def thinks(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
     return Msg("Friday", [ThinkingBlock(f"thought {number}", state), call], "assistant")
 
 
-def answer(number: int, text: str = "A quiet place.") -> Msg:
+def result_message(number: int, text: str = "A quiet place.") -> Msg:
     return Msg("system", [ToolResultBlock(f"call_{number}", "look", text)], "system")
 
 
@@ -73,18 +73,18 @@ def loop(formatter: FormatterBase, provider: str, steps: int, digests: bool = Tr
     msgs = [SYSTEM, TASK]
     for number in range(steps):
         request = plan(formatter, msgs).request
-        msgs += [thinks(provider, number, request if digests else None), answer(number)]
+        msgs += [thinking_reply(provider, number, request if digests else None), result_message(number)]
     return msgs
 
 
 def plan(formatter: FormatterBase, msgs: Sequence[Msg], tools: Sequence[Tool] = (LOOK,)) -> Plan:
-    async def planned() -> Plan:
+    async def create_plan() -> Plan:
         return await formatter.plan(msgs, tools=tools)
 
-    return anyio.run(planned)
+    return anyio.run(create_plan)
 
 
-def thoughts(request: dict[str, Any]) -> list[int]:
+def list_sent_thinking(request: dict[str, Any]) -> list[int]:
     text = json.dumps(request)
     return [number for number in range(100) if f'"proof-{number}"' in text]
 
@@ -93,7 +93,7 @@ def thoughts(request: dict[str, Any]) -> list[int]:
 def test_thinking_is_sent_if_only_new_messages_follow(provider: str, model: str | None) -> None:
     formatter = load_provider(provider).chat_formatter(model)
     outcome = plan(formatter, loop(formatter, provider, 4))
-    assert thoughts(outcome.request) == [0, 1, 2, 3]
+    assert list_sent_thinking(outcome.request) == [0, 1, 2, 3]
 
 
 @BINDING
@@ -108,10 +108,10 @@ def test_a_changed_prefix_drops_all_thinking_after_it(provider: str, model: str 
     elif change == "task":
         msgs[1] = Msg("Bob", "Find the station.", "user")
     else:
-        msgs[5] = answer(1, "A loud place.")
+        msgs[5] = result_message(1, "A loud place.")
     outcome = plan(formatter, msgs, tools=tools)
     remaining = [0, 1] if change == "an earlier result" else []
-    assert thoughts(outcome.request) == remaining
+    assert list_sent_thinking(outcome.request) == remaining
     dropped = [entry for entry in outcome.ledger.entries if entry.disposition is Disposition.DROPPED]
     assert [entry.place for entry in dropped] == [
         f"msgs[{2 + 2 * position}].content[0]" for position in range(3) if position not in remaining
@@ -128,7 +128,7 @@ def test_models_without_prefix_binding_get_all_thinking(provider: str, model: st
     formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 3)
     msgs[0] = Msg("system", "Be verbose.", "system")
-    assert thoughts(plan(formatter, msgs).request) == [0, 1, 2]
+    assert list_sent_thinking(plan(formatter, msgs).request) == [0, 1, 2]
 
 
 @BINDING
@@ -141,7 +141,7 @@ def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
     msgs = loop(free, provider, 20, digests)
     outcome = plan(load_provider(provider).chat_formatter(model, budget=Budget(250, strategy=strategy)), msgs)
     assert outcome.cut is not None
-    assert thoughts(outcome.request) == []
+    assert list_sent_thinking(outcome.request) == []
     remaining = len(msgs) - len(outcome.cut.numbers) - (2 if isinstance(strategy, OldestFirstInSteps) else 1)
     assert len(outcome.cut.thinking) == remaining // 2
     assert outcome.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
@@ -149,23 +149,23 @@ def test_a_cut_drops_the_thinking_after_it_and_lists_the_paths(
 
 
 def test_thinking_of_a_reply_that_starts_the_conversation_is_sent() -> None:
-    msgs = [SYSTEM, thinks("openai-responses", 0, None), answer(0), Msg("Bob", "And now?", "user")]
+    msgs = [SYSTEM, thinking_reply("openai-responses", 0, None), result_message(0), Msg("Bob", "And now?", "user")]
     formatter = load_provider("openai-responses").chat_formatter("gpt-6.2")
-    assert thoughts(plan(formatter, msgs).request) == [0]
+    assert list_sent_thinking(plan(formatter, msgs).request) == [0]
 
 
 def test_thinking_before_a_dropped_result_without_a_call_is_sent() -> None:
     call, orphan = (
-        thinks("anthropic", 0, None),
+        thinking_reply("anthropic", 0, None),
         Msg("tool", [ToolResultBlock("lost", "look", "x " * 600)], "system"),
     )
-    msgs = [SYSTEM, TASK, replace(call, pinned=True), answer(0), orphan, Msg("Bob", "And now?", "user")]
+    msgs = [SYSTEM, TASK, replace(call, pinned=True), result_message(0), orphan, Msg("Bob", "And now?", "user")]
     cut = plan(
         AnthropicChatFormatter("claude-opus-5-5", budget=Budget(300, strategy=OldestFirst(keep_task=True))), msgs
     )
     assert cut.cut is not None
     assert (cut.cut.numbers, cut.cut.thinking) == ([4], ())
-    assert thoughts(cut.request) == [0]
+    assert list_sent_thinking(cut.request) == [0]
 
 
 @BINDING
@@ -175,11 +175,11 @@ def test_thinking_that_was_issued_after_a_cut_is_sent(provider: str, model: str 
     msgs, remaining = [SYSTEM, TASK], 0
     for number in range(30):
         outcome = plan(formatter, msgs)
-        thinking = thoughts(outcome.request)
+        thinking = list_sent_thinking(outcome.request)
         assert thinking == list(range(number - len(thinking), number)), "all thinking after the cut"
         if outcome.cut:
             remaining = max(remaining, len(thinking))
-        msgs += [thinks(provider, number, outcome.request), answer(number)]
+        msgs += [thinking_reply(provider, number, outcome.request), result_message(number)]
     assert remaining >= 2
 
 
@@ -193,7 +193,7 @@ def test_no_thinking_is_sent_after_stale_thinking(provider: str, model: str | No
     )
     msgs.insert(2, Msg("Friday", [ThinkingBlock("x", state), TextBlock("Hm.")], "assistant"))
     msgs.insert(3, Msg("Bob", "Go on.", "user"))
-    assert thoughts(plan(formatter, msgs).request) == []
+    assert list_sent_thinking(plan(formatter, msgs).request) == []
 
 
 def test_a_turn_of_only_stale_thinking_gives_a_valid_request() -> None:
@@ -201,7 +201,7 @@ def test_a_turn_of_only_stale_thinking_gives_a_valid_request() -> None:
     state = OpaqueState("anthropic", signature="proof-0", prefix="no such prefix")
     msgs = [TASK, Msg("Friday", [ThinkingBlock("hm", state)], "assistant"), Msg("Bob", "Well?", "user")]
     outcome = plan(formatter, msgs)
-    assert thoughts(outcome.request) == []
+    assert list_sent_thinking(outcome.request) == []
     assert not check_request("anthropic", outcome.request)
     assert len(outcome.request["messages"]) == 1
 
@@ -242,10 +242,10 @@ def test_the_digest_of_a_large_image_depends_on_its_content() -> None:
 def test_the_prefix_contains_frames(viewer: str | None) -> None:
     formatter = AnthropicChatFormatter(history=MultiAgentHistory(viewer=viewer))
     msgs = [SYSTEM, TASK, Msg("Al", "Please.", "user")]
-    msgs += [thinks("anthropic", 0, plan(formatter, msgs).request), answer(0)]
-    assert thoughts(plan(formatter, msgs).request) == [0]
+    msgs += [thinking_reply("anthropic", 0, plan(formatter, msgs).request), result_message(0)]
+    assert list_sent_thinking(plan(formatter, msgs).request) == [0]
     msgs.insert(2, Msg("Eve", "I was here before.", "user"))
-    assert thoughts(plan(formatter, msgs).request) == []
+    assert list_sent_thinking(plan(formatter, msgs).request) == []
 
 
 def test_the_digest_of_a_prefix_is_the_same_after_json() -> None:

@@ -26,7 +26,7 @@ from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, call, dispositions, lower, result, text_msg, texts_msg
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
-SHOT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
+IMAGE_RESULT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
 
 
 def test_the_dispositions_have_their_documented_order() -> None:
@@ -48,7 +48,7 @@ def test_an_unchanged_block_is_carried() -> None:
 
 
 def test_each_block_and_each_item_has_one_entry_in_input_order() -> None:
-    msgs = [texts_msg("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
+    msgs = [texts_msg("Bob", "a", "b"), call("c"), IMAGE_RESULT, Msg("Bob", (), "user")]
     assert [(entry.place, entry.kind) for entry in Ledger(msgs).entries] == [
         ("msgs[0].content[0]", "text"),
         ("msgs[0].content[1]", "text"),
@@ -71,13 +71,13 @@ def test_the_first_disposition_that_applies_is_primary() -> None:
 
 
 def test_an_item_shares_the_notes_of_its_result() -> None:
-    ledger = Ledger([SHOT])
+    ledger = Ledger([IMAGE_RESULT])
     ledger.note((0, 0), Note(Disposition.DROPPED, "an orphan"))
     assert [entry.disposition.word for entry in ledger.entries] == ["dropped"] * 3
 
 
 def test_losses_are_places_and_reasons_in_input_order() -> None:
-    ledger = Ledger([text_msg("Bob", "hi"), SHOT, text_msg("Bob", "ho"), text_msg("Eve", "hm")])
+    ledger = Ledger([text_msg("Bob", "hi"), IMAGE_RESULT, text_msg("Bob", "ho"), text_msg("Eve", "hm")])
     ledger.note((1, 0, 1), Note(Disposition.DROPPED, "no images", lost=True))
     ledger.note((0, 0), Note(Disposition.DESCRIBED, "too long", lost=True))
     ledger.note((1, 0), Note(Disposition.CARRIED, "another id"))
@@ -92,7 +92,7 @@ def test_losses_are_places_and_reasons_in_input_order() -> None:
 
 
 def test_content_that_a_cut_or_a_policy_omits_is_no_loss() -> None:
-    ledger = Ledger([text_msg("Bob", "hi"), SHOT, text_msg("Bob", "ho")])
+    ledger = Ledger([text_msg("Bob", "hi"), IMAGE_RESULT, text_msg("Bob", "ho")])
     for path in ((0, 0), (1, 0), (1, 0, 1)):
         ledger.note(path, Note(Disposition.DESCRIBED, "no image", lost=True))
     ledger.note((2, 0), Note(Disposition.DROPPED, "no image", lost=True))
@@ -115,7 +115,7 @@ def test_a_copy_does_not_change_the_original() -> None:
 
 def test_a_ledger_is_json() -> None:
     plan = lower(
-        [text_msg("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")],
+        [text_msg("Bob", "hi"), call("c"), IMAGE_RESULT, Msg("Bob", (IMAGE,), "user")],
         MultiAgentHistory(),
         media__image=None,
     )
@@ -125,7 +125,7 @@ def test_a_ledger_is_json() -> None:
     assert len(stored["blocks"]) == 6
 
 
-FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
+DISPOSITIONS: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
     ("sent unchanged", [text_msg("Bob", "hi")], {}, "carried", False),
     ("blank text", [text_msg("Bob", "x"), text_msg("Bob", " ")], {}, "dropped", False),
     ("an image described", [Msg("Bob", (IMAGE,), "user")], {"media.image": None}, "described", True),
@@ -148,7 +148,7 @@ FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
 
 
 @pytest.mark.parametrize(
-    ("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES]
+    ("msgs", "form", "word", "lost"), [row[1:] for row in DISPOSITIONS], ids=[row[0] for row in DISPOSITIONS]
 )
 def test_each_change_of_a_block_has_its_disposition(
     msgs: list[Msg], form: dict[str, Any], word: str, lost: bool

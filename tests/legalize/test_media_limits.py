@@ -37,7 +37,7 @@ from tests.conftest import WEB, EchoFormatter, call, dispositions, get_turns, ta
 pytestmark = pytest.mark.anyio
 
 
-def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
+def draw_image(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
     """Returns an image of a size as base64 text."""
     buffer = BytesIO()
     slope = Image.linear_gradient("L").transform((width, height), Image.Transform.EXTENT, (0, 0, 256, 256))
@@ -47,23 +47,23 @@ def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **optio
 
 def picture(width: int, height: int, **options: Any) -> ImageBlock:
     kind = str(options.get("kind", "PNG"))
-    return ImageBlock(Base64Source(f"image/{kind.lower()}", drawn(width, height, **options)))
+    return ImageBlock(Base64Source(f"image/{kind.lower()}", draw_image(width, height, **options)))
 
 
-def shows(*blocks: Any, name: str = "Bob") -> Msg:
+def image_message(*blocks: Any, name: str = "Bob") -> Msg:
     return Msg(name, blocks, "user")
 
 
-def limited(**limits: Any) -> type[EchoFormatter]:
+def limit_images(**limits: Any) -> type[EchoFormatter]:
     """Returns a target with limits for images."""
     return target(media__image=MediaRule(schemes=WEB, limits=MediaLimits(**limits)))
 
 
-def size(block: dict[str, Any]) -> tuple[int, int]:
+def get_size(block: dict[str, Any]) -> tuple[int, int]:
     return Image.open(BytesIO(base64.b64decode(block["source"]["data"]))).size
 
 
-def kinds(plan: Plan) -> str:
+def list_kinds(plan: Plan) -> str:
     """Returns one letter for each block of a request: i for an image, t for a text."""
     return "".join(block["type"][0] for turn in get_turns(plan) for block in turn["content"])
 
@@ -72,15 +72,17 @@ async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
     buffer = BytesIO()
     Image.new("I;16", (300, 150), 30_000).save(buffer, "PNG")
     block = ImageBlock.from_bytes(buffer.getvalue(), "image/png")
-    assert dispositions(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
-    plan = await limited(side=100)().plan([shows(block)])
+    assert dispositions(await limit_images(side=300)().plan([image_message(block)])) == {
+        "msgs[0].content[0]": "carried"
+    }
+    plan = await limit_images(side=100)().plan([image_message(block)])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
 
 
 async def test_an_image_with_a_second_header_is_not_decoded() -> None:
-    small, large = (base64.b64decode(drawn(*size)) for size in ((300, 10), (3_000, 3_000)))
+    small, large = (base64.b64decode(draw_image(*get_size)) for get_size in ((300, 10), (3_000, 3_000)))
     block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
-    plan = await limited(side=100)().plan([shows(block)])
+    plan = await limit_images(side=100)().plan([image_message(block)])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 10 pixels)")]
 
 
@@ -88,10 +90,10 @@ async def test_an_image_with_a_second_header_is_not_decoded() -> None:
 
 
 async def test_an_image_that_is_too_large_is_resized() -> None:
-    msg = shows(TextBlock("See."), picture(300, 150), picture(100, 100))
-    plan = await limited(side=100)().plan([msg])
+    msg = image_message(TextBlock("See."), picture(300, 150), picture(100, 100))
+    plan = await limit_images(side=100)().plan([msg])
     blocks = get_turns(plan)[0]["content"]
-    assert [size(block) for block in blocks[1:]] == [(100, 50), (100, 100)]
+    assert [get_size(block) for block in blocks[1:]] == [(100, 50), (100, 100)]
     assert dispositions(plan) == {
         "msgs[0].content[0]": "carried",
         "msgs[0].content[1]": "shrunk",
@@ -99,27 +101,29 @@ async def test_an_image_that_is_too_large_is_resized() -> None:
     }
     assert plan.ledger.entries[1].reason == "image resized from 300 x 150 to 100 x 50 pixels"
     assert plan.ledger.losses == []
-    assert msg == shows(TextBlock("See."), picture(300, 150), picture(100, 100))
+    assert msg == image_message(TextBlock("See."), picture(300, 150), picture(100, 100))
 
 
 async def test_resizing_an_image_is_not_a_loss() -> None:
     for budget in (None, Budget(10_000)):
-        await limited(side=100, total=2_000)(on_loss="raise", budget=budget).format([shows(picture(300, 150))])
+        await limit_images(side=100, total=2_000)(on_loss="raise", budget=budget).format(
+            [image_message(picture(300, 150))]
+        )
 
 
 async def test_an_image_to_resize_is_described_without_io() -> None:
-    msg, formatter = shows(picture(300, 150)), limited(side=100)()
+    msg, formatter = image_message(picture(300, 150)), limit_images(side=100)()
     for _ in range(2):
         plan = formatter.lower([msg])
         assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
-        assert kinds(await formatter.plan([msg])) == "i"
+        assert list_kinds(await formatter.plan([msg])) == "i"
 
 
 async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    msg = shows(picture(300, 150))
+    msg = image_message(picture(300, 150))
     monkeypatch.setitem(sys.modules, "PIL", None)
     can_resize.cache_clear()
-    plan = await limited(side=100)().plan([msg])
+    plan = await limit_images(side=100)().plan([msg])
     monkeypatch.undo()
     can_resize.cache_clear()
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
@@ -127,16 +131,16 @@ async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytes
 
 @pytest.mark.parametrize(("on_loss", "image"), [("describe", "tt"), ("drop", "t")])
 def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, image: str) -> None:
-    plan = limited(side=100)(on_loss=on_loss).lower([shows(TextBlock("See."), picture(300, 150))])
-    assert kinds(plan) == image
+    plan = limit_images(side=100)(on_loss=on_loss).lower([image_message(TextBlock("See."), picture(300, 150))])
+    assert list_kinds(plan) == image
     assert [entry.lost for entry in plan.ledger.entries] == [False, True]
     with pytest.raises(LossError, match="larger than Echo takes"):
-        limited(side=100)(on_loss="raise").lower([shows(picture(300, 150))])
+        limit_images(side=100)(on_loss="raise").lower([image_message(picture(300, 150))])
 
 
 def test_a_message_of_omitted_images_only_is_dropped() -> None:
-    msgs = [text_msg("Al", "Hi."), shows(picture(300, 150)), text_msg("Al", "Yes?")]
-    assert len(get_turns(limited(side=100)(on_loss="drop").lower(msgs))) == 2
+    msgs = [text_msg("Al", "Hi."), image_message(picture(300, 150)), text_msg("Al", "Yes?")]
+    assert len(get_turns(limit_images(side=100)(on_loss="drop").lower(msgs))) == 2
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_a_message_of_omitted_images_only_is_dropped() -> None:
     ],
 )
 async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: str) -> None:
-    (turn,) = get_turns(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
+    (turn,) = get_turns(await limit_images(side=64)().plan([image_message(picture(640, 320, **options))]))
     image = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
     assert (image.format, image.size, image.mode) == (options["kind"], (64, 32), mode)
 
@@ -163,16 +167,20 @@ async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: s
 async def test_a_resized_image_is_rotated_as_its_metadata_require() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
-    (turn,) = get_turns(await limited(side=64)().plan([shows(picture(640, 320, kind="JPEG", exif=exif))]))
-    assert size(turn["content"][0]) == (32, 64)
+    (turn,) = get_turns(
+        await limit_images(side=64)().plan([image_message(picture(640, 320, kind="JPEG", exif=exif))])
+    )
+    assert get_size(turn["content"][0]) == (32, 64)
 
 
 async def test_limits_of_area_and_data_hold_too() -> None:
-    (turn,) = get_turns(await limited(pixels=5_000)().plan([shows(picture(200, 100))]))
-    assert size(turn["content"][0]) == (100, 50)
+    (turn,) = get_turns(await limit_images(pixels=5_000)().plan([image_message(picture(200, 100))]))
+    assert get_size(turn["content"][0]) == (100, 50)
     noise = BytesIO()
     Image.effect_noise((200, 200), 100).save(noise, "PNG")
-    plan = await limited(data=20_000)().plan([shows(ImageBlock.from_bytes(noise.getvalue(), "image/png"))])
+    plan = await limit_images(data=20_000)().plan(
+        [image_message(ImageBlock.from_bytes(noise.getvalue(), "image/png"))]
+    )
     assert dispositions(plan) == {"msgs[0].content[0]": "shrunk"}
     assert len(get_turns(plan)[0]["content"][0]["source"]["data"]) <= 20_000
 
@@ -180,20 +188,20 @@ async def test_limits_of_area_and_data_hold_too() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        drawn(300, 300)[:400],
+        draw_image(300, 300)[:400],
         base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\xff\xff\0\xff\xff\xff" + bytes(40)).decode(),
     ],
     ids=["broken off", "a bomb"],
 )
 async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
-    plan = await limited(side=100)().plan([shows(ImageBlock(Base64Source("image/png", data)))])
+    plan = await limit_images(side=100)().plan([image_message(ImageBlock(Base64Source("image/png", data)))])
     ((_, reason),) = plan.ledger.losses
     assert reason.startswith("it is larger than Echo takes")
 
 
 async def test_other_media_that_are_too_large_are_described() -> None:
     formatter_type = target(media__document=MediaRule(limits=MediaLimits(data=100)))
-    msg = shows(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
+    msg = image_message(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
     assert (await formatter_type().plan([msg])).ledger.losses == [
         ("msgs[0].content[0]", "it is larger than Echo takes")
     ]
@@ -203,12 +211,12 @@ async def test_an_image_is_resized_once_and_in_a_thread(monkeypatch: pytest.Monk
     threads: list[threading.Thread] = []
     save = Image.Image.save
 
-    def watched(*args: Any, **options: Any) -> None:
+    def save_and_record(*args: Any, **options: Any) -> None:
         threads.append(threading.current_thread())
         save(*args, **options)
 
-    msg, formatter = shows(picture(300, 150)), limited(side=100)()
-    monkeypatch.setattr(Image.Image, "save", watched)
+    msg, formatter = image_message(picture(300, 150)), limit_images(side=100)()
+    monkeypatch.setattr(Image.Image, "save", save_and_record)
     texts = [get_turns(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
     assert texts[0] is texts[1] is texts[2]
     assert len(threads) == 1
@@ -219,15 +227,19 @@ async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -
     buffer: list[int] = []
     save = Image.Image.save
 
-    def watched(*args: Any, **options: Any) -> None:
+    def save_and_record(*args: Any, **options: Any) -> None:
         buffer.append(1)
         save(*args, **options)
 
     unknown = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(20)).decode()))
-    msgs = [*(shows(picture(300, 150 + number)) for number in range(7)), shows(unknown), text_msg("Al", "Well?")]
+    msgs = [
+        *(image_message(picture(300, 150 + number)) for number in range(7)),
+        image_message(unknown),
+        text_msg("Al", "Well?"),
+    ]
     only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
     for history in (None, MultiAgentHistory()):
-        monkeypatch.setattr(Image.Image, "save", watched)
+        monkeypatch.setattr(Image.Image, "save", save_and_record)
         plan = await target(media__image=only)(history=history).plan(msgs)
         assert [entry.disposition.word for entry in plan.ledger.entries][:8] == [
             *["described"] * 2,
@@ -238,17 +250,19 @@ async def test_omitted_images_are_not_resized(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_the_same_image_gives_the_same_bytes() -> None:
-    first, second = (resize_to_fit(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
+    first, second = (
+        resize_to_fit(Base64Source("image/png", draw_image(300, 150)), Box(side=100)) for _ in range(2)
+    )
     assert first == second
     assert first is not None
 
 
 async def test_images_of_files_are_resized_too(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(base64.b64decode(drawn(300, 150)))
-    msg = shows(ImageBlock(URLSource(str(tmp_path / "a.png"))))
-    formatter = limited(side=100)(media_roots=[tmp_path])
+    (tmp_path / "a.png").write_bytes(base64.b64decode(draw_image(300, 150)))
+    msg = image_message(ImageBlock(URLSource(str(tmp_path / "a.png"))))
+    formatter = limit_images(side=100)(media_roots=[tmp_path])
     first, second = [get_turns(await formatter.plan([msg]))[0]["content"][0] for _ in range(2)]
-    assert size(first) == (100, 50)
+    assert get_size(first) == (100, 50)
     assert first["source"]["data"] is second["source"]["data"]
 
 
@@ -256,23 +270,23 @@ async def test_images_of_files_are_resized_too(tmp_path: Path) -> None:
 
 
 async def test_many_images_have_a_smaller_limit_than_few() -> None:
-    formatter = limited(side=200, crowd=(2, 50))()
-    few, many = [shows(picture(100, 100))] * 2, [shows(picture(100, 100))] * 3
-    assert {size(turn["content"][0]) for turn in get_turns(await formatter.plan(few))} == {(100, 100)}
-    assert {size(turn["content"][0]) for turn in get_turns(await formatter.plan(many))} == {(50, 50)}
+    formatter = limit_images(side=200, crowd=(2, 50))()
+    few, many = [image_message(picture(100, 100))] * 2, [image_message(picture(100, 100))] * 3
+    assert {get_size(turn["content"][0]) for turn in get_turns(await formatter.plan(few))} == {(100, 100)}
+    assert {get_size(turn["content"][0]) for turn in get_turns(await formatter.plan(many))} == {(50, 50)}
 
 
 async def test_images_in_results_count_for_the_limit() -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock(" "), TextBlock("here"), picture(100, 100)))
-    msgs = [shows(picture(100, 100)), call("c"), Msg("s", (shot,), "system")]
-    plan = await limited(crowd=(1, 50))().plan(msgs)
-    assert size(get_turns(plan)[2]["content"][0]["output"][1]) == (50, 50)
+    msgs = [image_message(picture(100, 100)), call("c"), Msg("s", (shot,), "system")]
+    plan = await limit_images(crowd=(1, 50))().plan(msgs)
+    assert get_size(get_turns(plan)[2]["content"][0]["output"][1]) == (50, 50)
     assert dispositions(plan)["msgs[2].content[0].output[2]"] == "shrunk"
 
 
 async def test_an_image_by_url_counts_but_has_no_size() -> None:
-    msgs = [shows(ImageBlock(URLSource("https://a.test/b.png")), picture(100, 100))]
-    plan = await limited(crowd=(1, 50))().plan(msgs)
+    msgs = [image_message(ImageBlock(URLSource("https://a.test/b.png")), picture(100, 100))]
+    plan = await limit_images(crowd=(1, 50))().plan(msgs)
     assert [entry.disposition.word for entry in plan.ledger.entries] == ["carried", "shrunk"]
 
 
@@ -280,12 +294,12 @@ async def test_an_image_by_url_counts_but_has_no_size() -> None:
 
 
 def gallery(count: int, width: int = 10) -> list[Msg]:
-    return [shows(picture(width, 10)) for _ in range(count)]
+    return [image_message(picture(width, 10)) for _ in range(count)]
 
 
 def test_the_oldest_of_too_many_images_are_described_in_steps_of_a_fifth() -> None:
-    formatter = limited(count=10)()
-    remaining = [kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
+    formatter = limit_images(count=10)()
+    remaining = [list_kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
     assert remaining == [
         "i" * 9,
         "i" * 10,
@@ -298,16 +312,16 @@ def test_the_oldest_of_too_many_images_are_described_in_steps_of_a_fifth() -> No
 
 
 def test_the_reason_has_the_limit() -> None:
-    plan = limited(count=5)().lower(gallery(6))
+    plan = limit_images(count=5)().lower(gallery(6))
     assert plan.ledger.losses == [
         ("msgs[0].content[0]", "Echo takes no more than 5 of the kind in one request"),
     ]
     with pytest.raises(LossError, match="no more than 5"):
-        limited(count=5)(on_loss="raise").lower(gallery(6))
+        limit_images(count=5)(on_loss="raise").lower(gallery(6))
 
 
 def test_the_prefix_is_unchanged_between_two_steps() -> None:
-    formatter = limited(count=20)()
+    formatter = limit_images(count=20)()
     msgs = gallery(60)
     moved, before = 0, get_turns(formatter.lower(msgs[:20]))
     for count in range(21, 61):
@@ -318,36 +332,41 @@ def test_the_prefix_is_unchanged_between_two_steps() -> None:
 
 
 def test_the_oldest_of_too_much_data_are_described_in_steps() -> None:
-    byte_size = len(drawn(10, 10))
-    formatter = limited(total=10 * byte_size)()
-    remaining = [kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
+    byte_size = len(draw_image(10, 10))
+    formatter = limit_images(total=10 * byte_size)()
+    remaining = [list_kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
     assert remaining == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
 
 
 def test_the_total_limit_counts_all_kinds() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
     formatter_type = target(media__total=6_000)
-    plan = formatter_type().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
-    assert kinds(plan) == "tid"
+    plan = formatter_type().lower([image_message(pdf), image_message(picture(10, 10)), image_message(pdf)])
+    assert list_kinds(plan) == "tid"
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
 
 
 def test_a_limit_of_a_kind_counts_only_that_kind() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-1.7", "application/pdf")
-    assert kinds(limited(count=2)().lower([shows(pdf, pdf, pdf, picture(9, 9), picture(9, 9))])) == "dddii"
+    assert (
+        list_kinds(limit_images(count=2)().lower([image_message(pdf, pdf, pdf, picture(9, 9), picture(9, 9))]))
+        == "dddii"
+    )
 
 
 def test_refused_media_do_not_count_for_limits() -> None:
     formatter_type = target(media__image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
-    plan = formatter_type().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
-    assert kinds(plan) == "tii"
+    plan = formatter_type().lower(
+        [image_message(picture(9, 9, kind="GIF")), image_message(picture(9, 9), picture(9, 9))]
+    )
+    assert list_kinds(plan) == "tii"
 
 
 @pytest.mark.parametrize("history", [None, MultiAgentHistory(), MultiAgentHistory(viewer="Friday")])
 def test_the_limits_hold_for_every_history(history: Any) -> None:
-    msgs = [shows(TextBlock(f"Picture {n}"), picture(9, 9), name="AB"[n % 2]) for n in range(7)]
-    plan = limited(count=5)(history=history).lower(msgs)
-    assert kinds(plan).count("i") == 5
+    msgs = [image_message(TextBlock(f"Picture {n}"), picture(9, 9), name="AB"[n % 2]) for n in range(7)]
+    plan = limit_images(count=5)(history=history).lower(msgs)
+    assert list_kinds(plan).count("i") == 5
     assert [entry.place for entry in plan.ledger.entries if entry.lost] == [
         "msgs[0].content[1]",
         "msgs[1].content[1]",
@@ -363,42 +382,48 @@ async def test_promoted_images_count_and_omitted_images_are_not_promoted() -> No
 
 
 def test_images_of_the_system_prompt_count() -> None:
-    msgs = [Msg("s", (TextBlock("Look."), picture(9, 9)), "system"), shows(picture(9, 9))]
-    plan = limited(count=1)().lower(msgs)
+    msgs = [Msg("s", (TextBlock("Look."), picture(9, 9)), "system"), image_message(picture(9, 9))]
+    plan = limit_images(count=1)().lower(msgs)
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
 
 
 def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.legalize import messages as legalize
 
-    def _forbidden(*_: object) -> None:
+    def _fail(*_: object) -> None:
         raise AssertionError("looked for media")
 
-    monkeypatch.setattr(legalize, "limit_media", _forbidden)
-    limited(count=1)().lower([text_msg("Bob", "Hi."), text_msg("Al", "Hello.", "assistant")])
+    monkeypatch.setattr(legalize, "limit_media", _fail)
+    limit_images(count=1)().lower([text_msg("Bob", "Hi."), text_msg("Al", "Hello.", "assistant")])
 
 
 # -- providers ---------------------------------------------------------------------------------------------
 
 
-def _count(request: dict[str, Any]) -> int:
+def _count_images(request: dict[str, Any]) -> int:
     return str(request).count("'image'")
 
 
 async def test_anthropic_accepts_100_images_and_only_small_images_among_many() -> None:
     formatter = load_provider("anthropic").chat_formatter()
     request = await formatter.format(gallery(101))
-    assert _count(request) == 81
-    wide = [shows(picture(2_100, 10)), *gallery(19)]
+    assert _count_images(request) == 81
+    wide = [image_message(picture(2_100, 10)), *gallery(19)]
     assert dispositions(await formatter.plan(wide))["msgs[0].content[0]"] == "carried"
     assert dispositions(await formatter.plan([*wide, *gallery(1)]))["msgs[0].content[0]"] == "shrunk"
-    assert dispositions(await formatter.plan([shows(picture(8_100, 10))]))["msgs[0].content[0]"] == "shrunk"
+    assert (
+        dispositions(await formatter.plan([image_message(picture(8_100, 10))]))["msgs[0].content[0]"] == "shrunk"
+    )
 
 
 LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
-    ("openai", None, lambda: shows(picture(6_000, 5_000, kind="JPEG"))),
-    ("openai-responses", None, lambda: shows(picture(6_000, 5_000, kind="JPEG"))),
-    ("dashscope", "qwen-vl-max", lambda: shows(ImageBlock(Base64Source("image/bmp", drawn(2_000, 1_500, "BMP"))))),
+    ("openai", None, lambda: image_message(picture(6_000, 5_000, kind="JPEG"))),
+    ("openai-responses", None, lambda: image_message(picture(6_000, 5_000, kind="JPEG"))),
+    (
+        "dashscope",
+        "qwen-vl-max",
+        lambda: image_message(ImageBlock(Base64Source("image/bmp", draw_image(2_000, 1_500, "BMP")))),
+    ),
 ]
 
 

@@ -32,29 +32,29 @@ PART: Final = OpaqueBlock("anthropic", FILE)
 FOUND: Final = OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "look"})
 
 
-def asked(*blocks: Any) -> Msg:
+def user_message(*blocks: Any) -> Msg:
     return Msg("Bob", blocks, "user")
 
 
-def answered(*items: Any, is_error: bool = False) -> list[Msg]:
+def create_exchange(*items: Any, is_error: bool = False) -> list[Msg]:
     """Returns a conversation with a tool result."""
     call = Msg("Friday", (ToolUseBlock("c1", "search", {}),), "assistant")
     return [
-        asked(TextBlock("Look.")),
+        user_message(TextBlock("Look.")),
         call,
         Msg("tool", (ToolResultBlock("c1", "search", items, is_error),), "system"),
     ]
 
 
 def test_an_opaque_block_of_a_user_stays_in_its_own_wire_format() -> None:
-    plan = chat("anthropic", on_loss="raise").lower([asked(TextBlock("See"), PART, TextBlock("this."))])
+    plan = chat("anthropic", on_loss="raise").lower([user_message(TextBlock("See"), PART, TextBlock("this."))])
     (turn,) = plan.request["messages"]
     assert turn["content"] == [{"type": "text", "text": "See"}, FILE, {"type": "text", "text": "this."}]
     assert turn["content"][1] is not FILE
 
 
 def test_an_opaque_item_of_a_result_stays_in_its_own_wire_format() -> None:
-    plan = chat("anthropic", on_loss="raise").lower(answered(TextBlock("Found:"), FOUND))
+    plan = chat("anthropic", on_loss="raise").lower(create_exchange(TextBlock("Found:"), FOUND))
     (result,) = plan.request["messages"][-1]["content"]
     assert result["content"] == [{"type": "text", "text": "Found:"}, FOUND.data]
 
@@ -62,9 +62,9 @@ def test_an_opaque_item_of_a_result_stays_in_its_own_wire_format() -> None:
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
 def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(provider: str) -> None:
     for msgs in (
-        [asked(TextBlock("See"), PART)],
-        answered(FOUND),
-        [Msg("system", (PART,), "system"), asked(TextBlock("x"))],
+        [user_message(TextBlock("See"), PART)],
+        create_exchange(FOUND),
+        [Msg("system", (PART,), "system"), user_message(TextBlock("x"))],
     ):
         described = chat(provider).lower(msgs)
         assert [reason for _, reason in described.ledger.losses] == [
@@ -79,9 +79,9 @@ def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(p
 
 def test_an_opaque_block_of_a_reply_is_dropped_elsewhere_without_loss() -> None:
     msgs = [
-        asked(TextBlock("Hi.")),
+        user_message(TextBlock("Hi.")),
         Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
-        asked(TextBlock("And?")),
+        user_message(TextBlock("And?")),
     ]
     plan = chat("openai", on_loss="raise").lower(msgs)
     assert plan.ledger.losses == []
@@ -90,12 +90,12 @@ def test_an_opaque_block_of_a_reply_is_dropped_elsewhere_without_loss() -> None:
 
 def test_an_opaque_block_of_a_reply_is_dropped_from_a_user_turn() -> None:
     search = OpaqueBlock("openai-responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
-    plan = chat("openai-responses", on_loss="raise").lower([asked(search, TextBlock("Hi."))])
+    plan = chat("openai-responses", on_loss="raise").lower([user_message(search, TextBlock("Hi."))])
     assert plan.request["input"] == [{"type": "message", "role": "user", "content": "Hi."}]
 
 
 def test_a_failed_result_has_no_opaque_block_if_the_target_accepts_only_text() -> None:
-    plan = chat("anthropic").lower(answered(FOUND, is_error=True))
+    plan = chat("anthropic").lower(create_exchange(FOUND, is_error=True))
     assert [reason for _, reason in plan.ledger.losses] == [
         "the API accepts only text in a tool result that reports an error"
     ]
@@ -103,7 +103,7 @@ def test_a_failed_result_has_no_opaque_block_if_the_target_accepts_only_text() -
 
 def test_a_frame_has_opaque_blocks_of_users_and_omits_those_of_replies() -> None:
     msgs = [
-        asked(TextBlock("See"), PART, TextBlock("this.")),
+        user_message(TextBlock("See"), PART, TextBlock("this.")),
         Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
     ]
     plan = chat("anthropic", history=MultiAgentHistory()).lower(msgs)
@@ -114,7 +114,7 @@ def test_a_frame_has_opaque_blocks_of_users_and_omits_those_of_replies() -> None
 
 
 def test_opaque_blocks_are_stored_and_loaded() -> None:
-    msgs = [asked(PART), *answered(FOUND)]
+    msgs = [user_message(PART), *create_exchange(FOUND)]
     assert load_messages(dump_messages(msgs)) == msgs
 
 
@@ -125,15 +125,15 @@ DETAIL: Final = OpaqueState("openai", fields={"detail": "low"})
 
 def test_keys_of_an_image_are_sent_to_their_issuer_in_any_turn_and_result() -> None:
     picture = ImageBlock(URLSource(PNG_URL), state=DETAIL)
-    plan = chat("openai-responses").lower([asked(picture), *answered(picture)])
+    plan = chat("openai-responses").lower([user_message(picture), *create_exchange(picture)])
     parts = [plan.request["input"][0]["content"][0], plan.request["input"][-1]["output"][0]]
     assert [part["detail"] for part in parts] == ["low", "low"]
-    moved = chat("openai").lower(answered(picture)).request["messages"][-1]["content"]
+    moved = chat("openai").lower(create_exchange(picture)).request["messages"][-1]["content"]
     assert [part["image_url"]["detail"] for part in moved if part["type"] == "image_url"] == ["low"]
 
 
 def test_keys_of_another_issuer_are_omitted_with_a_note_and_without_loss() -> None:
-    plan = chat("anthropic", on_loss="raise").lower([asked(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
+    plan = chat("anthropic", on_loss="raise").lower([user_message(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
     (entry,) = plan.ledger.entries
     assert (entry.reason, entry.lost) == ("data issued by openai, such as a signature, was omitted", False)
 
@@ -141,7 +141,7 @@ def test_keys_of_another_issuer_are_omitted_with_a_note_and_without_loss() -> No
 def test_a_proof_is_sent_only_in_assistant_turns() -> None:
     signed = OpaqueState("gemini", thought_signature="c2ln", fields={"media_resolution": "x"})
     plan = chat("gemini").lower(
-        [asked(TextBlock("Hi.", state=signed), ImageBlock(URLSource(PNG_URL), state=signed))]
+        [user_message(TextBlock("Hi.", state=signed), ImageBlock(URLSource(PNG_URL), state=signed))]
     )
     assert "c2ln" not in str(plan.request)
 
@@ -150,22 +150,22 @@ def test_the_state_of_a_text_in_a_result_is_sent_to_its_issuer() -> None:
     fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
     described = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
     for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
-        assert str(chat(provider).lower(answered(described)).request).count("SILENT") == times
+        assert str(chat(provider).lower(create_exchange(described)).request).count("SILENT") == times
 
 
 def test_the_state_of_a_text_in_a_result_is_sent_to_no_other_issuer() -> None:
     cited = TextBlock("Cats.", state=OpaqueState("openai", fields={"citations": [{"type": "x"}]}))
     for provider in ("anthropic", "gemini"):
-        assert "citations" not in str(chat(provider).lower(answered(cited)).request)
+        assert "citations" not in str(chat(provider).lower(create_exchange(cited)).request)
 
 
 NO_PLACE: Final = "Anthropic Messages does not accept this type of block in a message of role 'user'"
 
 
 def test_an_opaque_item_of_a_result_is_a_loss_in_a_turn() -> None:
-    exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in answered(FOUND)]
+    exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in create_exchange(FOUND)]
     history = MultiAgentHistory(viewer="Friday")
-    plan = chat("anthropic", history=history).lower([asked(FOUND), *exchange[1:]])
+    plan = chat("anthropic", history=history).lower([user_message(FOUND), *exchange[1:]])
     assert "tool_reference" not in json.dumps(plan.request)
     assert plan.ledger.losses == [
         ("msgs[0].content[0]", NO_PLACE),

@@ -28,32 +28,35 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
     return Msg("Friday", blocks, "assistant")
 
 
-def sent(*msgs: Msg, **changes: Any) -> list[str]:
+def list_sent_blocks(*msgs: Msg, **changes: Any) -> list[str]:
     options: dict[str, Any] = {"wire": "echo", "opaque.pair_key": pair, **changes}
     plan = lower([text_msg("Bob", "Hi."), *msgs], **options)
     return turn_lines(plan)[1:]
 
 
 def test_whole_pairs_and_unpaired_blocks_are_sent() -> None:
-    assert sent(reply("ask 1", "answer 1", "note 1", "done")) == [
+    assert list_sent_blocks(reply("ask 1", "answer 1", "note 1", "done")) == [
         "assistant Friday: <opaque> | <opaque> | <opaque> | done"
     ]
 
 
 @pytest.mark.parametrize("half", ["ask 1", "answer 1"])
 def test_half_a_pair_is_dropped_with_a_note(half: str) -> None:
-    assert sent(reply(half, "done"), text_msg("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
+    assert list_sent_blocks(reply(half, "done"), text_msg("Bob", "Go on.")) == [
+        "assistant Friday: done",
+        "user Bob: Go on.",
+    ]
     plan = lower([text_msg("Bob", "Hi."), reply(half, "done")], wire="echo", opaque__pair_key=pair)
     assert dispositions(plan)["msgs[1].content[0]"] == "dropped"
 
 
 def test_a_message_with_only_half_a_pair_is_dropped() -> None:
-    assert sent(reply("answer 1"), text_msg("Bob", "Go on.")) == ["user Bob: Go on."]
+    assert list_sent_blocks(reply("answer 1"), text_msg("Bob", "Go on.")) == ["user Bob: Go on."]
 
 
 def test_a_response_may_be_in_a_later_reply_but_not_in_an_earlier_one() -> None:
-    assert len(sent(reply("ask 1"), text_msg("Bob", "Well?"), reply("answer 1", "done"))) == 3
-    assert sent(reply("answer 1", "done"), text_msg("Bob", "Well?"), reply("ask 1", "done")) == [
+    assert len(list_sent_blocks(reply("ask 1"), text_msg("Bob", "Well?"), reply("answer 1", "done"))) == 3
+    assert list_sent_blocks(reply("answer 1", "done"), text_msg("Bob", "Well?"), reply("ask 1", "done")) == [
         "assistant Friday: done",
         "user Bob: Well?",
         "assistant Friday: done",
@@ -61,34 +64,42 @@ def test_a_response_may_be_in_a_later_reply_but_not_in_an_earlier_one() -> None:
 
 
 def test_a_response_answers_the_first_of_two_requests_with_one_key() -> None:
-    assert sent(reply("ask 1", "answer 1", "ask 1", "done"))[0].count("<opaque>") == 2
+    assert list_sent_blocks(reply("ask 1", "answer 1", "ask 1", "done"))[0].count("<opaque>") == 2
 
 
 def test_a_target_that_resumes_an_open_turn_gets_it_unchanged() -> None:
     changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
-    assert sent(reply("wait", "ask 1"), **changes) == ["assistant Friday: wait | <opaque>"]
-    assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
-    assert sent(reply("ask 1"), reply("note 1", "ask 2"), **changes) == [
+    assert list_sent_blocks(reply("wait", "ask 1"), **changes) == ["assistant Friday: wait | <opaque>"]
+    assert list_sent_blocks(reply("wait", "ask 1")) == ["assistant Friday: wait"]
+    assert list_sent_blocks(reply("ask 1"), reply("note 1", "ask 2"), **changes) == [
         "assistant Friday: <opaque>",
         "assistant Friday: <opaque> | <opaque>",
     ]
-    assert len(sent(reply("ask 1", "note 1"), **changes)) == 2
+    assert len(list_sent_blocks(reply("ask 1", "note 1"), **changes)) == 2
 
 
 def test_a_turn_that_other_content_follows_is_not_open() -> None:
     changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
-    assert sent(reply("ask 1", "done"), **changes)[0] == "assistant Friday: done"
-    assert sent(reply("wait", "ask 1"), text_msg("Bob", "Go on."), **changes)[0] == "assistant Friday: wait"
-    assert sent(reply("ask 1", "done", "answer 2"), **changes)[0] == "assistant Friday: done"
-    assert sent(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **changes)[0] == "assistant Friday: wait"
+    assert list_sent_blocks(reply("ask 1", "done"), **changes)[0] == "assistant Friday: done"
+    assert (
+        list_sent_blocks(reply("wait", "ask 1"), text_msg("Bob", "Go on."), **changes)[0]
+        == "assistant Friday: wait"
+    )
+    assert list_sent_blocks(reply("ask 1", "done", "answer 2"), **changes)[0] == "assistant Friday: done"
+    assert (
+        list_sent_blocks(reply("wait", "ask 1"), Msg("Friday", [], "assistant"), **changes)[0]
+        == "assistant Friday: wait"
+    )
 
 
 def test_an_open_turn_may_wait_for_results_of_client_tools() -> None:
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
-    assert sent(asked, result("c1"), turns__resumable=True)[0] == "assistant Friday: <opaque> | call c1"
-    assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
     assert (
-        sent(asked, result("c1"), text_msg("Bob", "Go on."), turns__resumable=True)[0]
+        list_sent_blocks(asked, result("c1"), turns__resumable=True)[0] == "assistant Friday: <opaque> | call c1"
+    )
+    assert list_sent_blocks(asked, result("c1"))[0] == "assistant Friday: call c1"
+    assert (
+        list_sent_blocks(asked, result("c1"), text_msg("Bob", "Go on."), turns__resumable=True)[0]
         == "assistant Friday: call c1"
     )
 
@@ -112,5 +123,5 @@ def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(vie
 
 
 def test_blocks_of_another_wire_format_are_not_half_a_pair() -> None:
-    assert sent(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
-    assert len(sent(reply("ask 1", "done"), opaque__pair_key=None)[0].split("|")) == 2
+    assert list_sent_blocks(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
+    assert len(list_sent_blocks(reply("ask 1", "done"), opaque__pair_key=None)[0].split("|")) == 2

@@ -235,11 +235,11 @@ def test_each_block_of_a_session_of_agentscope_1_loads() -> None:
     assert load_native("agentscope", json.dumps(SESSION)) == load_native("agentscope", SESSION)
 
 
-def _bare(block: Block) -> Block:
+def _without_generated_keys(block: Block) -> Block:
     """Returns a block without the times and ids of AgentScope."""
     bare: Any = replace(block, metadata=None)
     if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
-        return cast("Block", replace(bare, output=tuple(map(_bare, block.output))))
+        return cast("Block", replace(bare, output=tuple(map(_without_generated_keys, block.output))))
     return cast("Block", bare)
 
 
@@ -249,7 +249,7 @@ def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
     assert [msg.text for msg in (summary, system, hint, reading, answer)] == [
         "Before.", "You are Friday.", "Answer now.", "see", "Calm.",
     ]  # fmt: skip
-    assert [_bare(block) for block in bob.blocks] == [
+    assert [_without_generated_keys(block) for block in bob.blocks] == [
         TextBlock("What is in this?"),
         ImageBlock(URLSource("https://example.org/a.png", "image/png")),
         ImageBlock(Base64Source("image/png", "iVBORw==")),
@@ -258,7 +258,7 @@ def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
         DocumentBlock(Base64Source("application/pdf", "JVBERg=="), title="paper.pdf"),
         DocumentBlock(URLSource("file:///notes/x.txt", "text/plain")),
     ]
-    assert [_bare(block) for block in calling.blocks] == [
+    assert [_without_generated_keys(block) for block in calling.blocks] == [
         ThinkingBlock("hm", OpaqueState("anthropic", signature="EsQC")),
         ThinkingBlock("", OpaqueState("anthropic", redacted_data="xyz")),
         TextBlock("I look."),
@@ -268,7 +268,7 @@ def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
     assert calling.usage == Usage(10, 5, cache_read_tokens=4)
     assert (calling.metadata or {})["structured_output"] == {"calm": True}
     picture = ImageBlock(URLSource("https://example.org/b.png", "image/png"))
-    assert [_bare(block) for block in results.blocks] == [
+    assert [_without_generated_keys(block) for block in results.blocks] == [
         ToolResultBlock("c1", "look", (TextBlock("calm"), picture)),
         ToolResultBlock("c2", "look", "no such place", is_error=True),
     ]
@@ -308,7 +308,7 @@ def test_a_memory_of_agentscope_loads_like_its_state() -> None:
     assert load_native("agentscope", Memory()) == load_native("agentscope", SESSION)
 
 
-def _from_2(*blocks: dict[str, Any]) -> list[Msg]:
+def _load_version_2(*blocks: dict[str, Any]) -> list[Msg]:
     stamped = [
         {"id": f"b{index}", "created_at": "t0", "finished_at": None, **block} for index, block in enumerate(blocks)
     ]
@@ -321,20 +321,20 @@ def test_a_reasoning_item_of_openai_is_one_block_and_is_sent_back_unchanged() ->
     item = {"id": "rs_1", "type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"}
     dumped = {"type": "thinking", "reasoning_item_id": "rs_1", "reasoning_item_raw": item}
     blocks = [{**dumped, "thinking": part["text"]} for part in parts]
-    (msg,) = _from_2(*blocks, {"type": "text", "text": "Hello."})
+    (msg,) = _load_version_2(*blocks, {"type": "text", "text": "Hello."})
     thinking, text = msg.blocks
     assert isinstance(thinking, ThinkingBlock)
     assert thinking.thinking == "First.\n\nThen."
     assert isinstance(text, TextBlock)
     request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
     assert request["input"][1] == {key: value for key, value in item.items() if key != "id"}  # no follower's id
-    (bare,) = _from_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
+    (bare,) = _load_version_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
     assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
 
 
 def test_the_id_of_a_gemini_call_contains_its_signature() -> None:
     id = "gemini_ts:AAEC"
-    calling, result = _from_2(
+    calling, result = _load_version_2(
         {"type": "tool_call", "id": id, "name": "look", "input": "{}", "state": "finished"},
         {"type": "tool_result", "id": id, "name": "look", "output": "A cat.", "state": "success"},
     )
@@ -345,7 +345,7 @@ def test_the_id_of_a_gemini_call_contains_its_signature() -> None:
 
 
 def test_an_empty_signature_means_no_signature() -> None:
-    (msg,) = _from_2({"type": "thinking", "thinking": "Hm.", "signature": ""})
+    (msg,) = _load_version_2({"type": "thinking", "thinking": "Hm.", "signature": ""})
     assert cast("Any", msg.blocks[0]).state is None
 
 
@@ -608,7 +608,9 @@ def test_each_block_of_langchain_loads() -> None:
     msgs = load_native("langchain", DICTS)
     system, bob, calling, calm, failed, reading, chunk, moderator, function, order, thanks, refused = msgs
     assert (system.role, system.text, bob.name, bob.id) == ("system", "You are Friday.", "Bob", "h1")
-    assert [_bare(block) for block in bob.blocks if not isinstance(block, InvalidBlock | OpaqueBlock)] == [
+    assert [
+        _without_generated_keys(block) for block in bob.blocks if not isinstance(block, InvalidBlock | OpaqueBlock)
+    ] == [
         TextBlock("What is in this?"),
         ImageBlock(URLSource("https://example.org/a.png")),
         ImageBlock(Base64Source("image/png", "iVBORw==")),
@@ -626,17 +628,17 @@ def test_each_block_of_langchain_loads() -> None:
     assert isinstance(thinking, ThinkingBlock)
     assert thinking.thinking == "hm"
     assert thinking.state == OpaqueState("openai", encrypted_content="gAAA", item_id="rs_1")
-    assert _bare(text) == TextBlock("I look.")
+    assert _without_generated_keys(text) == TextBlock("I look.")
     assert call == ToolUseBlock("c1", "look", {"place": "sea"})
     assert isinstance(ran, OpaqueBlock)
     assert isinstance(answer, OpaqueBlock)
-    assert _bare(broken) == ToolUseBlock("c2", "look", {}, '{"pla')
+    assert _without_generated_keys(broken) == ToolUseBlock("c2", "look", {}, '{"pla')
     assert calling.finish_reason is FinishReason.TOOL_USE
     assert calling.usage == Usage(10, 5, cache_read_tokens=4, reasoning_tokens=2)
     assert calm.blocks == (ToolResultBlock("c1", "look", "calm"),)
     assert calm.metadata == {"artifact": {"raw": [1, 2]}}
     assert failed.blocks == (ToolResultBlock("c2", "look", "no such place", is_error=True),)
-    assert [_bare(item) for item in cast("Any", reading.blocks[0]).output] == [
+    assert [_without_generated_keys(item) for item in cast("Any", reading.blocks[0]).output] == [
         TextBlock("see"),
         ImageBlock(Base64Source("image/png", "iVBORw==")),
     ]
@@ -837,7 +839,7 @@ def test_the_results_of_two_calls_with_the_same_id_match_in_order() -> None:
     ]
 
 
-def _asking(*names: str) -> dict[str, Any]:
+def _message_with_calls(*names: str) -> dict[str, Any]:
     calls = [
         {"type": "tool_call", "name": name, "args": {"at": index}, "id": None} for index, name in enumerate(names)
     ]
@@ -859,24 +861,29 @@ def _get_answers(*log: Any) -> list[tuple[str, str]]:
 def test_a_result_without_an_id_answers_the_first_open_call_of_its_tool(kind: str) -> None:
     results = [_result("w", "wait", kind), _result("1", "look", kind), _result("2", "look", kind)]
     expected = [("look", "1"), ("wait", "w"), ("look", "2")]
-    assert _get_answers(_asking("look", "wait", "look"), *results) == expected
-    assert _get_answers(_asking("look", "wait"), _asking("look"), *results) == expected
+    assert _get_answers(_message_with_calls("look", "wait", "look"), *results) == expected
+    assert _get_answers(_message_with_calls("look", "wait"), _message_with_calls("look"), *results) == expected
 
 
 def test_results_without_names_and_ids_answer_the_calls_in_order() -> None:
-    msgs = load_native("langchain", [_asking("look", "wait"), _result("l", None), _result("w", None)])
+    msgs = load_native("langchain", [_message_with_calls("look", "wait"), _result("l", None), _result("w", None)])
     results = [(result.name, result.text) for msg in msgs for result in msg.tool_results]
     assert results == [("look", "l"), ("wait", "w")]
 
 
 def test_a_result_without_an_id_answers_the_latest_turn_first() -> None:
-    log = [_asking("look"), "Never mind. Look again.", _asking("look"), _result("2", "look")]
+    log = [
+        _message_with_calls("look"),
+        "Never mind. Look again.",
+        _message_with_calls("look"),
+        _result("2", "look"),
+    ]
     assert _get_answers(*log) == [("look", ""), ("look", "2")]
     assert _get_answers(*log, _result("1", "look")) == [("look", "1"), ("look", "2")]
 
 
 def test_a_result_without_an_open_call_answers_no_call() -> None:
-    log = [_asking("look"), _result("l", "look"), _result("again", "look"), _result("w", "wait")]
+    log = [_message_with_calls("look"), _result("l", "look"), _result("again", "look"), _result("w", "wait")]
     assert _get_answers(*log) == [("look", "l")]
     ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
     assert len(ids) == 3

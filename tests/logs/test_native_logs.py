@@ -37,7 +37,7 @@ LOG: Final = [{"role": "user", "content": "Hello"}]
 PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {"place": {"type": "string"}}}
 
 
-def _asked(options: RequestOptions) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
+def _read_options(options: RequestOptions) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
     choice, schema = options.get("tool_choice"), options.get("response_format")
     assert isinstance(choice, ToolChoice | None)
     assert isinstance(schema, OutputSchema | None)
@@ -80,7 +80,7 @@ class TestTools:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_tools_and_an_output_schema_load_for_every_provider(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
-        tools, _, schema = _asked(load_request_options(provider, request))
+        tools, _, schema = _read_options(load_request_options(provider, request))
         assert [(tool.name, tool.description) for tool in tools] == [("look", LOOK.description)]
         assert tools[0].parameters["properties"] == LOOK.parameters["properties"]
         again = chat(provider).lower([user("Look.")], **load_request_options(provider, request)).request
@@ -93,7 +93,7 @@ class TestTools:
     @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
     def test_each_tool_choice_loads_for_providers_that_support_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
-        _, tool_choice, _ = _asked(load_request_options(provider, request))
+        _, tool_choice, _ = _read_options(load_request_options(provider, request))
         assert (tool_choice.name or tool_choice.mode if tool_choice else "auto") == choice
 
     @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ class TestTools:
         ],
     )
     def test_every_spelling_of_a_tool_loads(self, provider: str, request_: Any) -> None:
-        assert _asked(load_request_options(provider, request_))[0] == [Tool("look", "", PARAMETERS)]
+        assert _read_options(load_request_options(provider, request_))[0] == [Tool("look", "", PARAMETERS)]
 
     @pytest.mark.parametrize(
         ("provider", "tools"),
@@ -159,7 +159,7 @@ class TestTools:
         request = {"tools": tools, "tool_choice": None, "functions": None}
         container = {"gemini": "config", "dashscope": "parameters"}.get(provider, "extra_body")
         log = {"tools": None, container: request} if in_container else request
-        assert _asked(load_request_options(provider, log))[0] == [Tool("look", "", PARAMETERS)]
+        assert _read_options(load_request_options(provider, log))[0] == [Tool("look", "", PARAMETERS)]
         assert list_server_tools(provider, log) == []
 
     def test_a_dumped_config_of_the_gemini_sdk_loads(self) -> None:
@@ -178,7 +178,7 @@ class TestTools:
         dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
         requests: list[Any] = [{"model": "m", "contents": [], "config": dump} for dump in dumps]
         for request in [*dumps, *requests]:
-            tools, choice, _ = _asked(load_request_options("gemini", request))
+            tools, choice, _ = _read_options(load_request_options("gemini", request))
             assert tools == [Tool("look", "", PARAMETERS)]
             assert choice == ToolChoice("tool", "look")
             listed = {
@@ -201,7 +201,7 @@ class TestTools:
             },
         }
         request = {"tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]}
-        assert _asked(load_request_options("gemini", request))[0][0].parameters == {
+        assert _read_options(load_request_options("gemini", request))[0][0].parameters == {
             "type": "object",
             "properties": {
                 "type": {"type": ["string", "null"]},
@@ -252,7 +252,7 @@ class TestTools:
     ) -> None:
         tools = [{"name": "look", "parameters": PARAMETERS}]
         request = {"tools": [{"functionDeclarations": tools}] if provider == "gemini" else tools, **choice}
-        assert _asked(load_request_options(provider, request))[1] == expected
+        assert _read_options(load_request_options(provider, request))[1] == expected
 
     def test_without_tools_a_tool_choice_is_omitted(self) -> None:
         assert load_request_options("openai", {"messages": [], "tool_choice": "auto"}) == {}
@@ -277,7 +277,7 @@ class TestTools:
         ],
     )
     def test_every_spelling_of_an_output_schema_loads(self, provider: str, output: Any) -> None:
-        schema = _asked(load_request_options(provider, output))[2]
+        schema = _read_options(load_request_options(provider, output))[2]
         assert schema is not None
         assert schema.schema == SCHEMA
 
@@ -304,7 +304,7 @@ class TestTools:
                 {"name": "look", "input_schema": PARAMETERS},
             ]
         }
-        assert [tool.name for tool in _asked(load_request_options("anthropic", request))[0]] == ["look"]
+        assert [tool.name for tool in _read_options(load_request_options("anthropic", request))[0]] == ["look"]
         assert list_server_tools("anthropic", request) == [("tools[0]", "web_search_20250305")]
         custom = {"type": "custom", "name": "grammar", "format": {"type": "grammar"}}
         assert list_server_tools("openai", {"tools": [custom]}) == [("tools[0]", "custom")]

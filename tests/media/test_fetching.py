@@ -77,14 +77,14 @@ def picture(url: str, media_type: str | None = None) -> Msg:
     return Msg("Bob", (ImageBlock(URLSource(url, media_type)),), "user")
 
 
-async def fetched(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
+async def fetch_block(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
     """Returns the block that a target without URLs gets for an image at a URL."""
     (turn,) = get_turns(await Blind(fetch=fetch).plan([picture(url, media_type)]))
     block: dict[str, Any] = turn["content"][0]
     return block
 
 
-async def refused(url: str, fetch: Fetch = LOCAL) -> str:
+async def get_refusal(url: str, fetch: Fetch = LOCAL) -> str:
     """Returns the reason for a URL without content, which is the only loss and part of the text."""
     plan = await Blind(fetch=fetch).plan([picture(url)])
     ((place, reason),) = plan.ledger.losses
@@ -111,7 +111,7 @@ def losses(plan: Plan) -> dict[str, str]:
 
 
 async def test_a_url_that_the_target_cannot_open_is_fetched(site: Website) -> None:
-    block = await fetched(site.url("/a.png"))
+    block = await fetch_block(site.url("/a.png"))
     assert data(block) == PNG
     assert block["source"]["media_type"] == "image/png"
 
@@ -249,21 +249,21 @@ async def test_a_source_is_fetched_once_per_call(site: Website) -> None:
 async def test_a_cache_serves_later_calls_and_other_formatters(site: Website) -> None:
     cache = MediaCache()
     fetch = Fetch(allow_private=True, cache=cache)
-    texts = [(await fetched(site.url("/a.png"), fetch))["source"]["data"] for _ in range(3)]
+    texts = [(await fetch_block(site.url("/a.png"), fetch))["source"]["data"] for _ in range(3)]
     assert site.paths == ["/a.png"]
     assert texts[0] is texts[1] is texts[2]
     assert (len(cache), cache.bytes > len(texts[0])) == (1, True)
     cache.clear()
     assert (len(cache), cache.bytes) == (0, 0)
-    await fetched(site.url("/a.png"), fetch)
+    await fetch_block(site.url("/a.png"), fetch)
     assert len(site.paths) == 2
 
 
 async def test_a_cache_entry_is_not_used_for_stricter_limits(site: Website) -> None:
     cache = MediaCache()
-    await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))
-    assert "not public" in await refused(site.url("/a.png"), Fetch(cache=cache))
-    assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=3, cache=cache))
+    await fetch_block(site.url("/a.png"), Fetch(allow_private=True, cache=cache))
+    assert "not public" in await get_refusal(site.url("/a.png"), Fetch(cache=cache))
+    assert "larger" in await get_refusal(site.url("/a.png"), Fetch(allow_private=True, max_bytes=3, cache=cache))
 
 
 async def test_concurrent_tasks_share_a_download(site: Website) -> None:
@@ -279,7 +279,7 @@ async def test_concurrent_tasks_share_a_download(site: Website) -> None:
 
     async def fetch_once() -> None:
         waiting.append(1)
-        assert data(await fetched(site.url("/slow.png"), fetch)) == PNG
+        assert data(await fetch_block(site.url("/slow.png"), fetch)) == PNG
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
@@ -301,14 +301,14 @@ async def test_tasks_with_other_timeouts_do_not_share_a_download(site: Website) 
     patient = Fetch(allow_private=True, timeout=20, cache=cache)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(refused, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
+        group.start_soon(get_refusal, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
         await until(lambda: bool(site.paths))
-        group.start_soon(fetched, site.url("/slow.png"), patient)
+        group.start_soon(fetch_block, site.url("/slow.png"), patient)
         await until(lambda: len(site.paths) == 2)
         await anyio.sleep(0.4)
         stopped.set()
     assert len(cache) == 1
-    assert data(await fetched(site.url("/slow.png"), patient)) == PNG
+    assert data(await fetch_block(site.url("/slow.png"), patient)) == PNG
 
 
 async def test_another_task_takes_over_a_canceled_download(site: Website) -> None:
@@ -326,10 +326,10 @@ async def test_another_task_takes_over_a_canceled_download(site: Website) -> Non
 
     async def leader(scope: anyio.CancelScope) -> None:
         with scope:
-            await fetched(site.url("/slow.png"), fetch)
+            await fetch_block(site.url("/slow.png"), fetch)
 
     async def follower() -> None:
-        results.append(data(await fetched(site.url("/slow.png"), fetch)))
+        results.append(data(await fetch_block(site.url("/slow.png"), fetch)))
 
     async with anyio.create_task_group() as group:
         scope = anyio.CancelScope()
@@ -348,19 +348,19 @@ async def test_a_full_cache_removes_the_least_recently_used_entry(site: Website)
     cache = MediaCache(max_bytes=28_000)  # three of them, as base64 text and data URL
     fetch = Fetch(allow_private=True, cache=cache)
     for name in "abcabcd":
-        await fetched(site.url(f"/{name}.png"), fetch)
+        await fetch_block(site.url(f"/{name}.png"), fetch)
         assert cache.bytes <= 28_000
     assert len(cache) == 3
     for name in "bcd":
-        await fetched(site.url(f"/{name}.png"), fetch)
+        await fetch_block(site.url(f"/{name}.png"), fetch)
     assert len(site.paths) == 4
-    await fetched(site.url("/a.png"), fetch)
+    await fetch_block(site.url("/a.png"), fetch)
     assert len(site.paths) == 5
 
 
 async def test_a_download_larger_than_the_cache_is_not_cached(site: Website) -> None:
     cache = MediaCache(max_bytes=0)
-    assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))) == PNG
+    assert data(await fetch_block(site.url("/a.png"), Fetch(allow_private=True, cache=cache))) == PNG
     assert (len(cache), cache.bytes) == (0, 0)
 
 
@@ -384,12 +384,12 @@ async def test_a_cache_counts_the_smaller_copies_of_its_images(site: Website) ->
     large = 8 * len(buffer.getvalue()) // 3 + 600  # base64 text and data URL
     cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
     fetch = Fetch(allow_private=True, cache=cache)
-    await fetched(site.url("/a.png"), fetch)
+    await fetch_block(site.url("/a.png"), fetch)
     before = cache.bytes
     small = target(media__image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
     (turn,) = get_turns(await small.plan([picture(site.url("/a.png"))]))
     assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
-    await fetched(site.url("/b.png"), fetch)
+    await fetch_block(site.url("/b.png"), fetch)
     assert (len(cache), cache.bytes) == (1, before)
 
 
@@ -430,7 +430,7 @@ async def test_a_slow_download_delays_no_other_task(site: Website) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(tick)
-        assert len(data(await fetched(site.url("/slow.png")))) > 5_000_000
+        assert len(data(await fetch_block(site.url("/slow.png")))) > 5_000_000
 
 
 # -- addresses --------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ INSIDE = [
 
 @pytest.mark.parametrize("host", INSIDE)
 async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
-    reason = await refused(site.url("/a.png", host), Fetch())
+    reason = await get_refusal(site.url("/a.png", host), Fetch())
     assert reason in (
         "it is a remote URL at an address that is not public",
         "it is a remote URL whose host is not known",
@@ -463,23 +463,23 @@ async def test_a_redirect_to_a_private_address_is_not_followed(
     host: str, site: Website, internet: Internet
 ) -> None:
     site.pages["/start.png"] = redirect(site.url("/a.png", host))
-    await refused(site.url("/start.png", "site.test"), Fetch())
+    await get_refusal(site.url("/start.png", "site.test"), Fetch())
     assert internet.reached == [PUBLIC]
     assert site.paths == ["/start.png"]
 
 
 async def test_a_public_address_is_contacted(site: Website, internet: Internet) -> None:
-    assert data(await fetched(site.url("/a.png", "site.test"), Fetch())) == PNG
-    assert data(await fetched(site.url("/a.png", PUBLIC), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/a.png", "site.test"), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/a.png", PUBLIC), Fetch())) == PNG
     assert internet.reached == [PUBLIC, PUBLIC]
 
 
 async def test_a_host_is_resolved_once_and_the_checked_address_is_used(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
-    assert data(await fetched(site.url("/a.png", "turncoat.test"), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/a.png", "turncoat.test"), Fetch())) == PNG
     assert internet.looked_up == ["turncoat.test"]
     assert internet.reached == [PUBLIC]
-    assert "not public" in await refused(site.url("/a.png", "turncoat.test"), Fetch())
+    assert "not public" in await get_refusal(site.url("/a.png", "turncoat.test"), Fetch())
     assert internet.reached == [PUBLIC]
 
 
@@ -508,7 +508,7 @@ async def test_a_slow_name_server_delays_no_other_task(site: Website, monkeypatc
 async def test_the_host_of_each_redirect_is_checked(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
     site.pages["/start.png"] = redirect("/a.png")
-    assert "not public" in await refused(site.url("/start.png", "turncoat.test"), Fetch())
+    assert "not public" in await get_refusal(site.url("/start.png", "turncoat.test"), Fetch())
     assert internet.looked_up == ["turncoat.test", "turncoat.test"]
     assert site.paths == ["/start.png"]
 
@@ -518,21 +518,21 @@ async def test_a_host_with_one_private_address_is_refused(
     addresses: list[str], site: Website, internet: Internet
 ) -> None:
     internet.names["mixed.test"] = [addresses]
-    assert "not public" in await refused(site.url("/a.png", "mixed.test"), Fetch())
+    assert "not public" in await get_refusal(site.url("/a.png", "mixed.test"), Fetch())
     assert internet.reached == []
 
 
 async def test_the_next_address_is_tried_if_an_address_does_not_answer(site: Website, internet: Internet) -> None:
     internet.names["two.test"] = [["1.1.1.1", PUBLIC]]
     internet.down.add("1.1.1.1")
-    assert data(await fetched(site.url("/a.png", "two.test"), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/a.png", "two.test"), Fetch())) == PNG
     assert internet.reached == ["1.1.1.1", PUBLIC]
 
 
 async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, internet: Internet) -> None:
-    assert await refused("http://nowhere.test/a.png") == "it is a remote URL whose host is not known"
+    assert await get_refusal("http://nowhere.test/a.png") == "it is a remote URL whose host is not known"
     internet.down.add(PUBLIC)
-    assert await refused(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
+    assert await get_refusal(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
 
 
 @pytest.mark.parametrize(
@@ -545,7 +545,7 @@ async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, inte
 async def test_allow_private_excludes_metadata_services_of_clouds(
     host: str, site: Website, internet: Internet
 ) -> None:
-    assert "not public" in await refused(site.url("/a.png", host), LOCAL)
+    assert "not public" in await get_refusal(site.url("/a.png", host), LOCAL)
     assert internet.reached == []
 
 
@@ -556,14 +556,14 @@ async def test_allow_private_excludes_metadata_services_of_clouds(
 async def test_redirects_are_followed_up_to_the_limit(status: int, site: Website) -> None:
     site.pages.update({f"/{n}": redirect(f"/{n + 1}", status) for n in range(3)})
     site.pages["/3"] = answer(PNG)
-    assert data(await fetched(site.url("/0"), Fetch(allow_private=True, max_redirects=3))) == PNG
-    reason = await refused(site.url("/0"), Fetch(allow_private=True, max_redirects=2))
+    assert data(await fetch_block(site.url("/0"), Fetch(allow_private=True, max_redirects=3))) == PNG
+    reason = await get_refusal(site.url("/0"), Fetch(allow_private=True, max_redirects=2))
     assert reason == "it is a remote URL that redirects more than 2 times"
 
 
 async def test_circular_redirects_end_at_the_limit(site: Website) -> None:
     site.pages["/0"] = redirect("/0")
-    assert "redirects more than 5 times" in await refused(site.url("/0"))
+    assert "redirects more than 5 times" in await get_refusal(site.url("/0"))
     assert len(site.paths) == 6
 
 
@@ -573,7 +573,7 @@ async def test_circular_redirects_end_at_the_limit(site: Website) -> None:
 )
 async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, internet: Internet) -> None:
     site.pages["/start.png"] = redirect(to)
-    await refused(site.url("/start.png"))
+    await get_refusal(site.url("/start.png"))
     assert internet.reached == ["127.0.0.1"]
 
 
@@ -583,7 +583,7 @@ async def test_credentials_in_a_url_are_not_sent_and_not_shown(site: Website) ->
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL with credentials in it"}
     assert "secret" not in str(plan.request)
     site.pages["/start.png"] = redirect(url)
-    assert "credentials" in await refused(site.url("/start.png"))
+    assert "credentials" in await get_refusal(site.url("/start.png"))
     assert site.paths == ["/start.png"]
 
 
@@ -596,7 +596,7 @@ async def test_a_request_has_no_headers_of_the_caller(
         b"", status=302, Location=site.url("/a.png?q=1", "site.test"), Set_Cookie="a=b; Path=/"
     )
     site.pages["/a.png?q=1"] = answer(PNG)
-    assert data(await fetched(site.url("/start.png", "site.test"), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/start.png", "site.test"), Fetch())) == PNG
     assert site.paths == ["/start.png", "/a.png?q=1"]
     for _, headers in site.requests:
         assert headers == {
@@ -611,7 +611,7 @@ async def test_a_request_has_no_headers_of_the_caller(
 # -- limits of size and time --------------------------------------------------------------------------------
 
 
-def _endless(handler: Answer) -> None:
+def _send_endlessly(handler: Answer) -> None:
     handler.send_response(200)
     handler.send_header("Content-Type", "image/png")
     handler.end_headers()
@@ -619,7 +619,7 @@ def _endless(handler: Answer) -> None:
         handler.wfile.write(PNG * 1_000)
 
 
-def _drip(handler: Answer) -> None:
+def _send_slowly(handler: Answer) -> None:
     handler.send_response(200)
     handler.send_header("Content-Type", "image/png")
     handler.end_headers()
@@ -635,13 +635,13 @@ def _headers_without_end(handler: Answer) -> None:
 
 
 async def test_an_endless_body_is_refused_at_the_limit(site: Website) -> None:
-    site.pages["/endless.png"] = _endless
-    reason = await refused(site.url("/endless.png"), Fetch(allow_private=True, max_bytes=100_000))
+    site.pages["/endless.png"] = _send_endlessly
+    reason = await get_refusal(site.url("/endless.png"), Fetch(allow_private=True, max_bytes=100_000))
     assert reason == "it is a remote URL whose content is larger than 100000 bytes"
 
 
 async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(site: Website) -> None:
-    def crumbs(handler: Answer) -> None:
+    def send_many_chunks(handler: Answer) -> None:
         handler.protocol_version = "HTTP/1.1"
         handler.send_response(200)
         handler.send_header("Content-Type", "image/png")
@@ -650,7 +650,7 @@ async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(sit
         while True:
             handler.wfile.write(b"1\r\nx\r\n" * 5_000)
 
-    site.pages["/crumbs.png"] = crumbs
+    site.pages["/crumbs.png"] = send_many_chunks
     turns, reason = 0, ""
 
     async def count() -> None:
@@ -662,7 +662,7 @@ async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(sit
 
     async with anyio.create_task_group() as group:
         group.start_soon(count)
-        reason = await refused(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
+        reason = await get_refusal(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
         group.cancel_scope.cancel()
     assert reason == "it is a remote URL whose content comes in absurdly many pieces"
     assert turns > 6_000 / 32
@@ -687,48 +687,48 @@ assert found and True not in found, found
 
 async def test_a_body_with_a_declared_length_over_the_limit_is_not_read(site: Website) -> None:
     site.pages["/huge.png"] = answer(PNG, Content_Length="999999999999")
-    assert "larger than" in await refused(site.url("/huge.png"))
+    assert "larger than" in await get_refusal(site.url("/huge.png"))
 
 
 async def test_a_body_of_exactly_the_limit_is_accepted(site: Website) -> None:
-    assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG)))) == PNG
-    assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG) - 1))
+    assert data(await fetch_block(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG)))) == PNG
+    assert "larger" in await get_refusal(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG) - 1))
 
 
 async def test_a_slow_body_is_refused_after_the_timeout(site: Website) -> None:
-    site.pages["/drip.png"] = _drip
-    reason = await refused(site.url("/drip.png"), Fetch(allow_private=True, timeout=0.4))
+    site.pages["/drip.png"] = _send_slowly
+    reason = await get_refusal(site.url("/drip.png"), Fetch(allow_private=True, timeout=0.4))
     assert reason == "it is a remote URL that took longer than 0.4 seconds"
 
 
 async def test_a_silent_server_is_refused_after_the_timeout(site: Website) -> None:
     site.pages["/mute.png"] = lambda handler: (threading.Event().wait(2), None)[1]
-    assert "took longer" in await refused(site.url("/mute.png"), Fetch(allow_private=True, timeout=0.2))
+    assert "took longer" in await get_refusal(site.url("/mute.png"), Fetch(allow_private=True, timeout=0.2))
 
 
 async def test_endless_headers_are_refused(site: Website) -> None:
     site.pages["/headers.png"] = _headers_without_end
-    assert await refused(site.url("/headers.png")) == "it is a remote URL that cannot be fetched"
+    assert await get_refusal(site.url("/headers.png")) == "it is a remote URL that cannot be fetched"
 
 
 async def test_an_incomplete_body_is_refused(site: Website) -> None:
     site.pages["/broken.png"] = answer(PNG, Content_Length="500")
-    assert await refused(site.url("/broken.png")) == "it is a remote URL that cannot be fetched"
+    assert await get_refusal(site.url("/broken.png")) == "it is a remote URL that cannot be fetched"
 
 
 async def test_compressed_content_is_refused(site: Website) -> None:
     site.pages["/bomb.png"] = answer(gzip.compress(bytes(10_000_000)), Content_Encoding="gzip")
-    assert "compressed" in await refused(site.url("/bomb.png"))
+    assert "compressed" in await get_refusal(site.url("/bomb.png"))
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
 async def test_any_status_but_200_is_refused(status: int, site: Website) -> None:
     site.pages["/a.png"] = answer(b"", status=status)
-    assert await refused(site.url("/a.png")) == f"it is a remote URL that was answered with status {status}"
+    assert await get_refusal(site.url("/a.png")) == f"it is a remote URL that was answered with status {status}"
 
 
 async def test_canceling_a_request_ends_its_downloads(site: Website) -> None:
-    site.pages["/drip.png"] = _drip
+    site.pages["/drip.png"] = _send_slowly
     with anyio.move_on_after(0.2) as scope:
         await Blind(fetch=LOCAL).format([picture(site.url("/drip.png"))])
     assert scope.cancelled_caught
@@ -753,7 +753,7 @@ async def test_the_first_bytes_decide_the_type_then_the_declared_types(
     path: str, body: bytes, named: str | None, declared: str | None, expected: str, site: Website
 ) -> None:
     site.pages[path] = answer(body, named)
-    assert (await fetched(site.url(path), media_type=declared))["source"]["media_type"] == expected
+    assert (await fetch_block(site.url(path), media_type=declared))["source"]["media_type"] == expected
 
 
 @pytest.mark.parametrize(
@@ -769,12 +769,12 @@ async def test_the_first_bytes_decide_the_type_then_the_declared_types(
 )
 async def test_an_error_page_is_not_sent_as_an_image(body: bytes, named: str, reason: str, site: Website) -> None:
     site.pages["/a.png"] = answer(body, named)
-    assert await refused(site.url("/a.png")) == reason
+    assert await get_refusal(site.url("/a.png")) == reason
 
 
 async def test_content_of_unknown_type_is_refused(site: Website) -> None:
     site.pages["/a"] = answer(b"unheard of", None)
-    assert await refused(site.url("/a")) == "it is a remote URL whose content has no known media type"
+    assert await get_refusal(site.url("/a")) == "it is a remote URL whose content has no known media type"
 
 
 async def test_text_of_any_type_is_decoded(site: Website) -> None:
@@ -834,11 +834,11 @@ def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
 
 
 async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Website, internet: Internet) -> None:
-    assert data(await fetched(secure.url("/a.png", "site.test", "https"), Fetch())) == PNG
+    assert data(await fetch_block(secure.url("/a.png", "site.test", "https"), Fetch())) == PNG
     internet.names["other.test"] = [[PUBLIC]]
-    reason = await refused(secure.url("/a.png", "other.test", "https"), Fetch())
+    reason = await get_refusal(secure.url("/a.png", "other.test", "https"), Fetch())
     assert reason == "it is a remote URL that cannot be fetched"
-    await refused(secure.url("/a.png", PUBLIC, "https"), Fetch())
+    await get_refusal(secure.url("/a.png", PUBLIC, "https"), Fetch())
     assert secure.paths == ["/a.png"]
 
 
@@ -853,10 +853,10 @@ async def test_a_redirect_from_https_to_http_is_refused(
     secure: Website, site: Website, internet: Internet
 ) -> None:
     secure.pages["/down.png"] = redirect(site.url("/a.png", "site.test"))
-    reason = await refused(secure.url("/down.png", "site.test", "https"), Fetch())
+    reason = await get_refusal(secure.url("/down.png", "site.test", "https"), Fetch())
     assert reason == "it is a remote URL that redirects from https to http"
     site.pages["/up.png"] = redirect(secure.url("/a.png", "site.test", "https"))
-    assert data(await fetched(site.url("/up.png", "site.test"), Fetch())) == PNG
+    assert data(await fetch_block(site.url("/up.png", "site.test"), Fetch())) == PNG
     assert site.paths == ["/up.png"]
 
 

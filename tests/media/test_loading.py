@@ -252,7 +252,7 @@ async def test_a_path_swapped_for_a_link_after_the_check_is_not_read(
     path, formatter = root / "sub" / "secret.png", EchoFormatter(media_roots=[root])
     resolve: Any = os.path.realpath
 
-    def resolved(name: Any, **options: Any) -> Any:
+    def resolve_and_swap(name: Any, **options: Any) -> Any:
         real = resolve(name, **options)
         if str(name) == str(path) and not path.is_symlink() and not path.parent.is_symlink():
             path.unlink()
@@ -263,7 +263,7 @@ async def test_a_path_swapped_for_a_link_after_the_check_is_not_read(
                 path.parent.symlink_to(root.parent, target_is_directory=True)
         return real
 
-    monkeypatch.setattr(os.path, "realpath", resolved)
+    monkeypatch.setattr(os.path, "realpath", resolve_and_swap)
     plan = await formatter.plan([picture(str(path))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
     assert path.read_bytes() == OTHER
@@ -303,12 +303,12 @@ async def test_a_replaced_file_of_equal_age_and_size_is_read_again(root: Path) -
 
 
 async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "open", _forbidden)
+    monkeypatch.setattr(os, "open", _fail)
     plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
 
 
-def _forbidden(*_: object, **__: object) -> int:
+def _fail(*_: object, **__: object) -> int:
     raise AssertionError("a file was opened")
 
 
@@ -322,7 +322,7 @@ async def test_the_roots_of_a_formatter_do_not_apply_to_another(root: Path) -> N
 async def test_a_loss_that_needs_no_file_raises_before_any_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "open", _forbidden)
+    monkeypatch.setattr(os, "open", _fail)
     formatter = target(media__video=None)(media_roots=[root], on_loss="raise")
     msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
@@ -474,7 +474,7 @@ async def test_a_text_document_that_is_not_read_yet_is_no_loss(
         await load_provider(name).chat_formatter(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
 
 
-def _letter(number: int) -> Msg:
+def _long_message(number: int) -> Msg:
     return text_msg("Bob", f"Letter {number}. " + "many words " * 50)
 
 
@@ -485,7 +485,7 @@ async def test_a_text_file_over_the_budget_is_cut_and_never_read(
 ) -> None:
     (root / "long.txt").write_text("many words " * 20_000)
     reads = _Reads(monkeypatch)
-    msgs = [_letter(number) for number in range(10)]
+    msgs = [_long_message(number) for number in range(10)]
     msgs.insert(place, Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"))
     budget = Budget(3_000, strategy=OldestFirst())
     plan = await TextsAsText(media_roots=[root], budget=budget, history=history).plan(msgs)
@@ -546,7 +546,11 @@ async def test_a_small_text_file_causes_no_cut(root: Path) -> None:
 
 async def test_an_earlier_read_of_a_text_file_does_not_change_the_cut(root: Path) -> None:
     (root / "long.txt").write_text("ö, " * 4_000)
-    msgs = [_letter(0), Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"), _letter(1)]
+    msgs = [
+        _long_message(0),
+        Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"),
+        _long_message(1),
+    ]
     formatter = TextsAsText(media_roots=[root], budget=Budget(5_000, strategy=OldestFirst()))
     cold = await formatter.plan(msgs)
     await TextsAsText(media_roots=[root]).plan(msgs)
@@ -557,7 +561,7 @@ async def test_a_text_file_hidden_from_the_viewer_is_not_measured(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "secret.txt").write_text("Secret.")
-    monkeypatch.setattr(os, "open", _forbidden)
+    monkeypatch.setattr(os, "open", _fail)
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (DocumentBlock(URLSource(str(root / "secret.txt"))),), "user")
     await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan(
@@ -577,7 +581,7 @@ async def test_a_certain_loss_raises_before_a_text_file_is_measured(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a.txt").write_text("Milk.")
-    monkeypatch.setattr(os, "open", _forbidden)
+    monkeypatch.setattr(os, "open", _fail)
     film = VideoBlock(URLSource("https://a/b.mp4"))
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "a.txt"))), film), "user")]
     formatter = target(media__video=None, media__document=None)
@@ -639,7 +643,7 @@ async def test_a_file_of_a_refused_type_is_described(root: Path) -> None:
 
 
 def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "open", _forbidden)
+    monkeypatch.setattr(os, "open", _fail)
     plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
 

@@ -27,7 +27,7 @@ def _content(msgs: list[Msg]) -> str:
     return json.dumps(dump_messages(msgs), ensure_ascii=False)
 
 
-def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
+def _list_lost_words(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
     """Returns the words of a log that are in no message, or in no request although no loss is reported."""
     try:
         msgs = load_native(reader, log)
@@ -47,7 +47,7 @@ def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("log_format", CASES)
 def test_a_log_loads_completely_or_raises_an_error(log_format: str, reader: str) -> None:
     log, words = CASES[log_format]
-    assert _missing(reader, log, words) == []
+    assert _list_lost_words(reader, log, words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -56,8 +56,8 @@ def test_messages_of_another_format_in_a_log_are_not_lost(log_format: str, reade
     own = _messages(CASES.get(reader, ([{"name": "Bob", "role": "user", "content": "Hello"}], ()))[0])
     other = _messages(CASES[log_format][0])
     expected_words = tuple(word for word in CASES[log_format][1] if word in json.dumps(other, ensure_ascii=False))
-    assert _missing(reader, [*own, *other], expected_words) == []
-    assert _missing(reader, [*other, *own], expected_words) == []
+    assert _list_lost_words(reader, [*own, *other], expected_words) == []
+    assert _list_lost_words(reader, [*other, *own], expected_words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -67,7 +67,7 @@ def test_messages_under_any_key_of_a_request_are_not_lost(log_format: str, key: 
     log, words = CASES[log_format]
     messages = _messages(log)
     expected_words = tuple(word for word in words if word in json.dumps(messages, ensure_ascii=False))
-    assert _missing(reader, {"model": "m", key: messages}, expected_words) == []
+    assert _list_lost_words(reader, {"model": "m", key: messages}, expected_words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -81,7 +81,7 @@ def test_a_request_loads_completely_or_raises_an_error(log_format: str, reader: 
         for word in ("Text of the system.", "Bob asks.", "I look.", "Bob thanks.", "Result text.")
         if word in json.dumps(request)
     )
-    assert _missing(reader, request, expected_words) == []
+    assert _list_lost_words(reader, request, expected_words) == []
 
 
 def _messages(log: Any) -> list[Any]:
@@ -237,12 +237,12 @@ def test_an_empty_reply_of_a_model_loads(reader: str) -> None:
     load_native("gemini", [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model"}])
 
 
-def _clear(value: Any) -> None:
+def _empty_containers(value: Any) -> None:
     """Empties all lists and dicts in a value."""
     if isinstance(value, dict | list):
         items = cast("list[Any] | dict[str, Any]", value)
         for item in items.values() if isinstance(items, dict) else items:
-            _clear(item)
+            _empty_containers(item)
         items.clear()
 
 
@@ -253,5 +253,5 @@ def test_a_log_and_its_messages_share_no_data_that_can_change(reader: str) -> No
         msgs = load_native(reader, log)
         content = _content(msgs)
         assert log == json.loads(json.dumps(original))
-        _clear(log)
+        _empty_containers(log)
         assert _content(msgs) == content

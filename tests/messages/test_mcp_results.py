@@ -100,7 +100,7 @@ class ClientResult:
     data: Any = field(default=None)
 
 
-async def returned(value: Any) -> ToolResultBlock:
+async def run_tool(value: Any) -> ToolResultBlock:
     """Returns the result of a tool whose function returns a value."""
 
     def give() -> Any:
@@ -115,16 +115,16 @@ async def test_each_type_of_content_becomes_a_block(item: dict[str, Any], block:
     result = {"content": [item, {"type": "text", "text": "end"}], "isError": False}
     expected = ToolResultBlock("c", "give", [block, TextBlock("end")])
     assert ToolResultBlock("c", "give", result) == expected
-    assert await returned(result) == expected
-    assert await returned({"content": [item, {"type": "text", "text": "end"}]}) == expected
-    assert await returned(result["content"]) == expected
+    assert await run_tool(result) == expected
+    assert await run_tool({"content": [item, {"type": "text", "text": "end"}]}) == expected
+    assert await run_tool(result["content"]) == expected
 
 
 @pytest.mark.anyio
 async def test_a_single_text_is_the_output() -> None:
     assert ToolResultBlock("c", "give", {"content": [{"type": "text", "text": "calm"}]}).output == "calm"
-    assert (await returned({"content": [{"type": "text", "text": "calm"}], "isError": True})).is_error
-    assert (await returned({"content": [], "isError": True})) == ToolResultBlock("c", "give", "", is_error=True)
+    assert (await run_tool({"content": [{"type": "text", "text": "calm"}], "isError": True})).is_error
+    assert (await run_tool({"content": [], "isError": True})) == ToolResultBlock("c", "give", "", is_error=True)
 
 
 @pytest.mark.parametrize("provider", available_providers())
@@ -211,11 +211,11 @@ async def test_sdk_objects_convert_like_their_dicts() -> None:
     ]
     for variant in forms:
         assert ToolResultBlock("c", "give", variant) == expected
-        assert await returned(variant) == expected
+        assert await run_tool(variant) == expected
     client = ClientResult(call_result.content, is_error=True)
     assert ToolResultBlock("c", "give", client).output == expected.output
     assert ToolResultBlock("c", "give", call_result.content).output == expected.output
-    assert await returned(call_result.content[0]) == ToolResultBlock("c", "give", [TextBlock("calm")])
+    assert await run_tool(call_result.content[0]) == ToolResultBlock("c", "give", [TextBlock("calm")])
 
 
 def test_arguments_beside_an_mcp_result_are_kept() -> None:
@@ -242,7 +242,7 @@ def test_arguments_beside_an_mcp_result_are_kept() -> None:
     ],
 )
 async def test_other_json_with_the_same_keys_is_not_an_mcp_result(value: Any) -> None:
-    result = await returned(value)
+    result = await run_tool(value)
     assert not result.is_error
     assert json.loads(result.text) == value
     with pytest.raises(MessageError, match="output"):
@@ -263,7 +263,7 @@ async def test_other_json_with_the_same_keys_is_not_an_mcp_result(value: Any) ->
     ],
 )
 async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
-    result = await returned({"content": [item, "calm", {"type": "text", "text": "a \ud800"}], "isError": True})
+    result = await run_tool({"content": [item, "calm", {"type": "text", "text": "a \ud800"}], "isError": True})
     assert result.is_error
     first, *texts = result.items
     assert isinstance(first, InvalidBlock)
@@ -285,7 +285,7 @@ async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
 )
 @pytest.mark.parametrize("provider", available_providers())
 async def test_broken_media_still_gives_a_request(provider: str, item: dict[str, Any]) -> None:
-    result = await returned({"content": [item], "isError": False})
+    result = await run_tool({"content": [item], "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]
     plan = load_provider(provider).chat_formatter().lower([*msgs, Msg("tools", [result], "user")])
     json.dumps(plan.request).encode()
@@ -300,8 +300,8 @@ class Hostile:
 
 @pytest.mark.anyio
 async def test_an_object_whose_attributes_raise_is_an_error() -> None:
-    assert (await returned(Hostile())).is_error
-    assert (await returned([Hostile()])).is_error
+    assert (await run_tool(Hostile())).is_error
+    assert (await run_tool([Hostile()])).is_error
     value: Any = Hostile()
     with pytest.raises(MessageError, match="output"):
         ToolResultBlock("c", "give", value)

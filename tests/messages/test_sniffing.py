@@ -21,7 +21,7 @@ def text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-SIGNS: list[tuple[bytes, str]] = [
+FIRST_BYTES: list[tuple[bytes, str]] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff\xe0", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -57,7 +57,7 @@ SIGNS: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("head", "media_type"), SIGNS)
+@pytest.mark.parametrize(("head", "media_type"), FIRST_BYTES)
 def test_the_first_bytes_indicate_the_media_type(head: bytes, media_type: str) -> None:
     for wrong in ("image/x-wrong", "text/plain" if media_type != "text/html" else ""):
         assert sniff_media_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
@@ -120,34 +120,34 @@ async def test_data_that_contradicts_its_type_is_omitted_with_a_reason(
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
-def drawn(kind: str, mode: str = "RGB", **options: Any) -> str:
+def draw_image(kind: str, mode: str = "RGB", **options: Any) -> str:
     buffer = BytesIO()
     Image.new(mode, (321, 123)).save(buffer, kind, **options)
     return text(buffer.getvalue())
 
 
 EXIF = b"Exif\0\0" + b"x" * 60_000
-SIZED: list[tuple[str, str]] = [
-    ("image/png", drawn("PNG")),
-    ("image/jpeg", drawn("JPEG")),
-    ("image/jpeg", drawn("JPEG", exif=EXIF)),
-    ("image/jpeg", drawn("JPEG", progressive=True)),
-    ("image/gif", drawn("GIF")),
-    ("image/bmp", drawn("BMP")),
-    ("image/webp", drawn("WEBP")),
-    ("image/webp", drawn("WEBP", lossless=True)),
-    ("image/webp", drawn("WEBP", exif=b"Exif\0\0MM\0*")),
-    ("image/tiff", drawn("TIFF")),
-    ("image/tiff", drawn("TIFF", "I;16B")),
+IMAGE_SIZES: list[tuple[str, str]] = [
+    ("image/png", draw_image("PNG")),
+    ("image/jpeg", draw_image("JPEG")),
+    ("image/jpeg", draw_image("JPEG", exif=EXIF)),
+    ("image/jpeg", draw_image("JPEG", progressive=True)),
+    ("image/gif", draw_image("GIF")),
+    ("image/bmp", draw_image("BMP")),
+    ("image/webp", draw_image("WEBP")),
+    ("image/webp", draw_image("WEBP", lossless=True)),
+    ("image/webp", draw_image("WEBP", exif=b"Exif\0\0MM\0*")),
+    ("image/tiff", draw_image("TIFF")),
+    ("image/tiff", draw_image("TIFF", "I;16B")),
 ]
 
 
-@pytest.mark.parametrize(("media_type", "data"), SIZED)
+@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
 def test_a_header_contains_the_image_size(media_type: str, data: str) -> None:
     assert image_size(Base64Source(media_type, data)) == (321, 123)
 
 
-@pytest.mark.parametrize(("media_type", "data"), SIZED)
+@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
 def test_a_broken_header_gives_no_image_size(media_type: str, data: str) -> None:
     for end in range(0, 60, 4):
         assert image_size(Base64Source(media_type, data[:end])) in (None, (321, 123))
@@ -155,10 +155,10 @@ def test_a_broken_header_gives_no_image_size(media_type: str, data: str) -> None
 
 
 def test_other_formats_give_no_image_size() -> None:
-    assert image_size(Base64Source("image/x-icon", drawn("ICO"))) is None
+    assert image_size(Base64Source("image/x-icon", draw_image("ICO"))) is None
 
 
-@pytest.mark.parametrize(("media_type", "data"), SIZED)
+@pytest.mark.parametrize(("media_type", "data"), IMAGE_SIZES)
 def test_the_size_is_read_without_a_media_type(media_type: str, data: str) -> None:
     assert sniff_image_size(data) == image_size(Base64Source(media_type, data))
 
@@ -229,11 +229,11 @@ def test_the_bytes_are_sniffed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
     sniff = shelf.__dict__["sniff_media_type"]
 
-    def watched(data: str, declared: str) -> object:
+    def sniff_and_record(data: str, declared: str) -> object:
         looks.append(declared)
         return sniff(data, declared)
 
-    monkeypatch.setattr(shelf, "sniff_media_type", watched)
+    monkeypatch.setattr(shelf, "sniff_media_type", sniff_and_record)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/jpg", PNG)),), "user")
     for formatter in (EchoFormatter(), EchoFormatter(), target(media__video=None)()):
         formatter.lower([msg])

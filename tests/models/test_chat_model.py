@@ -46,7 +46,7 @@ HELLO: Final = [user("Is anybody there?")]
 TOO_LONG: Final = "prompt is too long: 2000 tokens > 1000 maximum"
 
 
-def _long(count: int = 60) -> list[Msg]:
+def _long_conversation(count: int = 60) -> list[Msg]:
     return [
         Msg(
             "Bob" if number % 2 == 0 else "Friday",
@@ -268,22 +268,22 @@ print(*{name.partition(".")[0] for name in sys.modules})
 # -- a client is opened and closed ------------------------------------------------------------------------------
 
 
-class Opening:
+class SlowEndpoint:
     """Endpoint of OpenAI that opens clients only after a signal, and counts them."""
 
     def __init__(self, server: LoopbackServer) -> None:
         self.go_on, self.begun = threading.Event(), threading.Event()
         self.opened: list[Any] = []
         loaded = load_provider("openai")
-        opening = self
+        outer = self
         assert loaded.endpoint is not None
 
         class Slow(loaded.endpoint):  # type: ignore[misc,name-defined]
             @classmethod
             def open(cls, **options: Any) -> Any:
-                opening.begun.set()
-                opening.go_on.wait(10)
-                opening.opened.append(opened_client := super().open(**options))
+                outer.begun.set()
+                outer.go_on.wait(10)
+                outer.opened.append(opened_client := super().open(**options))
                 return opened_client
 
         self.model = ChatModel(replace(loaded, endpoint=Slow), "m", client_options=server.client_options("openai"))
@@ -298,46 +298,46 @@ class Opening:
 
 async def test_concurrent_first_calls_open_one_client() -> None:
     with LoopbackServer("Yes.") as server:
-        opening = Opening(server)
-        async with opening.model as model, anyio.create_task_group() as group:
+        outer = SlowEndpoint(server)
+        async with outer.model as model, anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(model.generate, HELLO)
-            await opening.has_begun()
-            opening.go_on.set()
+            await outer.has_begun()
+            outer.go_on.set()
     assert len(server.requests) == 5
-    assert opening.are_closed == [True]
+    assert outer.are_closed == [True]
 
 
 async def _read_stream(model: ChatModel) -> Msg:
     return await model.generate(HELLO)
 
 
-async def _streamed(model: ChatModel) -> Msg:
+async def _stream_reply(model: ChatModel) -> Msg:
     async with model.stream(HELLO) as stream:
         return await stream.finish()
 
 
-async def _ends(call: Callable[[ChatModel], Awaitable[Msg]], model: ChatModel) -> None:
+async def _expect_closed_error(call: Callable[[ChatModel], Awaitable[Msg]], model: ChatModel) -> None:
     with pytest.raises(NetworkError, match="closed during the call") as caught:
         await call(model)
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("call", [_read_stream, _streamed])
+@pytest.mark.parametrize("call", [_read_stream, _stream_reply])
 async def test_closing_a_model_while_its_client_opens_is_an_error_of_the_call(call: Any) -> None:
     with LoopbackServer("never") as server:
-        opening = Opening(server)
+        outer = SlowEndpoint(server)
         async with anyio.create_task_group() as group:
-            group.start_soon(_ends, call, opening.model)
-            await opening.has_begun()
-            group.start_soon(opening.model.aclose)
+            group.start_soon(_expect_closed_error, call, outer.model)
+            await outer.has_begun()
+            group.start_soon(outer.model.aclose)
             await anyio.wait_all_tasks_blocked()
-            opening.go_on.set()
+            outer.go_on.set()
     assert server.requests == []
-    assert opening.are_closed == [True]
+    assert outer.are_closed == [True]
 
 
-@pytest.mark.parametrize("call", [_read_stream, _streamed])
+@pytest.mark.parametrize("call", [_read_stream, _stream_reply])
 async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) -> None:
     arrived = threading.Event()
 
@@ -348,7 +348,7 @@ async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) 
     with LoopbackServer(late) as server:
         model = create_model("openai", server)
         async with anyio.create_task_group() as group:
-            group.start_soon(_ends, call, model)
+            group.start_soon(_expect_closed_error, call, model)
             await anyio.to_thread.run_sync(arrived.wait)
             await model.aclose()
         server.play("Again.")
@@ -358,33 +358,33 @@ async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) 
 
 async def test_a_canceled_call_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
-        opening = Opening(server)
+        outer = SlowEndpoint(server)
         async with anyio.create_task_group() as group:
-            group.start_soon(opening.model.generate, HELLO)
-            await opening.has_begun()
+            group.start_soon(outer.model.generate, HELLO)
+            await outer.has_begun()
             group.cancel_scope.cancel()
-            opening.go_on.set()
+            outer.go_on.set()
         assert server.requests == []
-        assert (await opening.model.generate(HELLO)).text == "Yes."
-        await opening.model.aclose()
-    assert opening.are_closed == [True]
+        assert (await outer.model.generate(HELLO)).text == "Yes."
+        await outer.model.aclose()
+    assert outer.are_closed == [True]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_call_canceled_by_asyncio_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
-        opening = Opening(server)
-        task = asyncio.ensure_future(opening.model.generate(HELLO))
-        await opening.has_begun()
+        outer = SlowEndpoint(server)
+        task = asyncio.ensure_future(outer.model.generate(HELLO))
+        await outer.has_begun()
         task.cancel()
-        second = asyncio.ensure_future(opening.model.generate(HELLO))
+        second = asyncio.ensure_future(outer.model.generate(HELLO))
         await anyio.wait_all_tasks_blocked()
-        opening.go_on.set()
+        outer.go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await second).text == "Yes."
-        await opening.model.aclose()
-    assert opening.are_closed == [True]
+        await outer.model.aclose()
+    assert outer.are_closed == [True]
 
 
 async def test_each_call_tries_again_to_open_a_client() -> None:
@@ -435,11 +435,11 @@ async def test_a_prompt_that_is_too_long_is_cut_and_sent_once_more(streamed: boo
     with LoopbackServer([LoopbackError(400, TOO_LONG), "Shorter."]) as server:
         async with create_model("openai", server, budget=Budget(100_000)) as model:
             if streamed:
-                async with model.stream(_long()) as stream:
+                async with model.stream(_long_conversation()) as stream:
                     reply = await stream.finish()
                 assert stream.plan.cut
             else:
-                reply = await model.generate(_long())
+                reply = await model.generate(_long_conversation())
     assert reply.text == "Shorter."
     first, second = (request.body["messages"] for request in server.requests)
     assert len(second) < 0.6 * len(first)
@@ -449,8 +449,8 @@ async def test_a_prompt_that_is_too_long_is_cut_and_sent_once_more(streamed: boo
 async def test_the_second_plan_has_the_ratio_of_tokens_from_the_error() -> None:
     error = ContextLengthError("openai", TOO_LONG)
     model = ScriptedModel([error, "Shorter."], budget=Budget(100_000))
-    tokens = await model.count(_long())
-    await model.generate(_long())
+    tokens = await model.count(_long_conversation())
+    await model.generate(_long_conversation())
     counter = CharacterTokenCounter()
     second = await counter.count(model.requests[1], load_provider("openai"))
     assert 0.25 * tokens < second <= 0.5 * tokens
@@ -458,8 +458,8 @@ async def test_the_second_plan_has_the_ratio_of_tokens_from_the_error() -> None:
 
 async def test_an_error_without_token_counts_cuts_a_quarter() -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], budget=Budget(100_000))
-    tokens = await model.count(_long())
-    await model.generate(_long())
+    tokens = await model.count(_long_conversation())
+    await model.generate(_long_conversation())
     second = await CharacterTokenCounter().count(model.requests[1], load_provider("openai"))
     assert 0.4 * tokens < second <= 0.75 * tokens
 
@@ -468,7 +468,7 @@ async def test_a_prompt_is_planned_again_only_once() -> None:
     errors = [ContextLengthError("openai", "Too long."), ContextLengthError("openai", "Still too long.")]
     model = ScriptedModel([*errors, "never"], budget=Budget(100_000))
     with pytest.raises(ContextLengthError, match="Still"):
-        await model.generate(_long())
+        await model.generate(_long_conversation())
     assert len(model.calls) == 2
 
 
@@ -484,7 +484,7 @@ async def test_a_prompt_is_planned_again_only_once() -> None:
 async def test_a_prompt_is_planned_again_if_the_option_says_so(options: dict[str, Any], calls: int) -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], **options)
     try:
-        await model.generate(_long())
+        await model.generate(_long_conversation())
     except ContextLengthError:
         assert calls == 1
     assert len(model.calls) == calls
@@ -492,7 +492,7 @@ async def test_a_prompt_is_planned_again_if_the_option_says_so(options: dict[str
 
 async def test_a_plan_of_the_caller_is_never_planned_again() -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "never"], budget=Budget(100_000))
-    plan = await model.plan(_long())
+    plan = await model.plan(_long_conversation())
     with pytest.raises(ContextLengthError):
         await model.generate(plan)
 
@@ -501,23 +501,23 @@ async def test_the_error_of_the_provider_is_raised_if_no_shorter_request_exists(
     error = ContextLengthError("openai", "prompt is too long: 2000000 tokens > 1 maximum")
     model = ScriptedModel([error], budget=Budget(100_000))
     with pytest.raises(ContextLengthError, match="2000000"):
-        await model.generate(_long())
+        await model.generate(_long_conversation())
     with pytest.raises(BudgetError):
-        await ScriptedModel(["never"], budget=Budget(5)).generate(_long())
+        await ScriptedModel(["never"], budget=Budget(5)).generate(_long_conversation())
 
 
 async def test_the_reserve_of_a_budget_is_the_same_in_the_second_plan() -> None:
     model = ScriptedModel(
         [ContextLengthError("openai", "Too long."), "Fine."], budget=Budget(9_000, reserve=5_000)
     )
-    assert (await model.generate(_long())).text == "Fine."
+    assert (await model.generate(_long_conversation())).text == "Fine."
 
 
 async def test_a_stream_with_an_early_overflow_is_planned_again() -> None:
     overflow = Reply("x", error=LoopbackError(400, TOO_LONG, code="context_length_exceeded"), error_after=0)
     with LoopbackServer([overflow, "Shorter."]) as server:
         model = create_model("openai-responses", server, budget=Budget(100_000))
-        async with model, model.stream(_long()) as stream:
+        async with model, model.stream(_long_conversation()) as stream:
             kinds = [event.type async for event in stream]
     assert stream.message.text == "Shorter."
     assert kinds.count("message-start") == 1
@@ -528,7 +528,7 @@ async def test_an_overflow_after_a_text_is_an_error() -> None:
     overflow = Reply("Some words. " * 20, error=LoopbackError(400, TOO_LONG), error_after=9)
     with LoopbackServer([overflow]) as server:
         model = create_model("openai", server, budget=Budget(100_000))
-        async with model, model.stream(_long()) as stream:
+        async with model, model.stream(_long_conversation()) as stream:
             with pytest.raises(ContextLengthError):
                 await stream.finish()
     assert stream.message.text.startswith("Some")

@@ -25,12 +25,12 @@ from tests.logs.native_logs import LOGS, SAID
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 
-def _loaded(source: str) -> tuple[list[Msg], RequestOptions]:
+def _load_log(source: str) -> tuple[list[Msg], RequestOptions]:
     return load_native(source, LOGS[source]), load_request_options(source, LOGS[source])
 
 
 def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
-    msgs, asked = _loaded(source)
+    msgs, asked = _load_log(source)
     formatter = (multi_agent if multi else chat)(target)
     return msgs, asyncio.run(formatter.plan(msgs, **asked))
 
@@ -54,7 +54,7 @@ def _get_expected_text(block: Block) -> str:
 
 @pytest.mark.parametrize("source", LOGS)
 def test_each_log_loads_as_the_same_conversation(source: str) -> None:
-    msgs, asked = _loaded(source)
+    msgs, asked = _load_log(source)
     texts = [msg.text or msg.tool_results[0].text for msg in msgs]
     assert texts == [*SAID, "Thanks."]
     assert [msg.role for msg in msgs if not msg.tool_results] == [
@@ -77,13 +77,13 @@ def test_each_log_loads_as_the_same_conversation(source: str) -> None:
 @pytest.mark.parametrize("source", LOGS)
 def test_loading_does_not_change_the_log(source: str) -> None:
     before = copy.deepcopy(LOGS[source])
-    _loaded(source)
+    _load_log(source)
     assert before == LOGS[source]
 
 
 @pytest.mark.parametrize("source", PROVIDERS)
 def test_a_loaded_request_is_built_again_unchanged(source: str) -> None:
-    msgs, asked = _loaded(source)
+    msgs, asked = _load_log(source)
     request = chat(source).lower(msgs, **asked).request
     again = chat(source).lower(load_native(source, request), **load_request_options(source, request)).request
     assert again == request
@@ -124,7 +124,7 @@ def test_thinking_is_dropped_for_other_issuers(source: str, target: str) -> None
 
 @pytest.mark.parametrize("source", LOGS)
 def test_loaded_messages_can_be_stored(source: str) -> None:
-    msgs, _ = _loaded(source)
+    msgs, _ = _load_log(source)
     stored: Any = [msg.to_dict() for msg in msgs]
     assert load_messages(json.loads(json.dumps(stored))) == msgs
 

@@ -58,12 +58,12 @@ class Block:
     counted: bool = True
 
 
-def _stripped(value: Any) -> Any:
+def _remove_markers(value: Any) -> Any:
     """Returns JSON without any marker."""
     if isinstance(value, dict):
         data = cast("dict[str, Any]", value)
-        return {key: _stripped(item) for key, item in data.items() if key not in _MARKERS}
-    return [_stripped(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {key: _remove_markers(item) for key, item in data.items() if key not in _MARKERS}
+    return [_remove_markers(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _parts(content: Any) -> list[Any]:
@@ -72,7 +72,7 @@ def _parts(content: Any) -> list[Any]:
 
 def _block(place: str, value: Any, counted: bool = True) -> Block:
     marked = isinstance(value, dict) and any(key in value for key in _MARKERS)
-    return Block(f"{place} {json.dumps(_stripped(value), ensure_ascii=False)}", value, marked, counted)
+    return Block(f"{place} {json.dumps(_remove_markers(value), ensure_ascii=False)}", value, marked, counted)
 
 
 def list_blocks(provider: str, request: dict[str, Any]) -> list[Block]:
@@ -287,7 +287,7 @@ def test_markers_are_only_on_stable_blocks_and_change_nothing_else(
         assert not blocks[-1].marked
     if isinstance(policy, MultiAgentHistory) and '"role": "user"' in blocks[-1].text:
         assert not (blocks[-1].marked and blocks[-1].value.get("text") == f"\n</{policy.tag}>")
-    assert _normalize(target, _stripped(request)) == _normalize(target, plain)
+    assert _normalize(target, _remove_markers(request)) == _normalize(target, plain)
     assert dump_messages(msgs) == stored
     assert _formatter(target, policy).lower(msgs).request == request
 

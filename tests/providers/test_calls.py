@@ -79,9 +79,9 @@ async def test_the_server_receives_the_planned_request(provider: str, stream: bo
                 await read_stream(model, cast("Any", plan))
             else:
                 await model.generate(plan)
-    body = _bare(server.requests[0].body)
+    body = _without_call_fields(server.requests[0].body)
     expected = plan.request if provider == "ollama" else expected_body(provider, plan.request)
-    assert body == _bare(_in_camel_case(expected) if provider == "gemini" else expected)
+    assert body == _without_call_fields(_in_camel_case(expected) if provider == "gemini" else expected)
 
 
 def _in_camel_case(value: Any) -> Any:
@@ -94,7 +94,7 @@ def _in_camel_case(value: Any) -> Any:
     return {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): _in_camel_case(item) for key, item in pairs}
 
 
-def _bare(body: dict[str, Any]) -> dict[str, Any]:
+def _without_call_fields(body: dict[str, Any]) -> dict[str, Any]:
     """Returns a body without the fields that the call adds to the request."""
     fields = {
         name: item
@@ -102,13 +102,13 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
         if name not in ("model", "stream", "stream_options", "max_tokens")
     }
     if "parameters" in fields:
-        fields["parameters"] = _bare({**fields["parameters"]})
+        fields["parameters"] = _without_call_fields({**fields["parameters"]})
         fields["parameters"].pop("incremental_output", None)
     config = fields.pop("generationConfig", None)
     return {**fields, "generationConfig": config} if config else fields
 
 
-def _connections(server: LoopbackServer) -> list[object]:
+def _record_connections(server: LoopbackServer) -> list[object]:
     """Returns the list of connections that a server accepts from this moment on."""
     http = cast("Any", server)._server
     accept, addresses = http.get_request, cast("list[object]", [])
@@ -125,7 +125,7 @@ def _connections(server: LoopbackServer) -> list[object]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_successive_calls_share_a_connection(provider: str) -> None:
     with LoopbackServer("Again.") as server:
-        connections = _connections(server)
+        connections = _record_connections(server)
         async with create_model(provider, server) as model:
             await model.generate(HELLO)
             await read_stream(model, HELLO)
@@ -211,14 +211,14 @@ def test_a_model_can_be_used_in_one_event_loop_after_another(provider: str, anyi
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_model_cannot_be_used_in_two_event_loops_at_once(provider: str, anyio_backend: str) -> None:
-    def elsewhere() -> None:
+    def call_in_another_loop() -> None:
         anyio.run(model.generate, HELLO, backend=anyio_backend)
 
     with LoopbackServer("Hello.") as server:
         async with create_model(provider, server) as model:
             await model.open()
             with pytest.raises(InputError, match="another event loop"):
-                await anyio.to_thread.run_sync(elsewhere)
+                await anyio.to_thread.run_sync(call_in_another_loop)
             assert (await model.generate(HELLO)).text == "Hello."
 
 

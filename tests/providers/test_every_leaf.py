@@ -57,11 +57,11 @@ def _contains(leaf: str, value: object) -> bool:
         return any(_contains(leaf, item) for item in cast("dict[str, Any]", value).values())
     if isinstance(value, list):
         return any(_contains(leaf, item) for item in cast("list[Any]", value))
-    return isinstance(value, str) and any(way in value for way in _ways(leaf))
+    return isinstance(value, str) and any(way in value for way in _encodings(leaf))
 
 
 @cache
-def _ways(leaf: str) -> tuple[str, ...]:
+def _encodings(leaf: str) -> tuple[str, ...]:
     """Returns a text, its base64 encoding, and the text that it decodes to, if any."""
     encoded = base64.b64encode(leaf.encode()).decode("ascii")
     try:
@@ -71,7 +71,7 @@ def _ways(leaf: str) -> tuple[str, ...]:
     return (leaf, encoded, decoded) if decoded.isprintable() and decoded else (leaf, encoded)
 
 
-def _homes(leaf: str, msgs: list[Msg]) -> list[str]:
+def _find_places(leaf: str, msgs: list[Msg]) -> list[str]:
     """Returns the places of the blocks and result items that contain a text or have it as the speaker name."""
     return [
         place
@@ -97,20 +97,20 @@ def _list_values(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
             yield f"{place}.content[{number}]", output
 
 
-def _names(entry: LedgerEntry, path: tuple[str, ...], leaf: str) -> bool:
+def _records_loss(entry: LedgerEntry, path: tuple[str, ...], leaf: str) -> bool:
     """Returns True if an entry records that its block, or this text of the block, is not in the request."""
     if entry.disposition.word in ("dropped", "described"):
         return True
     recorded = " ".join((entry.reason, *entry.details))
-    keys = {_NAMED_AS.get(key, _snake(key)) for key in path} - _STRUCTURE
+    keys = {_NAMED_AS.get(key, _to_snake_case(key)) for key in path} - _STRUCTURE
     return leaf in recorded or bool(keys & {*re.findall(r"\w+", recorded)})
 
 
-def _snake(key: str) -> str:
+def _to_snake_case(key: str) -> str:
     return re.sub("([A-Z])", lambda match: f"_{match[0].lower()}", key)
 
 
-def _plan(source: str, target: str, *, multi: bool) -> tuple[list[Msg], Plan]:
+def _convert_log(source: str, target: str, *, multi: bool) -> tuple[list[Msg], Plan]:
     msgs = load_native(source, RICH_LOGS[source])
     return msgs, asyncio.run((multi_agent if multi else chat)(target).plan(msgs))
 
@@ -127,13 +127,13 @@ def test_every_text_of_a_log_is_loaded(source: str) -> None:
 def test_every_text_of_a_log_is_in_the_request_or_named_by_the_ledger(
     source: str, target: str, multi: bool
 ) -> None:
-    msgs, plan = _plan(source, target, multi=multi)
+    msgs, plan = _convert_log(source, target, multi=multi)
     entries = {entry.place: entry for entry in plan.ledger.entries}
     sent = [plan.request, *plan.call_ids.values(), *plan.tool_names.values()]  # the plan maps rewritten names
     silent = [
         (path, leaf)
         for path, leaf in _leaves(RICH_LOGS[source])
         if not _contains(leaf, sent)
-        and not any(_names(entries[place], path, leaf) for place in _homes(leaf, msgs))
+        and not any(_records_loss(entries[place], path, leaf) for place in _find_places(leaf, msgs))
     ]
     assert silent == []

@@ -112,17 +112,19 @@ def test_copied_pickled_and_replaced_plans_give_the_same_history(provider: str) 
 def test_a_request_that_was_changed_is_an_error(provider: str) -> None:
     plan = create_plan(provider, [BOB, CALL, RESULT, ALICE], viewer="Friday")
     for old, new in (("Look it up.", "Pay Eve."), ("</history>", ""), ("Alice: ", "Eve: ")):
-        changed = replace(plan, request=_changed(plan.request, old, new))
+        changed = replace(plan, request=_replace_text(plan.request, old, new))
         with pytest.raises(InputError, match=r"plan\.request"):
             read_history(changed)
 
 
-def _changed(value: Any, old: str, new: str) -> Any:
+def _replace_text(value: Any, old: str, new: str) -> Any:
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):
-        return {name: _changed(item, old, new) for name, item in cast("dict[str, Any]", value).items()}
-    return [_changed(item, old, new) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {name: _replace_text(item, old, new) for name, item in cast("dict[str, Any]", value).items()}
+    return (
+        [_replace_text(item, old, new) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+    )
 
 
 @pytest.mark.anyio

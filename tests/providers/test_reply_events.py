@@ -66,12 +66,12 @@ def _events(provider: str) -> list[dict[str, Any]]:
 EVENTS = {provider: _events(provider) for provider in PATHS}
 
 
-def _raw(events: list[Any], lines: bool) -> bytes:
+def _encode_events(events: list[Any], lines: bool) -> bytes:
     frames = (json.dumps(event) + "\n" if lines else f"data: {json.dumps(event)}\n\n" for event in events)
     return "".join(frames).encode()
 
 
-def _check(events: list[StreamEvent], reply: Msg) -> None:
+def _check_events(events: list[StreamEvent], reply: Msg) -> None:
     """Asserts that the message and each block start and end once, and that the events match the message."""
     kinds = [event.type for event in events]
     assert kinds.count("message-start") == kinds.count("message-end") == 1
@@ -97,18 +97,18 @@ def _check(events: list[StreamEvent], reply: Msg) -> None:
 
 def _count_ends(events: list[StreamEvent]) -> Counter[str]:
     """Counts the contents of the end events, except empty texts."""
-    ends = [_exact(event.block) for event in events if event.type == "tool-use-end"]
+    ends = [_represent(event.block) for event in events if event.type == "tool-use-end"]
     ends += [f"{event.type[:-4]} {event.text}" for event in events if event.type == "text-end" and event.text]
     ends += [f"{event.type[:-4]} {event.text}" for event in events if event.type == "thinking-end" and event.text]
     return Counter(ends)
 
 
-def _exact(block: ToolUseBlock) -> str:
+def _represent(block: ToolUseBlock) -> str:
     return repr(Msg("Friday", [block], "assistant").to_dict())
 
 
 def _count_blocks(reply: Msg) -> Counter[str]:
-    calls = [_exact(call) for call in reply.tool_uses]
+    calls = [_represent(call) for call in reply.tool_uses]
     texts = [f"text {block.text}" for block in reply.blocks if block.type == "text" and block.text]
     thoughts = [f"thinking {block.thinking}" for block in reply.blocks if block.type == "thinking"]
     return Counter([*calls, *texts, *(text for text in thoughts if text != "thinking ")])
@@ -125,8 +125,8 @@ def test_the_events_of_a_mangled_stream_match_its_message(provider: str, data: s
         events[index] = data.draw(mangled(events[index]))
     events = [_as_json(event) for event in events]
     reply, parsed = parse_stream(_parser(provider)(), copy.deepcopy(events))
-    _check(parsed, reply)
-    pieces = cut(_raw(events, provider == "ollama"), data.draw(cuts))
+    _check_events(parsed, reply)
+    pieces = cut(_encode_events(events, provider == "ollama"), data.draw(cuts))
     again, _ = parse_stream(_parser(provider)(), pieces)
     assert repr(again.to_dict()) == repr(reply.to_dict())  # not ==: NaN is not equal to itself
 
@@ -141,7 +141,7 @@ def test_events_after_the_end_add_no_blocks(provider: str) -> None:
     reply, _ = parse_stream(_parser(provider)(), EVENTS[provider])
     again, events = parse_stream(_parser(provider)(), [*EVENTS[provider], *EVENTS[provider]])
     assert again.blocks == reply.blocks
-    _check(events, again)
+    _check_events(events, again)
 
 
 def test_text_after_the_end_is_in_the_metadata() -> None:
@@ -151,7 +151,7 @@ def test_text_after_the_end_is_in_the_metadata() -> None:
     assert (reply.text, reply.finish_reason) == ("Yes.", FinishReason.STOP)
     assert reply.metadata is not None
     assert reply.metadata["reply"]["behind_end"] == "And so."
-    _check(events, reply)
+    _check_events(events, reply)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_finish_reason_in_every_chunk_ends_the_reply_once_and_loses_no_text(
 ) -> None:
     reply, events = parse_stream(_parser(provider)(), [{path: [choice]}] * 3)
     assert (reply.text, reply.finish_reason) == ("aaa", FinishReason.STOP)
-    _check(events, reply)
+    _check_events(events, reply)
     empty: dict[str, Any] = {**choice, "delta": {}, "content": {}}
     _, last = parse_stream(_parser(provider)(), [{path: [choice]}, {path: [empty]}])
     assert sum(isinstance(event, MessageEnd) for event in last) == 1

@@ -25,13 +25,13 @@ _MARKERS: Final = {"cache_control", "prompt_cache_breakpoint"}
 """Markers of a prompt cache: the formatters set new markers on request."""
 
 
-def _without(value: Any, keys: set[str]) -> Any:
+def _remove_keys(value: Any, keys: set[str]) -> Any:
     """Returns a log without some keys and without nulls."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _without(item, keys) for key, item in pairs if item is not None and key not in keys}
+        return {key: _remove_keys(item, keys) for key, item in pairs if item is not None and key not in keys}
     if isinstance(value, list):
-        return [_without(item, keys) for item in cast("list[Any]", value)]
+        return [_remove_keys(item, keys) for item in cast("list[Any]", value)]
     return value
 
 
@@ -123,7 +123,7 @@ def test_every_key_of_anthropic_blocks_is_restored() -> None:
     for log in logs:
         if not _changes_at_anthropic(log):
             request = chat("anthropic", "claude-opus-4-1").lower(load_native("anthropic", log)).request
-            assert request["messages"] == _without(log, _MARKERS)
+            assert request["messages"] == _remove_keys(log, _MARKERS)
 
 
 # -- OpenAI Chat Completions -----------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def _chat_places(message: dict[str, Any]) -> Iterator[Log]:
         yield [message] if role == "user" else [message, _ASKS]
 
 
-def _opened(log: Log) -> Any:
+def _use_text_parts(log: Log) -> Any:
     """Returns a log of Chat Completions with each text as a text part."""
     return [
         {**message, "content": [{"type": "text", "text": message["content"]}]}
@@ -206,7 +206,7 @@ def test_every_key_of_chat_completions_is_restored() -> None:
     assert len(logs) > 20
     for log in logs:
         messages = chat("openai", "gpt-audio").lower(load_native("openai", log)).request["messages"]
-        assert _opened(_without(messages, _MARKERS)) == _opened(_without(log, _MARKERS))
+        assert _use_text_parts(_remove_keys(messages, _MARKERS)) == _use_text_parts(_remove_keys(log, _MARKERS))
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "A report", "Q3/Report: <1>.pdf", "x" * 100, ".pdf"])
@@ -265,12 +265,12 @@ def _item_log(item: dict[str, Any]) -> Log:
     return [_ASKS, other, complete, _ASKS] if answers else [_ASKS, complete, other, _ASKS]
 
 
-def _plain_item(item: dict[str, Any]) -> dict[str, Any]:
+def _simplify_item(item: dict[str, Any]) -> dict[str, Any]:
     """Returns an item without the keys of stored items, and with a single text part as that text."""
     kind = item.get("type", "message" if "role" in item else None)
     if kind == "message":
         fields = {key: value for key, value in item.items() if key not in {*_STORED, "type"}}
-        fields["content"] = _plain_texts(item["content"])
+        fields["content"] = _simplify_texts(item["content"])
         if item["role"] != "assistant":
             fields.pop("phase", None)  # "Not used for user messages"
         return fields
@@ -278,11 +278,11 @@ def _plain_item(item: dict[str, Any]) -> dict[str, Any]:
     if kind in ("function_call", "custom_tool_call"):
         return fields
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return {**fields, "output": _plain_texts(item["output"])}
+        return {**fields, "output": _simplify_texts(item["output"])}
     return fields if kind == "reasoning" else item
 
 
-def _plain_texts(content: object) -> object:
+def _simplify_texts(content: object) -> object:
     """Returns a single text part as its text, because its citations stay in the metadata. Images get the default
     `detail`.
     """
@@ -311,7 +311,9 @@ def test_every_key_of_responses_is_restored() -> None:
     assert len(expected) > 150
     for log in expected:
         items = chat("openai-responses").lower(load_native("openai-responses", {"input": log})).request["input"]
-        assert [*map(_plain_item, _without(items, _MARKERS))] == [*map(_plain_item, _without(log, _MARKERS))]
+        assert [*map(_simplify_item, _remove_keys(items, _MARKERS))] == [
+            *map(_simplify_item, _remove_keys(log, _MARKERS))
+        ]
 
 
 # -- Gemini ----------------------------------------------------------------------------------------------------
@@ -358,12 +360,12 @@ def _gemini_logs() -> Iterator[Log]:
     for key, hint in get_type_hints(genai.PartDict).items():
         for value in samples(hint, _gemini_sample):
             if key not in _CONTENT:
-                yield from _gemini_beside(key, value)
+                yield from _gemini_logs_with_content(key, value)
             elif not (key == "function_call" and value.keys() & _STREAMED):
                 yield _gemini_log(key, {key: {**_CONTENT[key], **value}})
 
 
-def _gemini_beside(key: str, value: Any) -> Iterator[Log]:
+def _gemini_logs_with_content(key: str, value: Any) -> Iterator[Log]:
     """Yields logs with a key of a part next to a text and next to an image."""
     if value in ({}, []):
         return  # without content
@@ -372,13 +374,13 @@ def _gemini_beside(key: str, value: Any) -> Iterator[Log]:
     if key == "text":
         yield [{"role": "user", "parts": [{key: value}]}]
     else:
-        yield [_gemini_asks(), {"role": "model", "parts": [{"text": "x", key: value}, signed]}, _gemini_asks()]
+        yield [_gemini_calls(), {"role": "model", "parts": [{"text": "x", key: value}, signed]}, _gemini_calls()]
         blob = {"inline_data": _BLOB, key: value}
-        pair = [_gemini_asks(), {"role": "model", "parts": [blob]}, _gemini_asks()]
+        pair = [_gemini_calls(), {"role": "model", "parts": [blob]}, _gemini_calls()]
         yield pair if own else [{"role": "user", "parts": [blob]}]
 
 
-def _gemini_asks() -> dict[str, Any]:
+def _gemini_calls() -> dict[str, Any]:
     return {"role": "user", "parts": [{"text": "Hi."}]}
 
 
@@ -388,14 +390,14 @@ def _gemini_log(key: str, part: dict[str, Any]) -> Log:
     if key == "function_call":
         signed = {**part, "thought_signature": "RXVz"}
         answer = {"role": "user", "parts": [{"function_response": _ANSWER}]}
-        return [_gemini_asks(), {"role": "model", "parts": [signed]}, answer]
+        return [_gemini_calls(), {"role": "model", "parts": [signed]}, answer]
     if key == "function_response":
-        return [_gemini_asks(), {"role": "model", "parts": [call]}, {"role": "user", "parts": [part]}]
+        return [_gemini_calls(), {"role": "model", "parts": [call]}, {"role": "user", "parts": [part]}]
     if key in _OTHER_HALF:
         id = part[key].get("id")
         other = {_OTHER_HALF[key]: {**_CONTENT[_OTHER_HALF[key]], **({"id": id} if id else {})}}
         parts = [part, other] if key in ("executable_code", "tool_call") else [other, part]
-        return [_gemini_asks(), {"role": "model", "parts": [*parts, {"text": "So."}]}, _gemini_asks()]
+        return [_gemini_calls(), {"role": "model", "parts": [*parts, {"text": "So."}]}, _gemini_calls()]
     return [{"role": "user", "parts": [part]}]
 
 

@@ -67,12 +67,12 @@ REDUCED: Final[list[tuple[str, str | None, object]]] = [
 ]
 
 
-def _choice(request: dict[str, Any]) -> Any:
+def _get_choice(request: dict[str, Any]) -> Any:
     config = request.get("config", {}).get("tool_config", {})
     return config.get("function_calling_config", request.get("tool_choice"))
 
 
-def _names(request: dict[str, Any]) -> list[str]:
+def _list_names(request: dict[str, Any]) -> list[str]:
     declared = request.get("tools") or request["config"]["tools"][0]["function_declarations"]
     return [tool.get("function", tool)["name"] for tool in declared]
 
@@ -89,8 +89,8 @@ def test_a_choice_among_several_tools_is_sent_if_the_api_has_a_field_for_it(
     formatter = load_provider(provider).chat_formatter()
     plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=ToolChoice(mode, names=BOTH))
     assert problems(provider, plan.request) == []
-    assert _choice(plan.request) == choice
-    assert len(_names(plan.request)) == 3
+    assert _get_choice(plan.request) == choice
+    assert len(_list_names(plan.request)) == 3
     assert plan.ledger.syntheses == []
     if mode == "required":
         listed = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a", "b"])
@@ -101,7 +101,7 @@ def test_a_choice_among_several_tools_is_sent_if_the_api_has_a_field_for_it(
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_ledger_lists_each_choice_that_the_request_omits(provider: str, choice: str) -> None:
     plan = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=choice)
-    is_sent = choice == "auto" or _choice(plan.request) is not None
+    is_sent = choice == "auto" or _get_choice(plan.request) is not None
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ([] if is_sent else ["tool choice"])
 
 
@@ -112,8 +112,8 @@ def test_without_a_field_only_the_chosen_tools_are_offered(
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=["b", "a"])
     off: dict[str, Any] = {"extra_body": {"thinking": {"type": "disabled"}}}  # as that model is
     assert problems(provider, plan.request | (off if model == "deepseek-chat" else {})) == []
-    assert _names(plan.request) == ["a", "b"]
-    assert _choice(plan.request) == forced
+    assert _list_names(plan.request) == ["a", "b"]
+    assert _get_choice(plan.request) == forced
     assert ("one of the tools b, a.)" in _last_text(plan.request)) is (forced is None)
     reasons = [synthesis.reason for synthesis in plan.ledger.syntheses if synthesis.name == "tool choice"]
     assert "cannot limit the choice to some of the tools, so the request declares only 'b', 'a'" in reasons[0]
@@ -127,8 +127,8 @@ def test_an_automatic_choice_among_some_tools_offers_only_these_tools(
     choice = ToolChoice("auto", names=("a",))
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     assert problems(provider, plan.request) == []
-    assert _names(plan.request) == ["a"]
-    assert _choice(plan.request) in ("auto", {"type": "auto"}, None)
+    assert _list_names(plan.request) == ["a"]
+    assert _get_choice(plan.request) in ("auto", {"type": "auto"}, None)
     assert "(Answer by" not in _last_text(plan.request)
     assert [synthesis.name for synthesis in plan.ledger.syntheses] == ["tool choice"]
 
@@ -159,8 +159,12 @@ def test_the_names_of_a_choice_are_rewritten_like_the_tool_names(provider: str) 
     )
     assert problems(provider, plan.request) == []
     sent = next((new for new, old in plan.tool_names.items() if old == "files.read"), "files.read")
-    assert sent in str(_choice(plan.request)) or sent in _last_text(plan.request) or sent in _names(plan.request)
-    assert {sent, "a"} <= {*_names(plan.request)}
+    assert (
+        sent in str(_get_choice(plan.request))
+        or sent in _last_text(plan.request)
+        or sent in _list_names(plan.request)
+    )
+    assert {sent, "a"} <= {*_list_names(plan.request)}
 
 
 def test_thinking_that_is_bound_to_the_tools_is_not_sent_with_other_tools() -> None:
@@ -225,7 +229,7 @@ def test_a_list_of_names_is_accepted_with_two_modes(mode: Any) -> None:
         ToolChoice(mode, "a" if mode == "tool" else None, ("a",))
 
 
-def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
+def _create_log(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
     request = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS[:2]).request
     if provider != "gemini":
         return {**request, "tool_choice": choice}
@@ -237,10 +241,10 @@ def test_a_logged_choice_among_several_tools_is_restored_unchanged(
     target: tuple[str, Mode], choice: dict[str, Any]
 ) -> None:
     provider, mode = target
-    asked = load_request_options(provider, _logged(provider, choice))
+    asked = load_request_options(provider, _create_log(provider, choice))
     assert asked.get("tool_choice") == ToolChoice(mode, names=BOTH)
     again = load_provider(provider).chat_formatter().lower([user("Go.")], **asked).request
-    assert _choice(again) == choice
+    assert _get_choice(again) == choice
 
 
 @pytest.mark.parametrize(
@@ -259,13 +263,13 @@ def test_a_logged_choice_of_a_single_tool_is_restored_unchanged(provider: str, c
     again = (
         load_provider(provider)
         .chat_formatter()
-        .lower([user("Go.")], **load_request_options(provider, _logged(provider, choice)))
+        .lower([user("Go.")], **load_request_options(provider, _create_log(provider, choice)))
         .request
     )
-    assert _choice(again) == choice
+    assert _get_choice(again) == choice
 
 
-def _declared(provider: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _declare_tools(provider: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"functionDeclarations": tools}] if provider == "gemini" else tools
 
 
@@ -299,7 +303,7 @@ def test_a_logged_choice_contains_only_the_tools_that_can_be_loaded(
     provider: str, choice: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     tools = [{"name": "a", "parameters": {"type": "object"}}, {"name": "b", "parameters": {"type": "object"}}]
-    asked = load_request_options(provider, {"tools": _declared(provider, tools), **choice})
+    asked = load_request_options(provider, {"tools": _declare_tools(provider, tools), **choice})
     assert asked.get("tool_choice") == ToolChoice("required", names=expected)
 
 

@@ -35,7 +35,7 @@ MERGED = "at the root of the parameter schema merged into one object, because AP
 OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "n": {"type": "integer"}}}
 
 
-def _sent(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str, Any], list[str]]:
+def _send_tool(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str, Any], list[str]]:
     """Returns the schema and the strict flag of a sent tool, and the reasons in the ledger."""
     plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=[tool])
     assert problems(provider, plan.request) == []
@@ -117,7 +117,7 @@ def test_every_provider_gets_an_object_at_the_root(
     provider: str, schema: dict[str, Any], expected: dict[str, Any], reasons: list[str]
 ) -> None:
     before = copy.deepcopy(schema)
-    sent, actual = _sent(provider, Tool("f", parameters=schema))
+    sent, actual = _send_tool(provider, Tool("f", parameters=schema))
     if sent["schema"] is not None or provider != "gemini":  # Gemini: a function without parameters has no schema
         assert sent["schema"] == {key: item for key, item in expected.items() if item is not None}
     assert actual == reasons
@@ -162,7 +162,7 @@ NESTED: Final[dict[str, Any]] = {
 @pytest.mark.parametrize("provider", FLAGGED)
 @pytest.mark.parametrize("schema", [{}, OPEN, CLOSED, NESTED], ids=["none", "open", "closed", "nested"])
 def test_a_schema_is_closed_if_its_meaning_does_not_change(provider: str, schema: dict[str, Any]) -> None:
-    sent, reasons = _sent(provider, Tool("f", parameters=schema, strict=True))
+    sent, reasons = _send_tool(provider, Tool("f", parameters=schema, strict=True))
     assert sent["strict"] is True
     assert reasons == []
     root = sent["schema"]
@@ -173,7 +173,7 @@ def test_a_schema_is_closed_if_its_meaning_does_not_change(provider: str, schema
 
 
 def test_nested_objects_are_closed_too() -> None:
-    sent, _ = _sent("openai", Tool("f", parameters=NESTED, strict=True))
+    sent, _ = _send_tool("openai", Tool("f", parameters=NESTED, strict=True))
     inner = sent["schema"]["properties"]
     closed = {"type": "object", "properties": {"name": TEXT}, "required": ["name"], "additionalProperties": False}
     assert inner["who"] == closed
@@ -183,34 +183,43 @@ def test_nested_objects_are_closed_too() -> None:
     assert sent["schema"]["$defs"]["Kind"]["additionalProperties"] is False
 
 
-def _with(**inner: Any) -> dict[str, Any]:
+def _object_with(**inner: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"q": inner}, "required": ["q"]}
 
 
 OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
-    "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
+    "an optional property below": (_object_with(**OPTIONAL), "the property q.q is optional"),
     "further properties": (
         {**OPEN, "additionalProperties": True},
         "the schema root allows additional properties",
     ),
-    "a map": (_with(type="object", additionalProperties=TEXT), "the schema at q allows additional properties"),
-    "any object": (_with(type="object"), "the schema at q allows additional properties"),
-    "anything": (_with(), "the schema at q has no type"),
-    "a list of anything": (_with(type="array"), "the schema at q has type array, but no `items`"),
-    "a length": (_with(type="string", maxLength=3), "the schema at q has the unsupported keyword 'maxLength'"),
-    "one of": (_with(oneOf=[TEXT]), "the schema at q has the unsupported keyword 'oneOf'"),
-    "a format": (_with(type="string", format="regex"), "the schema at q has the unsupported format 'regex'"),
+    "a map": (
+        _object_with(type="object", additionalProperties=TEXT),
+        "the schema at q allows additional properties",
+    ),
+    "any object": (_object_with(type="object"), "the schema at q allows additional properties"),
+    "anything": (_object_with(), "the schema at q has no type"),
+    "a list of anything": (_object_with(type="array"), "the schema at q has type array, but no `items`"),
+    "a length": (
+        _object_with(type="string", maxLength=3),
+        "the schema at q has the unsupported keyword 'maxLength'",
+    ),
+    "one of": (_object_with(oneOf=[TEXT]), "the schema at q has the unsupported keyword 'oneOf'"),
+    "a format": (
+        _object_with(type="string", format="regex"),
+        "the schema at q has the unsupported format 'regex'",
+    ),
     "another document": (
-        _with(**{"$ref": "https://a.example/b"}),
+        _object_with(**{"$ref": "https://a.example/b"}),
         "the schema at q refers to 'https://a.example/b', which",
     ),
     "a definition that is not there": (
-        _with(**{"$ref": "#/$defs/a"}),
+        _object_with(**{"$ref": "#/$defs/a"}),
         "the schema at q refers to '#/$defs/a', which",
     ),
     "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the schema root requires a property"),
-    "what is no schema": (_with(type="array", items=True), "the schema at q.items is not an object"),
+    "what is no schema": (_object_with(type="array", items=True), "the schema at q.items is not an object"),
 }
 
 
@@ -219,7 +228,7 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
 def test_strict_is_omitted_if_it_would_change_the_meaning_of_the_schema(
     provider: str, schema: dict[str, Any], reason: str
 ) -> None:
-    sent, (actual,) = _sent(provider, Tool("f", parameters=schema, strict=True))
+    sent, (actual,) = _send_tool(provider, Tool("f", parameters=schema, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == schema
     assert actual.startswith(f"tool 'f' sent without strict mode, because {reason}")
@@ -231,7 +240,7 @@ def test_strict_is_omitted_if_it_would_change_the_meaning_of_the_schema(
 @pytest.mark.parametrize("provider", FLAGGED)
 def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: dict[str, Any]) -> None:
     """A closed schema without properties would forbid every argument."""
-    sent, reasons = _sent(provider, Tool("f", parameters=keyword, strict=True))
+    sent, reasons = _send_tool(provider, Tool("f", parameters=keyword, strict=True))
     assert not sent["strict"]
     assert sent["schema"] == NO_ARGUMENTS
     assert (
@@ -241,27 +250,29 @@ def test_strict_is_omitted_if_the_arguments_are_unknown(provider: str, keyword: 
 
 
 def test_anthropic_accepts_optional_properties_but_no_recursion() -> None:
-    sent, reasons = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
+    sent, reasons = _send_tool("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
     assert (sent["strict"], sent["schema"]["additionalProperties"], reasons) == (True, False, [])
     tree: dict[str, Any] = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
-    sent, reasons = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    sent, reasons = _send_tool("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert sent["strict"] is None
     assert reasons == ["tool 'f' sent without strict mode, because a definition in the schema refers to itself"]
     tree["required"] = ["left"]
-    sent, reasons = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    sent, reasons = _send_tool("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert (sent["strict"], reasons) == (True, [])
 
 
 def test_a_schema_may_be_ten_levels_deep() -> None:
     deep: dict[str, Any] = TEXT
     for level in range(11):
-        assert bool(_sent("openai", Tool("f", parameters=_with(**deep), strict=True))[0]["strict"]) is (level < 10)
-        deep = _with(**deep)
+        assert bool(
+            _send_tool("openai", Tool("f", parameters=_object_with(**deep), strict=True))[0]["strict"]
+        ) is (level < 10)
+        deep = _object_with(**deep)
 
 
 @pytest.mark.parametrize("provider", ["gemini", "ollama", "dashscope"])
 def test_the_ledger_names_a_provider_without_strict_mode(provider: str) -> None:
-    sent, (reason,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
+    sent, (reason,) = _send_tool(provider, Tool("f", parameters=OPEN, strict=True))
     assert sent == {"schema": OPEN, "strict": None}
     assert "has no strict mode for tools" in reason
 
@@ -269,7 +280,7 @@ def test_the_ledger_names_a_provider_without_strict_mode(provider: str) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("strict", [None, False])
 def test_the_ledger_has_no_entry_if_strict_mode_was_not_requested(provider: str, strict: bool | None) -> None:
-    sent, reasons = _sent(provider, Tool("f", parameters=OPTIONAL, strict=strict))
+    sent, reasons = _send_tool(provider, Tool("f", parameters=OPTIONAL, strict=strict))
     assert (sent["schema"], not sent["strict"], reasons) == (OPTIONAL, True, [])
 
 
@@ -340,7 +351,7 @@ _LEAVES: Final = st.fixed_dictionaries(
 )
 
 
-def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _nest_schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     properties = st.dictionaries(_NAMES, inner, max_size=3)
     return st.fixed_dictionaries(
         {},
@@ -360,7 +371,7 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     ) | properties.map(lambda fields: {"type": "object", "properties": fields, "required": [*fields]})
 
 
-_SCHEMAS: Final = st.recursive(_LEAVES, _grown, max_leaves=6)
+_SCHEMAS: Final = st.recursive(_LEAVES, _nest_schemas, max_leaves=6)
 
 
 @examples(150)
@@ -372,7 +383,7 @@ def test_each_strict_schema_obeys_the_rules_of_strict_mode(schema: dict[str, Any
         return  # a root of another type
     before = copy.deepcopy(schema)
     for provider in PROVIDERS:
-        sent, reasons = _sent(provider, tool)
+        sent, reasons = _send_tool(provider, tool)
         root: Any = sent["schema"]
         if root is not None:
             assert [*object_problems(root)] == [], provider

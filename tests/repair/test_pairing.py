@@ -42,23 +42,25 @@ from tests.conftest import (
 
 BOB = text_msg("Bob", "hi")
 EVE = text_msg("Eve", "wait")
-LOST = f"system system: result c1={INTERRUPTED_RESULT}"
+ADDED_RESULT = f"system system: result c1={INTERRUPTED_RESULT}"
 
 
-def mended(*msgs: Msg) -> list[str]:
+def repair_lines(*msgs: Msg) -> list[str]:
     """Returns each message of the repaired conversation as one line."""
     return msg_lines(repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs)
 
 
-def mixed(*blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday") -> Msg:
+def assistant_message(
+    *blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday"
+) -> Msg:
     return Msg(name, blocks, "assistant")
 
 
-def use(id: str) -> ToolUseBlock:
+def call_block(id: str) -> ToolUseBlock:
     return ToolUseBlock(id, "search", {})
 
 
-def answer(id: str, output: str = "found") -> ToolResultBlock:
+def result_block(id: str, output: str = "found") -> ToolResultBlock:
     return ToolResultBlock(id, "search", output)
 
 
@@ -70,7 +72,7 @@ NORMAL: list[Sequence[Msg]] = [
     [call("c1", "c2"), result("c1"), result("c2")],
     [call("c1", "c2"), result("c2"), result("c1")],
     [call("c1"), result("c1"), call("c1"), result("c1")],
-    [mixed(ThinkingBlock("hm"), TextBlock("I look."), use("c1")), result("c1")],
+    [assistant_message(ThinkingBlock("hm"), TextBlock("I look."), call_block("c1")), result("c1")],
     [call("c1", "c1"), result("c1", "c1")],
 ]
 
@@ -87,17 +89,17 @@ def test_a_valid_conversation_is_unchanged(msgs: Sequence[Msg]) -> None:
 REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     (
         "a call and its result in one message are parted",
-        [mixed(use("c1"), answer("c1"))],
+        [assistant_message(call_block("c1"), result_block("c1"))],
         ["assistant Friday: call c1", "assistant Friday: result c1=found"],
     ),
     (
         "a result before its call in one message goes behind it",
-        [mixed(answer("c1"), use("c1"))],
+        [assistant_message(result_block("c1"), call_block("c1"))],
         ["assistant Friday: call c1", "assistant Friday: result c1=found"],
     ),
     (
         "text between a call and its result goes behind the exchange",
-        [mixed(use("c1"), TextBlock("so"), answer("c1"), TextBlock("done"))],
+        [assistant_message(call_block("c1"), TextBlock("so"), result_block("c1"), TextBlock("done"))],
         ["assistant Friday: call c1 | so", "assistant Friday: result c1=found", "assistant Friday: done"],
     ),
     (
@@ -134,7 +136,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     (
         "a message without blocks stays where nothing has to be repaired around it",
         [Msg("Bob", [], "user"), call("c1"), Msg("Eve", [], "system")],
-        ["user Bob: ", "assistant Friday: call c1", LOST, "system Eve: "],
+        ["user Bob: ", "assistant Friday: call c1", ADDED_RESULT, "system Eve: "],
     ),
     (
         "a result without a call becomes a user text",
@@ -144,7 +146,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     (
         "a result before its call becomes a user text, the call answered by the marked result",
         [result("c1"), call("c1")],
-        ["user system: (result of search) found", "assistant Friday: call c1", LOST],
+        ["user system: (result of search) found", "assistant Friday: call c1", ADDED_RESULT],
     ),
     (
         "another result of one call becomes a user text",
@@ -186,7 +188,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     ),
     (
         "a result without a call parts its message",
-        [mixed(TextBlock("one"), answer("c9"), TextBlock("two"))],
+        [assistant_message(TextBlock("one"), result_block("c9"), TextBlock("two"))],
         ["assistant Friday: one", "user Friday: (result of search) found", "assistant Friday: two"],
     ),
     (
@@ -206,13 +208,13 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     (
         "a call that nobody answered gets the marked result",
         [call("c1"), EVE],
-        ["assistant Friday: call c1", LOST, "user Eve: wait"],
+        ["assistant Friday: call c1", ADDED_RESULT, "user Eve: wait"],
     ),
-    ("a call at the very end too", [BOB, call("c1")], ["user Bob: hi", "assistant Friday: call c1", LOST]),
+    ("a call at the very end too", [BOB, call("c1")], ["user Bob: hi", "assistant Friday: call c1", ADDED_RESULT]),
     (
         "of parallel calls only the lost one",
         [call("c1", "c2"), result("c2"), EVE],
-        ["assistant Friday: call c1 | call c2", "system system: result c2=found", LOST, "user Eve: wait"],
+        ["assistant Friday: call c1 | call c2", "system system: result c2=found", ADDED_RESULT, "user Eve: wait"],
     ),
     (
         "equal ids in one turn pair in order of arrival",
@@ -229,7 +231,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         [call("c1"), EVE, call("c1"), result("c1")],
         [
             "assistant Friday: call c1",
-            LOST,
+            ADDED_RESULT,
             "user Eve: wait",
             "assistant Friday: call c1",
             "system system: result c1=found",
@@ -259,7 +261,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     ),
     (
         "talk in a message of results goes behind the exchange",
-        [call("c1"), mixed(answer("c1"), TextBlock("so"), name="tool"), EVE],
+        [call("c1"), assistant_message(result_block("c1"), TextBlock("so"), name="tool"), EVE],
         ["assistant Friday: call c1", "assistant tool: result c1=found", "assistant tool: so", "user Eve: wait"],
     ),
 ]
@@ -267,7 +269,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
 
 @pytest.mark.parametrize(("msgs", "expected"), [row[1:] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
 def test_the_repaired_conversation_has_exactly_these_messages(msgs: Sequence[Msg], expected: list[str]) -> None:
-    assert mended(*msgs) == expected
+    assert repair_lines(*msgs) == expected
 
 
 @pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
@@ -387,7 +389,7 @@ def test_a_conversation_of_only_one_result_gives_a_request_with_a_turn(provider:
 def test_a_split_message_keeps_its_speaker_time_id_and_metadata() -> None:
     msg = AnyMsg(
         "tool",
-        [answer("c1"), TextBlock("and by the way")],
+        [result_block("c1"), TextBlock("and by the way")],
         "user",
         id="m1",
         timestamp="12:00",
@@ -403,7 +405,7 @@ def test_a_split_message_keeps_its_speaker_time_id_and_metadata() -> None:
 def test_results_with_media_pair_with_their_calls() -> None:
     shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
     msgs = [call("c1"), EVE, Msg("system", (shot,), "system")]
-    assert mended(*msgs)[1] == "system system: result c1=here | <image>"
+    assert repair_lines(*msgs)[1] == "system system: result c1=here | <image>"
 
 
 async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: str) -> None:
@@ -415,7 +417,9 @@ async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: st
 
 
 def test_stale_blocks_are_removed_from_messages_that_repair_changed() -> None:
-    talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
+    talk = Msg(
+        "Ann", [result_block("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2"
+    )
     msgs = [BOB, call("c1"), talk, texts_msg("Eve", "four", "five"), EVE]
     conversation = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     assert without_blocks(conversation, frozenset()) is conversation

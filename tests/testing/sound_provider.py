@@ -126,10 +126,10 @@ def load_native(log: object) -> list[Msg]:
         raise MessageError("log", "it has no turns", "Pass a request.")
     data = cast("dict[str, Any]", log)
     system = [Msg("system", str(text), "system") for text in as_list(data.get("system"))]
-    return [*system, *load_messages([_stored(as_object(turn)) for turn in as_list(data["turns"])])]
+    return [*system, *load_messages([_stored_message(as_object(turn)) for turn in as_list(data["turns"])])]
 
 
-def _stored(turn: dict[str, Any]) -> dict[str, Any]:
+def _stored_message(turn: dict[str, Any]) -> dict[str, Any]:
     content = [_stored_part(as_object(part)) for part in as_list(turn.get("parts"))]
     return {"name": turn.get("name"), "role": turn.get("role"), "content": content}
 
@@ -216,7 +216,7 @@ EVENTS: Final[list[dict[str, Any]]] = [
     {"usage": {"input_tokens": 90, "output_tokens": 40}},
     {"over": "call"},
 ]
-SAID: Final = Reply(
+TEXTS: Final = Reply(
     Msg(
         "assistant",
         [
@@ -236,7 +236,7 @@ CUT: Final[Sample] = (
     Reply("Half a", finish_reason=FinishReason.LENGTH),
 )
 RAW: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
-SAMPLES: Final[list[Sample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
+SAMPLES: Final[list[Sample]] = [(WHOLE, EVENTS, TEXTS), (WHOLE, RAW, TEXTS), CUT]
 
 
 # -- calls --------------------------------------------------------------------------------------------------------

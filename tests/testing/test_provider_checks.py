@@ -47,7 +47,7 @@ PATHS: Final = {
     "vllm": "/vllm/v1/chat/completions",
 }
 CALLS: Final = (ToolUseBlock("call_1", "look", {"place": "Köln"}), ToolUseBlock("call_2", "look", {}))
-SAYINGS: Final[dict[str, Reply]] = {
+TEXTS: Final[dict[str, Reply]] = {
     "text": Reply(
         Msg("a", "Hello there, my \U0001f600 friend.", "assistant"), usage=Usage(9, 5, cache_read_tokens=4)
     ),
@@ -78,7 +78,7 @@ def sample(provider: str, reply: Reply) -> Sample:
 
 def samples(provider: str) -> list[Sample]:
     thoughts = [] if provider == "openai" else [THOUGHT]
-    return [sample(provider, reply) for reply in (*SAYINGS.values(), *thoughts)]
+    return [sample(provider, reply) for reply in (*TEXTS.values(), *thoughts)]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -116,7 +116,7 @@ def echo(**changed: Any) -> Provider:
     return Provider("echo", kind, Multi)
 
 
-def faults(provider: Provider, samples: Sequence[Sample] = ()) -> str:
+def list_faults(provider: Provider, samples: Sequence[Sample] = ()) -> str:
     with pytest.raises(ConformanceError) as caught:
         check_provider(provider, samples=samples)
     assert caught.value.provider == "echo"
@@ -132,7 +132,7 @@ def test_a_request_that_loses_a_message_is_reported() -> None:
         request = EchoFormatter.convert(self, legal, task)
         return {"messages": request["messages"][:1]}
 
-    assert "markAnswer' of msgs[2].content[0] is not sent" in faults(echo(convert=convert))
+    assert "markAnswer' of msgs[2].content[0] is not sent" in list_faults(echo(convert=convert))
 
 
 def test_a_request_that_repeats_content_is_reported() -> None:
@@ -140,7 +140,7 @@ def test_a_request_that_repeats_content_is_reported() -> None:
         request = EchoFormatter.convert(self, legal, task)
         return {"messages": [*request["messages"], *request["messages"]]}
 
-    report = faults(echo(convert=convert))
+    report = list_faults(echo(convert=convert))
     assert "is sent 2 times" in report
     assert "the call with 'callOne' is sent 2 times" in report
 
@@ -150,7 +150,7 @@ def test_a_request_in_another_order_is_reported() -> None:
         request = EchoFormatter.convert(self, legal, task)
         return {"messages": request["messages"][::-1]}
 
-    report = faults(echo(convert=convert))
+    report = list_faults(echo(convert=convert))
     assert "comes before its call" in report
     assert "sent in the wrong order" in report
 
@@ -161,7 +161,7 @@ def test_a_request_that_is_stored_and_shared_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return requests.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
 
-    assert "two requests share lists or dicts" in faults(echo(convert=convert))
+    assert "two requests share lists or dicts" in list_faults(echo(convert=convert))
 
 
 def test_a_request_that_depends_on_an_earlier_request_is_reported() -> None:
@@ -170,11 +170,11 @@ def test_a_request_that_depends_on_an_earlier_request_is_reported() -> None:
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return {**EchoFormatter.convert(self, legal, task), "number": next(count)}
 
-    assert "building a request again from the same conversation" in faults(echo(convert=convert))
+    assert "building a request again from the same conversation" in list_faults(echo(convert=convert))
 
 
 def test_a_formatter_that_raises_is_reported() -> None:
-    assert "raises" in faults(
+    assert "raises" in list_faults(
         echo(base=ECHO.override({"media.image": None}), default_on_loss="x", convert=_refuses)
     )
 
@@ -183,7 +183,7 @@ def test_a_formatter_that_raises_an_error_of_another_package_is_reported() -> No
     def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         raise KeyError("x")
 
-    assert "raises KeyError" in faults(echo(convert=convert))
+    assert "raises KeyError" in list_faults(echo(convert=convert))
     with pytest.raises(OptionError, match="provider"):
         check_provider(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
@@ -209,7 +209,7 @@ class Parser(StreamParserBase):
         self.read_event(reply)
 
 
-def parsing(parser: type[StreamParserBase]) -> Provider:
+def with_parser(parser: type[StreamParserBase]) -> Provider:
     return replace(echo(), parser=parser)
 
 
@@ -218,11 +218,11 @@ GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b"
 
 
 def test_a_parser_that_reads_streams_and_complete_replies_alike_conforms() -> None:
-    check_provider(parsing(Parser), samples=[GOOD, (GOOD[0], b'{"said":"ab"}\n{"end":true}\n', EXPECTED)])
+    check_provider(with_parser(Parser), samples=[GOOD, (GOOD[0], b'{"said":"ab"}\n{"end":true}\n', EXPECTED)])
 
 
 def test_a_stream_that_differs_from_the_complete_reply_is_reported() -> None:
-    report = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
+    report = list_faults(with_parser(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
     assert "Parser, samples[0]: the stream, read event by event, gives a different message" in report
 
 
@@ -231,15 +231,15 @@ def test_a_parser_that_fails_at_an_unknown_event_is_reported() -> None:
         def read_event(self, event: dict[str, Any]) -> None:
             super().read_event({"said": event["said"]} | event)
 
-    assert "an unknown event raises KeyError" in faults(parsing(Fragile), [GOOD])
+    assert "an unknown event raises KeyError" in list_faults(with_parser(Fragile), [GOOD])
 
 
 def test_samples_without_a_parser_are_reported() -> None:
-    assert "has no parser" in faults(echo(), [GOOD])
+    assert "has no parser" in list_faults(echo(), [GOOD])
 
 
 def test_a_log_that_loads_as_other_messages_is_reported() -> None:
     def load(log: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 
-    assert "a request from the loaded messages differs" in faults(replace(echo(), load_native=load))
+    assert "a request from the loaded messages differs" in list_faults(replace(echo(), load_native=load))

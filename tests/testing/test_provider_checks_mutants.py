@@ -43,7 +43,7 @@ from tests.testing.sound_provider import (
 Convert = Callable[[Any, LegalConversation, RequestSpec], Any]
 
 
-def converting(convert: Convert, **changes: Any) -> Provider:
+def with_convert(convert: Convert, **changes: Any) -> Provider:
     """Returns Magpie with another `convert`."""
     members = {"convert": convert, **changes}
     chat = cast("type[FormatterBase]", type("Chat", (MagpieFormatter,), members))
@@ -55,7 +55,7 @@ def sound(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     return MagpieFormatter.convert(self, legal, task)
 
 
-def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
+def with_edited_requests(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
     """Returns Magpie with edited requests."""
 
     def convert(self: Any, legal: LegalConversation, task: RequestSpec) -> Any:
@@ -63,10 +63,10 @@ def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
         edited = edit(self, request)
         return request if edited is None else edited
 
-    return converting(convert, **changes)
+    return with_convert(convert, **changes)
 
 
-def editing_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Provider:
+def with_edited_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Provider:
     """Returns Magpie with edited parts, in turns and in results."""
 
     def apply(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -79,20 +79,22 @@ def editing_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Pro
         for turn in request["turns"]:
             turn["parts"] = apply(turn["parts"])
 
-    return editing(edit_request)
+    return with_edited_requests(edit_request)
 
 
-def dropping(key: str) -> Provider:
+def without_key(key: str) -> Provider:
     """Returns Magpie without one key of its requests."""
-    return editing(lambda self, request: {name: item for name, item in request.items() if name != key})
+    return with_edited_requests(
+        lambda self, request: {name: item for name, item in request.items() if name != key}
+    )
 
 
-def dropping_parts(kind: str) -> Provider:
-    return editing_parts(lambda part: [] if kind in part else [part])
+def without_parts(kind: str) -> Provider:
+    return with_edited_parts(lambda part: [] if kind in part else [part])
 
 
-def dropping_media(kind: str) -> Provider:
-    return editing_parts(lambda part: [] if part.get("media", {}).get("type") == kind else [part])
+def without_media(kind: str) -> Provider:
+    return with_edited_parts(lambda part: [] if part.get("media", {}).get("type") == kind else [part])
 
 
 # -- requests -----------------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def _without_last_turn(self: Any, request: Request) -> None:
     request["turns"] = request["turns"][:-1] or request["turns"]
 
 
-def _number(self: Any, request: Request) -> None:
+def _add_random_number(self: Any, request: Request) -> None:
     request["nonce"] = random.random()
 
 
@@ -175,7 +177,12 @@ def _open_file(self: Any, request: Request) -> None:
         file.write(b"log")
 
 
-def _cached(self: Any, legal: LegalConversation, task: RequestSpec, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
+def _cache_requests(
+    self: Any,
+    legal: LegalConversation,
+    task: RequestSpec,
+    cache: dict[str, Request] = {},  # noqa: B006
+) -> Request:
     request = sound(self, legal, task)
     return cache.setdefault(str(request), request)
 
@@ -205,7 +212,7 @@ def _changing_calls(self: Any, legal: LegalConversation, task: RequestSpec) -> R
     return sound(self, legal, task)
 
 
-def _remembering(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
+def _count_requests(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     self.count = getattr(self, "count", 0) + 1
     return {**sound(self, legal, task), "count": self.count}
 
@@ -277,100 +284,112 @@ STRICT: Final = StrictRules(
     keywords=frozenset({"type", "properties", "required", "additionalProperties"}), formats=frozenset()
 )
 REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
-    "drops every image": (dropping_media("image"), "the image of msgs[0].content[1] is not sent"),
-    "drops every audio": (dropping_media("audio"), "the audio of msgs[0].content[2] is not sent"),
-    "drops every video": (dropping_media("video"), "the video of msgs[0].content[3] is not sent"),
-    "drops every document": (dropping_media("document"), "the document of msgs[0].content[4] is not sent"),
+    "drops every image": (without_media("image"), "the image of msgs[0].content[1] is not sent"),
+    "drops every audio": (without_media("audio"), "the audio of msgs[0].content[2] is not sent"),
+    "drops every video": (without_media("video"), "the video of msgs[0].content[3] is not sent"),
+    "drops every document": (without_media("document"), "the document of msgs[0].content[4] is not sent"),
     "sends media twice": (
-        editing_parts(lambda part: [part, part] if "media" in part else [part]),
+        with_edited_parts(lambda part: [part, part] if "media" in part else [part]),
         "the image of msgs[0].content[1] is sent 2 times",
     ),
-    "drops tools": (dropping("tools"), "the tool 'look' is not sent"),
-    "sends one tool": (editing(_first_tool), "the tool 'count' is not sent"),
-    "drops descriptions of tools": (editing(_no_descriptions), "the description 'toolLook'"),
-    "drops nested parameters": (editing(_flat_parameters), "the parameter 'zoomFactor' of a tool is not sent"),
-    "drops response_format": (dropping("format"), "'verdictText' of response_format is not sent"),
+    "drops tools": (without_key("tools"), "the tool 'look' is not sent"),
+    "sends one tool": (with_edited_requests(_first_tool), "the tool 'count' is not sent"),
+    "drops descriptions of tools": (with_edited_requests(_no_descriptions), "the description 'toolLook'"),
+    "drops nested parameters": (
+        with_edited_requests(_flat_parameters),
+        "the parameter 'zoomFactor' of a tool is not sent",
+    ),
+    "drops response_format": (without_key("format"), "'verdictText' of response_format is not sent"),
     "drops response_format beside tools": (
-        converting(_no_schema_beside_tools),
+        with_convert(_no_schema_beside_tools),
         "'verdictText' of response_format is not sent together with tools",
     ),
     "drops the thinking of replies": (
-        converting(_no_thinking_of_replies),
+        with_convert(_no_thinking_of_replies),
         "the thinking 'I should look first.' is not sent back",
     ),
     "drops the flag of JSON": (
-        converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
+        with_convert(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
         "response_format adds no field that requests JSON output",
     ),
     "drops the strict flag": (
-        converting(sound, base=MAGPIE.override({"tools.strict": STRICT})),
+        with_convert(sound, base=MAGPIE.override({"tools.strict": STRICT})),
         "the strict flag of a tool is not sent",
     ),
-    "drops tool_choice": (dropping("choice"), "tool_choice='none' gives the same request as tool_choice=None"),
-    "takes any tool for the one that is chosen": (editing(_any_choice), "gives the same request as"),
-    "drops thinking": (dropping_parts("thinking"), "thinking is not sent back"),
-    "drops the proof of thinking": (editing_parts(_without_proof), "thinking is not sent back"),
-    "sends the thinking of another": (converting(_leaking_thinking), "of another issuer is in the request"),
-    "drops calls": (dropping_parts("call"), "the call with 'callOne' is sent 0 times"),
-    "drops results": (dropping_parts("result"), "the result 'resultOne' is sent 0 times"),
-    "drops texts": (dropping_parts("text"), "is not sent, but the ledger does not list"),
-    "drops the system prompt": (dropping("system"), "'markSystem' of msgs[0].content[0] is not sent"),
-    "drops all parts but the first": (editing(_one_part), "is not sent"),
-    "drops the last turn": (editing(_without_last_turn), "is not sent"),
+    "drops tool_choice": (without_key("choice"), "tool_choice='none' gives the same request as tool_choice=None"),
+    "takes any tool for the one that is chosen": (with_edited_requests(_any_choice), "gives the same request as"),
+    "drops thinking": (without_parts("thinking"), "thinking is not sent back"),
+    "drops the proof of thinking": (with_edited_parts(_without_proof), "thinking is not sent back"),
+    "sends the thinking of another": (with_convert(_leaking_thinking), "of another issuer is in the request"),
+    "drops calls": (without_parts("call"), "the call with 'callOne' is sent 0 times"),
+    "drops results": (without_parts("result"), "the result 'resultOne' is sent 0 times"),
+    "drops texts": (without_parts("text"), "is not sent, but the ledger does not list"),
+    "drops the system prompt": (without_key("system"), "'markSystem' of msgs[0].content[0] is not sent"),
+    "drops all parts but the first": (with_edited_requests(_one_part), "is not sent"),
+    "drops the last turn": (with_edited_requests(_without_last_turn), "is not sent"),
     "sends texts twice": (
-        editing_parts(lambda part: [part, part] if "text" in part else [part]),
+        with_edited_parts(lambda part: [part, part] if "text" in part else [part]),
         "is sent 2 times",
     ),
     "sends calls twice": (
-        editing_parts(lambda part: [part, part] if "call" in part else [part]),
+        with_edited_parts(lambda part: [part, part] if "call" in part else [part]),
         "the call with 'callOne' is sent 2 times",
     ),
-    "cuts long texts": (editing_parts(_cut_texts), "is not sent unchanged"),
-    "escapes texts": (editing_parts(_escaped_texts), "is not sent unchanged"),
+    "cuts long texts": (with_edited_parts(_cut_texts), "is not sent unchanged"),
+    "escapes texts": (with_edited_parts(_escaped_texts), "is not sent unchanged"),
     "turns the order round": (
-        editing(lambda self, request: {**request, "turns": request["turns"][::-1]}),
+        with_edited_requests(lambda self, request: {**request, "turns": request["turns"][::-1]}),
         "sent in the wrong order",
     ),
-    "swaps the roles": (editing(_swap_roles), "a turn of the user is sent with the role 'assistant'"),
-    "has one role": (editing(_one_role), "of the assistant and of the user have the same format"),
-    "loses names": (editing(_no_names), "the name of the speaker 'Bob' is not sent"),
+    "swaps the roles": (with_edited_requests(_swap_roles), "a turn of the user is sent with the role 'assistant'"),
+    "has one role": (with_edited_requests(_one_role), "of the assistant and of the user have the same format"),
+    "loses names": (with_edited_requests(_no_names), "the name of the speaker 'Bob' is not sent"),
     "loses names among many": (
-        replace(PROVIDER, multi_agent_formatter=editing(_no_names).chat_formatter),
+        replace(PROVIDER, multi_agent_formatter=with_edited_requests(_no_names).chat_formatter),
         "Chat, names: the name of the speaker 'Bob' is not sent",
     ),
-    "gives results the id of the first call": (editing(_first_result_id), "and its result has the call id"),
-    "gives results no id": (editing_parts(_no_result_ids), "and its result has the call id 'c1'"),
-    "loses that a result failed": (editing_parts(_no_failures), "a failed tool result is sent in the same way"),
+    "gives results the id of the first call": (
+        with_edited_requests(_first_result_id),
+        "and its result has the call id",
+    ),
+    "gives results no id": (with_edited_parts(_no_result_ids), "and its result has the call id 'c1'"),
+    "loses that a result failed": (
+        with_edited_parts(_no_failures),
+        "a failed tool result is sent in the same way",
+    ),
     "loses the names of tools": (
-        editing_parts(_call_without("tool", _no_text)),
+        with_edited_parts(_call_without("tool", _no_text)),
         "does not name its tool 'look'",
     ),
-    "loses arguments": (editing_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
+    "loses arguments": (with_edited_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
     "writes arguments as Python": (
-        editing_parts(_call_without("arguments", _python_arguments)),
+        with_edited_parts(_call_without("arguments", _python_arguments)),
         "the arguments of a call are changed",
     ),
-    "shares the parameters of tools": (converting(_sharing_tools), "shares the parameters of a tool"),
-    "shares the schema": (converting(_sharing_schema), "shares the schema of response_format"),
-    "changes the parameters of tools": (converting(_changing_tools), "changes the parameters of a tool"),
-    "changes the arguments of calls": (converting(_changing_calls), "building a request changes the messages"),
-    "keeps its requests": (converting(_cached), "two requests share lists or dicts"),
-    "counts its requests": (converting(_remembering), "building a request again from the same conversation"),
-    "draws numbers": (editing(_number), "building a request again from the same conversation"),
-    "opens files": (editing(_open_file), "building a request causes I/O: "),
-    "raises KeyError": (converting(_key_error), "raises KeyError: 'x'"),
-    "exits": (converting(_system_exit), "raises SystemExit: 3"),
-    "gives bytes": (editing(_no_json), "the request is not JSON"),
-    "gives a list": (editing(lambda self, request: [request]), "convert(): expected dict, got list"),
-    "gives None": (converting(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
+    "shares the parameters of tools": (with_convert(_sharing_tools), "shares the parameters of a tool"),
+    "shares the schema": (with_convert(_sharing_schema), "shares the schema of response_format"),
+    "changes the parameters of tools": (with_convert(_changing_tools), "changes the parameters of a tool"),
+    "changes the arguments of calls": (with_convert(_changing_calls), "building a request changes the messages"),
+    "keeps its requests": (with_convert(_cache_requests), "two requests share lists or dicts"),
+    "counts its requests": (with_convert(_count_requests), "building a request again from the same conversation"),
+    "draws numbers": (
+        with_edited_requests(_add_random_number),
+        "building a request again from the same conversation",
+    ),
+    "opens files": (with_edited_requests(_open_file), "building a request causes I/O: "),
+    "raises KeyError": (with_convert(_key_error), "raises KeyError: 'x'"),
+    "exits": (with_convert(_system_exit), "raises SystemExit: 3"),
+    "gives bytes": (with_edited_requests(_no_json), "the request is not JSON"),
+    "gives a list": (with_edited_requests(lambda self, request: [request]), "convert(): expected dict, got list"),
+    "gives None": (with_convert(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
     "applies no facts": (
-        converting(sound, capabilities=_without_facts),
+        with_convert(sound, capabilities=_without_facts),
         "the `ModelFact` for 'chick' is not applied",
     ),
-    "cannot be created": (converting(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
-    "has no history policy": (converting(sound, default_history=None), "Chat: raises TypeError"),
+    "cannot be created": (with_convert(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
+    "has no history policy": (with_convert(sound, default_history=None), "Chat: raises TypeError"),
     "forgets the model": (
-        converting(sound, __init__=_without_model),
+        with_convert(sound, __init__=_without_model),
         "Chat: the attribute `model` of a formatter for the model",
     ),
 }
@@ -378,7 +397,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
 # -- logs ---------------------------------------------------------------------------------------------------------
 
 
-def _loading(edit: Callable[[list[Msg]], Any]) -> Provider:
+def _with_edited_log(edit: Callable[[list[Msg]], Any]) -> Provider:
     def load(log: object) -> list[Msg]:
         return cast("list[Msg]", edit(load_native(log)))
 
@@ -393,7 +412,7 @@ def _taking_anything(log: object) -> list[Msg]:
     return load_native(cast("object", log)) if isinstance(log, dict) else cast("Any", 3)
 
 
-def _eating(log: object) -> list[Msg]:
+def _remove_messages(log: object) -> list[Msg]:
     msgs = load_native(log)
     cast("dict[str, Any]", log)["turns"].clear()
     return msgs
@@ -405,21 +424,26 @@ def _other_role(msg: Msg) -> Msg:
 
 LOGS: Final[dict[str, tuple[Provider, str]]] = {
     "loads nothing": (
-        _loading(lambda msgs: []),
+        _with_edited_log(lambda msgs: []),
         "load_native: system prompt and three turns: raises EmptyConversationError",
     ),
     "loses the last message": (
-        _loading(lambda msgs: msgs[:-1] or msgs),
+        _with_edited_log(lambda msgs: msgs[:-1] or msgs),
         "a request from the loaded messages differs",
     ),
     "loses texts": (
-        _loading(lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]),
+        _with_edited_log(
+            lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]
+        ),
         "a request from the loaded messages differs",
     ),
-    "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded with another role"),
+    "makes everybody a user": (
+        _with_edited_log(lambda msgs: [*map(_other_role, msgs)]),
+        "is loaded with another role",
+    ),
     "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "instead of an AgentkitError"),
-    "changes the log": (replace(PROVIDER, load_native=_eating), "`load_native` changes the request"),
-    "gives dicts": (_loading(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
+    "changes the log": (replace(PROVIDER, load_native=_remove_messages), "`load_native` changes the request"),
+    "gives dicts": (_with_edited_log(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
     "takes anything": (
         replace(PROVIDER, load_native=_taking_anything),
         "is loaded as 'int' instead of a list of Msg",
@@ -534,30 +558,36 @@ class User(MagpieParser):
         return replace(super().finish(), role="user")
 
 
-def parsing(parser: type[StreamParserBase]) -> Provider:
+def with_parser(parser: type[StreamParserBase]) -> Provider:
     return replace(PROVIDER, parser=parser)
 
 
 REPLIES: Final[dict[str, tuple[Provider, str]]] = {
-    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), but the message has no usage"),
-    "loses the usage of streams": (parsing(NoUsageInStreams), "gives a different message than the complete reply"),
-    "loses the finish reason": (parsing(NoReason), "finish reason: expected length, got stop"),
+    "loses usage": (
+        with_parser(NoUsage),
+        "the reply has usage ('input_tokens' is 90), but the message has no usage",
+    ),
+    "loses the usage of streams": (
+        with_parser(NoUsageInStreams),
+        "gives a different message than the complete reply",
+    ),
+    "loses the finish reason": (with_parser(NoReason), "finish reason: expected length, got stop"),
     "loses thinking": (
-        parsing(NoThinking),
+        with_parser(NoThinking),
         "'I should look first.' under the key 'thinking' is not in the message",
     ),
-    "loses the proof of thinking": (parsing(NoProof), "thinking: "),
-    "loses arguments in pieces": (parsing(FirstPiece), "gives a different message than the complete reply"),
-    "loses arguments": (parsing(NoArguments), "no tool call of the message has the arguments"),
-    "loses the second call": (parsing(OneCall), "calls: "),
-    "joins calls": (parsing(OnePart), "calls: "),
-    "breaks at an unknown event": (parsing(Fragile), "an unknown event raises KeyError"),
-    "breaks at a reply without a part": (parsing(FragileWhole), "a reply without 'parts' raises KeyError"),
-    "mixes replies": (parsing(Forgetful), "gives a different message"),
-    "changes the reply": (parsing(Eating), "the parser changed its input"),
-    "exits": (parsing(Exiting), "raises SystemExit"),
-    "names another issuer": (parsing(Foreign), "Foreign: `issuer` is 'somebody'"),
-    "speaks as the user": (parsing(User), "the message has the role 'user'"),
+    "loses the proof of thinking": (with_parser(NoProof), "thinking: "),
+    "loses arguments in pieces": (with_parser(FirstPiece), "gives a different message than the complete reply"),
+    "loses arguments": (with_parser(NoArguments), "no tool call of the message has the arguments"),
+    "loses the second call": (with_parser(OneCall), "calls: "),
+    "joins calls": (with_parser(OnePart), "calls: "),
+    "breaks at an unknown event": (with_parser(Fragile), "an unknown event raises KeyError"),
+    "breaks at a reply without a part": (with_parser(FragileWhole), "a reply without 'parts' raises KeyError"),
+    "mixes replies": (with_parser(Forgetful), "gives a different message"),
+    "changes the reply": (with_parser(Eating), "the parser changed its input"),
+    "exits": (with_parser(Exiting), "raises SystemExit"),
+    "names another issuer": (with_parser(Foreign), "Foreign: `issuer` is 'somebody'"),
+    "speaks as the user": (with_parser(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
 }
 
@@ -674,46 +704,49 @@ class KeyErrorBody(MagpieEndpoint):
         return super().build_request(model, {"wings": request["wings"]}, options, stream=stream)
 
 
-def calling(endpoint: Any) -> Provider:
+def with_endpoint(endpoint: Any) -> Provider:
     return replace(PROVIDER, endpoint=endpoint)
 
 
 CALLS: Final[dict[str, tuple[Provider, str]]] = {
-    "makes an empty body": (calling(EmptyBody), "`build_request` omits"),
-    "makes a body without the model": (calling(NoModel), "`build_request` omits the model"),
+    "makes an empty body": (with_endpoint(EmptyBody), "`build_request` omits"),
+    "makes a body without the model": (with_endpoint(NoModel), "`build_request` omits the model"),
     "makes a body without parameters": (
-        calling(NoOptions),
+        with_endpoint(NoOptions),
         "`build_request` omits the parameter 'temperature'",
     ),
     "makes a body without a nested parameter": (
-        calling(NoNestedOptions),
+        with_endpoint(NoNestedOptions),
         "`build_request` omits the parameter 'limits'",
     ),
     "never streams": (
-        calling(NeverStreams),
+        with_endpoint(NeverStreams),
         "`build_request` with stream=True returns an OutgoingRequest with stream=False",
     ),
-    "changes the request": (calling(ChangingBody), "`build_request` changes the request"),
-    "counts its calls": (calling(CountingBody), "returns a different OutgoingRequest if called again"),
-    "makes a dict": (calling(DictBody), "`build_request` returns 'dict' instead of an OutgoingRequest"),
-    "sends {}": (calling(SendsNothing), "`send` does not send the body"),
-    "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),
-    "has a failure that raises": (calling(FailingFailure), "`failure_from_exception` raises AttributeError"),
+    "changes the request": (with_endpoint(ChangingBody), "`build_request` changes the request"),
+    "counts its calls": (with_endpoint(CountingBody), "returns a different OutgoingRequest if called again"),
+    "makes a dict": (with_endpoint(DictBody), "`build_request` returns 'dict' instead of an OutgoingRequest"),
+    "sends {}": (with_endpoint(SendsNothing), "`send` does not send the body"),
+    "streams {}": (with_endpoint(StreamsNothing), "`stream` does not send the body"),
+    "has a failure that raises": (with_endpoint(FailingFailure), "`failure_from_exception` raises AttributeError"),
     "has a failure that is a number": (
-        calling(NumberFailure),
+        with_endpoint(NumberFailure),
         "`failure_from_exception` returns 'int' for ValueError",
     ),
-    "takes any error for its own": (calling(AnyFailure), "classifies an error of the application"),
-    "has a failure_in that raises": (calling(FailingFailureIn), "`failure_from_reply` raises"),
-    "limits no tokens": (calling(NoLimit), "`max_tokens_parameter` returns no parameter with the token limit"),
-    "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
+    "takes any error for its own": (with_endpoint(AnyFailure), "classifies an error of the application"),
+    "has a failure_in that raises": (with_endpoint(FailingFailureIn), "`failure_from_reply` raises"),
+    "limits no tokens": (
+        with_endpoint(NoLimit),
+        "`max_tokens_parameter` returns no parameter with the token limit",
+    ),
+    "raises KeyError": (with_endpoint(KeyErrorBody), "raises KeyError: 'wings'"),
 }
 
 
 # -- layouts ------------------------------------------------------------------------------------------------------
 
 
-def describing(**keys: Any) -> Provider:
+def with_layout(**keys: Any) -> Provider:
     """Returns Magpie with other keys in its layout."""
     layout = replace(MAGPIE.layout, **keys)
     formatters = [
@@ -734,36 +767,39 @@ class UnawareParser(MagpieParser):
 
 LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
     "names no turns": (
-        describing(turns="messages"),
+        with_layout(turns="messages"),
         "`turns` is 'messages', but the keys of the request with lists are 'system', 'turns', 'tools'",
     ),
-    "names another list as the turns": (describing(turns="tools"), "this list does not contain the text"),
-    "names no roles of replies": (describing(reply_roles=frozenset[str]()), "do not select the reply"),
-    "names another key of roles": (describing(role="speaker"), "`role` is 'speaker'"),
-    "names no results": (describing(result_keys=frozenset[str]()), "do not select the tool result"),
-    "names no prompt": (describing(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
-    "names no tools": (describing(tools="functions"), "`tools` is 'functions', but the tools are under 'tools'"),
-    "names no media": (describing(media={}), "Add the key of images to `media`"),
+    "names another list as the turns": (with_layout(turns="tools"), "this list does not contain the text"),
+    "names no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select the reply"),
+    "names another key of roles": (with_layout(role="speaker"), "`role` is 'speaker'"),
+    "names no results": (with_layout(result_keys=frozenset[str]()), "do not select the tool result"),
+    "names no prompt": (with_layout(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
+    "names no tools": (with_layout(tools="functions"), "`tools` is 'functions', but the tools are under 'tools'"),
+    "names no media": (with_layout(media={}), "Add the key of images to `media`"),
     "names no data of media": (
-        describing(media_data=("bytes",)),
+        with_layout(media_data=("bytes",)),
         "the layout does not find the image in the request. Check `media` and `media_data`",
     ),
-    "names no ids": (describing(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
-    "names no schemas of tools": (describing(tool_schemas=("schema",)), "the parameters of a tool are not loaded"),
-    "names a wrapper of tools": (describing(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
+    "names no ids": (with_layout(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
+    "names no schemas of tools": (
+        with_layout(tool_schemas=("schema",)),
+        "the parameters of a tool are not loaded",
+    ),
+    "names a wrapper of tools": (with_layout(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
     "names no tool choice": (
-        describing(options=OptionLayout(choices=(), outputs=("format",))),
+        with_layout(options=OptionLayout(choices=(), outputs=("format",))),
         "the tool choice ToolChoice(mode='none') is loaded as None. Check `options.choices`",
     ),
     "names no schema": (
-        describing(options=OptionLayout(choices=("choice",), outputs=())),
+        with_layout(options=OptionLayout(choices=("choice",), outputs=())),
         "the response format is loaded as None. Check `options.outputs`",
     ),
     "takes texts for labels": (
-        describing(labels=frozenset({"text"})),
+        with_layout(labels=frozenset({"text"})),
         "the error 'turns[0].parts[0]: invalid value' is assigned to no block",
     ),
-    "leaves turns out of the digest": (describing(digest_turn=no_parts), "does not depend on the turns"),
+    "leaves turns out of the digest": (with_layout(digest_turn=no_parts), "does not depend on the turns"),
     "is not the parser's": (
         replace(PROVIDER, parser=UnawareParser),
         "UnawareParser.layout: not the layout of MagpieFormatter. Use MagpieFormatter.base.layout",
@@ -789,7 +825,7 @@ def test_the_sound_provider_conforms() -> None:
 
 
 def test_a_provider_whose_limit_of_tokens_is_nested_conforms() -> None:
-    check_provider(calling(NestedLimit), samples=SAMPLES)
+    check_provider(with_endpoint(NestedLimit), samples=SAMPLES)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -809,13 +845,13 @@ def test_samples_that_cannot_show_a_loss_of_usage_are_reported() -> None:
     events = [event for event in EVENTS if "usage" not in event]
     with pytest.raises(ConformanceError, match="MagpieParser: no sample has usage"):
         check_provider(PROVIDER, samples=[(reply, events)])
-    check_provider(PROVIDER, samples=[(reply, events, replace(sound_provider.SAID, usage=Usage()))])
+    check_provider(PROVIDER, samples=[(reply, events, replace(sound_provider.TEXTS, usage=Usage()))])
 
 
 def test_counts_may_be_floats() -> None:
     reply = {**sound_provider.WHOLE, "usage": {"input_tokens": 90.0, "output_tokens": 40.0}}
     with pytest.raises(ConformanceError, match="the reply has usage"):
-        check_provider(parsing(NoUsage), samples=[(reply, EVENTS), SAMPLES[0]])
+        check_provider(with_parser(NoUsage), samples=[(reply, EVENTS), SAMPLES[0]])
 
 
 SAMPLE: Final[Sample] = (sound_provider.WHOLE, sound_provider.EVENTS)

@@ -28,7 +28,7 @@ async def post(server: LoopbackServer, body: object, path: str = "/v1/chat/compl
         return await client.post(server.url() + path, json=body)
 
 
-async def answered(status: int, server: LoopbackServer) -> None:
+async def expect_status(status: int, server: LoopbackServer) -> None:
     assert (await post(server, CHAT)).status_code == status
 
 
@@ -264,7 +264,7 @@ async def test_a_reply_that_the_wire_format_cannot_express_raises_at_the_end() -
         pytest.raises(OptionError, match="a reply of Chat Completions cannot contain a block of type 'image'"),
         LoopbackServer(picture) as server,
     ):
-        await answered(400, server)
+        await expect_status(400, server)
 
 
 async def test_a_native_reply_must_match_the_requested_kind_of_reply() -> None:
@@ -280,16 +280,16 @@ async def test_a_native_reply_must_match_the_requested_kind_of_reply() -> None:
 
 async def test_the_error_of_a_reply_function_is_raised_at_the_end() -> None:
     with pytest.raises(KeyError, match="missing"), LoopbackServer(lambda body: body["missing"]) as server:
-        await answered(400, server)
+        await expect_status(400, server)
 
 
 async def test_an_error_of_the_test_has_precedence() -> None:
-    async def fails(server: LoopbackServer) -> None:
-        await answered(400, server)
+    async def raise_after_request(server: LoopbackServer) -> None:
+        await expect_status(400, server)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), LoopbackServer(lambda body: body["missing"]) as server:
-        await fails(server)
+        await raise_after_request(server)
 
 
 # -- the model of one rule --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 SDK: Final = cast("Any", dashscope)  # its classes are typed in part only
 ARGUMENTS: Final = {"place": "Köln"}
-SAID: Final = Msg(
+TEXTS: Final = Msg(
     "Friday",
     [ThinkingBlock("Let me see."), TextBlock("Hello there."), ToolUseBlock("call_1", "look", ARGUMENTS)],
     "assistant",
@@ -30,7 +30,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def asked(server: LoopbackServer, session: aiohttp.ClientSession, path: str, **more: Any) -> dict[str, Any]:
+def call_options(server: LoopbackServer, session: aiohttp.ClientSession, path: str, **more: Any) -> dict[str, Any]:
     content = "Hello" if path == "text" else [{"text": "Hello"}]
     where = {"api_key": "none", "base_address": server.url("dashscope"), "session": session}
     return {
@@ -49,9 +49,9 @@ def get_text(message: Any) -> str:
 
 @pytest.mark.parametrize("path", CLASSIC)
 async def test_the_classic_classes_read_a_complete_reply(path: str) -> None:
-    with LoopbackServer(SAID) as server:
+    with LoopbackServer(TEXTS) as server:
         async with aiohttp.ClientSession() as session:
-            reply = await getattr(SDK, CLASSIC[path]).call(**asked(server, session, path))
+            reply = await getattr(SDK, CLASSIC[path]).call(**call_options(server, session, path))
     choice = reply.output["choices"][0]
     assert reply.status_code == 200
     assert (choice["finish_reason"], get_text(choice["message"])) == ("tool_calls", "Hello there.")
@@ -63,9 +63,9 @@ async def test_the_classic_classes_read_a_complete_reply(path: str) -> None:
 @pytest.mark.parametrize("incremental", [True, False])
 @pytest.mark.parametrize("path", CLASSIC)
 async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -> None:
-    with LoopbackServer(SAID) as server:
+    with LoopbackServer(TEXTS) as server:
         async with aiohttp.ClientSession() as session:
-            request = asked(server, session, path, stream=True, incremental_output=incremental)
+            request = call_options(server, session, path, stream=True, incremental_output=incremental)
             events = [event async for event in await getattr(SDK, CLASSIC[path]).call(**request)]
     messages = [event.output["choices"][0]["message"] for event in events]
     reasons = [event.output["choices"][0]["finish_reason"] for event in events]
@@ -77,7 +77,7 @@ async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -
 
 
 async def test_a_stream_without_increments_repeats_the_earlier_text() -> None:
-    with LoopbackServer(SAID) as server:
+    with LoopbackServer(TEXTS) as server:
         url = f"{server.url('dashscope')}/services/aigc/text-generation/generation"
         body = {"model": "m", "input": {"messages": [{"role": "user", "content": "Hello"}]}, "parameters": {}}
         async with (
@@ -100,8 +100,8 @@ async def test_errors_are_returned_by_the_classic_classes() -> None:
     broken = Reply("Hello there, my friend.", error=LoopbackError(429, "Slow.", code="Throttling"), error_after=2)
     with LoopbackServer([LoopbackError(400, "Range of input length should be [1, 9]"), broken]) as server:
         async with aiohttp.ClientSession() as session:
-            refused = await SDK.AioGeneration.call(**asked(server, session, "text"))
-            request = asked(server, session, "text", stream=True, incremental_output=True)
+            refused = await SDK.AioGeneration.call(**call_options(server, session, "text"))
+            request = call_options(server, session, "text", stream=True, incremental_output=True)
             events = [event async for event in await SDK.AioGeneration.call(**request)]
     assert (refused.status_code, refused.code) == (400, "InvalidParameter")
     assert refused.message == "Range of input length should be [1, 9]"
@@ -114,7 +114,7 @@ async def test_errors_are_returned_by_the_classic_classes() -> None:
 
 
 async def test_the_new_client_reads_both_paths() -> None:
-    with LoopbackServer(SAID) as server:
+    with LoopbackServer(TEXTS) as server:
         client = SDK.AsyncClient(api_key="none", base_url=server.url("dashscope"), max_retries=0)
         messages = [{"role": "user", "content": "Hello"}]
         for resource in (client.chat.completions, client.multimodal.chat):

@@ -30,10 +30,10 @@ from agentkit.testing import LoopbackError, LoopbackServer, PlayableReply, Reply
 pytestmark = pytest.mark.anyio
 
 ARGUMENTS: Final = {"place": "Köln am Rhein", "n": 2}
-SAID: Final = Msg(
+TEXTS: Final = Msg(
     "Friday", [TextBlock("Hello there, friend."), ToolUseBlock("call_1", "look", ARGUMENTS)], "assistant"
 )
-THOUGHT: Final = Msg("Friday", [ThinkingBlock("Let me see."), *SAID.blocks], "assistant")
+THOUGHT: Final = Msg("Friday", [ThinkingBlock("Let me see."), *TEXTS.blocks], "assistant")
 REFUSED: Final = Msg("Friday", [TextBlock("I will not.", metadata={"refusal": True})], "assistant")
 USAGE: Final = Usage(100, 20, cache_read_tokens=60, cache_write_tokens=8, reasoning_tokens=5)
 CLOUDS: Final[Any] = anthropic  # the clients of the clouds are not in its `__all__`
@@ -64,7 +64,7 @@ def ollama_client(server: LoopbackServer) -> Any:
     return ollama.AsyncClient(host=server.url("ollama"))  # its signatures are typed in part only
 
 
-def dumped(value: Any) -> Any:
+def dump(value: Any) -> Any:
     return value.model_dump(mode="json", exclude_none=True, warnings=False)
 
 
@@ -73,7 +73,7 @@ def dumped(value: Any) -> Any:
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
 async def test_chat_completions_returns_the_same_reply_complete_and_streamed(provider: str) -> None:
-    with LoopbackServer(Reply(SAID, usage=USAGE)) as server:
+    with LoopbackServer(Reply(TEXTS, usage=USAGE)) as server:
         async with openai_client(server, provider) as client:
             reply = await client.chat.completions.create(model="m", messages=HELLO)
             async with client.chat.completions.stream(
@@ -89,10 +89,10 @@ async def test_chat_completions_returns_the_same_reply_complete_and_streamed(pro
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (100, 20)
     assert [request.provider for request in server.requests] == [provider, provider]
     if provider != "dashscope-compatible":  # the SDK glues repeated types together
-        after = dumped(streamed)
+        after = dump(streamed)
         for call in after["choices"][0]["message"]["tool_calls"]:
             del call["index"]
-        assert after == dumped(reply) | {"object": "chat.completion"}
+        assert after == dump(reply) | {"object": "chat.completion"}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ async def test_the_sdk_reads_a_refusal_and_audio() -> None:
 
 
 async def test_the_azure_client_calls_its_deployment() -> None:
-    with LoopbackServer(SAID) as server:
+    with LoopbackServer(TEXTS) as server:
         client = openai.AsyncAzureOpenAI(
             api_key="none", azure_endpoint=server.url("azure"), api_version="2026-01-01", max_retries=0
         )
@@ -175,7 +175,7 @@ async def test_responses_returns_the_same_reply_complete_and_streamed(msg: Msg) 
             async with client.responses.stream(model="m", input="Hello") as stream:
                 events = [event async for event in stream]
                 streamed = await stream.get_final_response()
-    assert dumped(streamed) == dumped(reply)
+    assert dump(streamed) == dump(reply)
     assert [cast("Any", event).sequence_number for event in events if event.type != "response.output_text.delta"]
     assert events[0].type == "response.created"
     assert events[-1].type == "response.completed"
@@ -185,7 +185,7 @@ async def test_responses_returns_the_same_reply_complete_and_streamed(msg: Msg) 
 
 async def test_a_response_has_text_a_call_and_encrypted_reasoning() -> None:
     state = OpaqueState("openai", encrypted_content="gAAAA" + "x" * 40, item_id="rs_1")
-    msg = Msg("Friday", [ThinkingBlock("Let me see.", state), *SAID.blocks], "assistant")
+    msg = Msg("Friday", [ThinkingBlock("Let me see.", state), *TEXTS.blocks], "assistant")
     with LoopbackServer(msg) as server:
         async with openai_client(server, "openai-responses") as client:
             response = await client.responses.create(model="m", input="Hello")
@@ -224,7 +224,7 @@ async def test_anthropic_returns_the_same_reply_complete_and_streamed() -> None:
             reply = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
             async with client.messages.stream(model="m", max_tokens=99, messages=HELLO) as stream:
                 streamed = await stream.get_final_message()
-    assert dumped(streamed) == dumped(reply)
+    assert dump(streamed) == dump(reply)
     thinking, text, call = cast("list[Any]", reply.content)
     assert (thinking.thinking, text.text, call.input) == ("Let me see.", "Hello there, friend.", ARGUMENTS)
     assert thinking.signature
@@ -378,9 +378,9 @@ async def test_the_cloud_clients_of_anthropic_find_their_paths() -> None:
             other = await bedrock.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
             async with bedrock.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
                 framed = await stream.get_final_message()
-    assert dumped(framed)["content"] == dumped(reply)["content"]
+    assert dump(framed)["content"] == dump(reply)["content"]
     assert reply.content[0].type == "text"
-    assert dumped(reply)["content"] == dumped(streamed)["content"] == dumped(other)["content"]
+    assert dump(reply)["content"] == dump(streamed)["content"] == dump(other)["content"]
     assert [request.provider for request in server.requests] == ["anthropic-vertex"] * 2 + ["bedrock"] * 2
     assert [request.streamed for request in server.requests] == [False, True] * 2
     assert {request.model for request in server.requests} == {"claude@1"}

@@ -75,7 +75,7 @@ TALK = [
 ]
 
 
-def rendered(request: dict[str, Any]) -> str:
+def render(request: dict[str, Any]) -> str:
     """Returns the request as the template writes it, without agentkit."""
     messages = copy.deepcopy(request["messages"])
     for message in messages:
@@ -96,7 +96,7 @@ def test_the_count_is_the_count_of_the_rendered_conversation(folder: Path) -> No
     before = copy.deepcopy(request)
     tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
     counted = counter.measure(request, OPENAI)
-    assert counted == len(tokenizer.encode(rendered(request), add_special_tokens=False).ids)
+    assert counted == len(tokenizer.encode(render(request), add_special_tokens=False).ids)
     assert counted.estimated == ()
     assert request == before
 

@@ -56,13 +56,13 @@ def test_any_size_has_a_price(model: str, size: tuple[int, int]) -> None:
     assert 0 < rule.tokens(*size, "auto") <= 6_000_000
 
 
-def encoded(kind: str, width: int = 640, height: int = 480) -> str:
+def encode_image(kind: str, width: int = 640, height: int = 480) -> str:
     file = BytesIO()
     Image.effect_noise((width, height), 90).convert("RGB").save(file, kind)
     return base64.b64encode(file.getvalue()).decode()
 
 
-EXACT = (85 + 2 * 170, "")  # tokens of an image of 640 x 480 pixels for gpt-4o
+IMAGE_PRICE = (85 + 2 * 170, "")  # tokens of an image of 640 x 480 pixels for gpt-4o
 
 
 def price(data: str) -> tuple[int, str]:
@@ -71,20 +71,20 @@ def price(data: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_the_image_size_is_read_from_base64_and_from_data_urls(kind: str) -> None:
-    data = encoded(kind)
+    data = encode_image(kind)
     assert sniff_image_size(data) == (640, 480)
-    assert price(data) == price(f"data:image/{kind.lower()};base64,{data}") == EXACT
+    assert price(data) == price(f"data:image/{kind.lower()};base64,{data}") == IMAGE_PRICE
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_base64_text_may_have_line_breaks(kind: str) -> None:
-    lines = base64.encodebytes(base64.b64decode(encoded(kind))).decode()
-    assert price(lines) == EXACT
+    lines = base64.encodebytes(base64.b64decode(encode_image(kind))).decode()
+    assert price(lines) == IMAGE_PRICE
 
 
 def test_only_the_start_of_an_image_is_needed() -> None:
-    assert price(encoded("PNG")[:12_000]) == EXACT
-    assert price(encoded("JPEG")[:12_000]) == EXACT
+    assert price(encode_image("PNG")[:12_000]) == IMAGE_PRICE
+    assert price(encode_image("JPEG")[:12_000]) == IMAGE_PRICE
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_an_unreadable_size_has_a_fixed_price_and_a_reason() -> None:
 
 
 def test_the_image_size_is_read_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = encoded("PNG")
+    data = encode_image("PNG")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert price(data) == EXACT
+    assert price(data) == IMAGE_PRICE
 
 
 def test_the_size_of_an_image_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    prices, media = MediaPrices("gpt-4o"), MediaPart("image", encoded("PNG"))
-    assert prices.price(media) == EXACT
+    prices, media = MediaPrices("gpt-4o"), MediaPart("image", encode_image("PNG"))
+    assert prices.price(media) == IMAGE_PRICE
     monkeypatch.setattr("agentkit.tokens.media_costs.sniff_image_size", None)
-    assert prices.price(media) == EXACT
+    assert prices.price(media) == IMAGE_PRICE
 
 
 @pytest.mark.parametrize("kind", ["audio", "video", "document"])

@@ -23,7 +23,7 @@ from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
 
-TALK = [
+MESSAGES = [
     text_msg("system", "Be brief.", "system"),
     text_msg("Bob", "What is the weather in Lyon?"),
     call("c1"),
@@ -41,7 +41,7 @@ def request(name: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_estimate_of_new_content_is_added_to_the_last_usage(name: str) -> None:
     counter = UsageAnchoredCounter()
-    first, second = request(name, TALK), request(name, [*TALK, *NEW])
+    first, second = request(name, MESSAGES), request(name, [*MESSAGES, *NEW])
     provider = load_provider(name)
     counter.anchor(first, 5_000, provider)
     assert await counter.count(first, provider) == 5_000
@@ -53,19 +53,19 @@ async def test_the_estimate_of_new_content_is_added_to_the_last_usage(name: str)
 
 async def test_the_anchored_request_has_the_reported_usage() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor(request("openai", TALK), 321, OPENAI)
-    again = await counter.count(request("openai", TALK), OPENAI)
+    counter.anchor(request("openai", MESSAGES), 321, OPENAI)
+    again = await counter.count(request("openai", MESSAGES), OPENAI)
     assert (again, again.estimated) == (321, ())
 
 
 @pytest.mark.parametrize(
     "other",
-    [TALK[:1] + TALK[2:], [text_msg("system", "Be long.", "system"), *TALK[1:]], TALK[:2]],
+    [MESSAGES[:1] + MESSAGES[2:], [text_msg("system", "Be long.", "system"), *MESSAGES[1:]], MESSAGES[:2]],
     ids=["cut", "another system prompt", "shorter"],
 )
 async def test_the_estimate_of_another_request_is_scaled_by_the_last_usage(other: list[Msg]) -> None:
     counter, local = UsageAnchoredCounter(), CharacterTokenCounter()
-    anchored = request("anthropic", TALK)
+    anchored = request("anthropic", MESSAGES)
     counter.anchor(anchored, 3 * local.measure(anchored, ANTHROPIC), ANTHROPIC)
     count = await counter.count(request("anthropic", other), ANTHROPIC)
     assert count == 3 * local.measure(request("anthropic", other), ANTHROPIC)
@@ -74,25 +74,25 @@ async def test_the_estimate_of_another_request_is_scaled_by_the_last_usage(other
 
 async def test_a_request_with_other_tools_is_another_request() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor(request("openai", TALK), 5_000, OPENAI)
+    counter.anchor(request("openai", MESSAGES), 5_000, OPENAI)
     tool: dict[str, Any] = {
         "name": "look",
         "description": "Looks.",
         "parameters": {"type": "object", "properties": {}},
     }
-    count = await counter.count(request("openai", TALK, tools=[tool]), OPENAI)
+    count = await counter.count(request("openai", MESSAGES, tools=[tool]), OPENAI)
     assert count.estimated == ("local estimate, scaled by the last reported usage",)
 
 
 async def test_without_a_usage_the_count_is_the_local_estimate() -> None:
-    native = request("openai", TALK)
+    native = request("openai", MESSAGES)
     counted = await UsageAnchoredCounter().count(native, OPENAI)
     assert counted == CharacterTokenCounter().measure(native, OPENAI)
     assert counted.estimated == ("local estimate: no usage was reported yet",)
 
 
 async def test_a_later_change_of_the_anchored_request_has_no_effect() -> None:
-    counter, native = UsageAnchoredCounter(), request("openai", TALK)
+    counter, native = UsageAnchoredCounter(), request("openai", MESSAGES)
     same = copy.deepcopy(native)
     counter.anchor(native, 777, OPENAI)
     assert native == same
@@ -103,7 +103,7 @@ async def test_a_later_change_of_the_anchored_request_has_no_effect() -> None:
 async def test_an_empty_request_can_be_anchored() -> None:
     counter = UsageAnchoredCounter()
     counter.anchor({}, 1, OPENAI)
-    assert await counter.count(request("openai", TALK), OPENAI) > 0
+    assert await counter.count(request("openai", MESSAGES), OPENAI) > 0
 
 
 @pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])

@@ -59,7 +59,7 @@ def search(keyword: str, radius: int = 500) -> str:
     return keyword * radius
 
 
-def documented(docstring: str) -> Any:
+def with_docstring(docstring: str) -> Any:
     @functools.wraps(search)
     def copy(keyword: str, radius: int = 500) -> str:
         return search(keyword, radius)
@@ -74,7 +74,7 @@ def descriptions(tool: Tool) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, RST])
 def test_sections_of_each_style_describe_the_parameters(docstring: str) -> None:
-    tool = Tool.from_function(documented(docstring), parse_docstring=True)
+    tool = Tool.from_function(with_docstring(docstring), parse_docstring=True)
     assert tool.description == "Find places near the user.\n\nLooks at the map first."
     assert descriptions(tool) == {
         "keyword": "What to look for,\nin any language.",
@@ -83,7 +83,7 @@ def test_sections_of_each_style_describe_the_parameters(docstring: str) -> None:
 
 
 def test_without_the_option_the_docstring_is_the_description() -> None:
-    tool = Tool.from_function(documented(GOOGLE))
+    tool = Tool.from_function(with_docstring(GOOGLE))
     assert tool.description == GOOGLE.strip()
     assert descriptions(tool) == {"keyword": None, "radius": None}
 
@@ -103,7 +103,7 @@ def test_without_the_option_the_docstring_is_the_description() -> None:
     ],
 )
 def test_odd_docstrings(docstring: str, description: str, keyword: str | None) -> None:
-    tool = Tool.from_function(documented(docstring), parse_docstring=True)
+    tool = Tool.from_function(with_docstring(docstring), parse_docstring=True)
     assert tool.description == description
     assert descriptions(tool)["keyword"] == keyword
 
@@ -133,7 +133,7 @@ def test_a_description_in_the_annotation_has_priority() -> None:
 
 
 def test_a_description_of_the_caller_has_priority() -> None:
-    tool = Tool.from_function(documented(GOOGLE), description="Mine.", parse_docstring=True)
+    tool = Tool.from_function(with_docstring(GOOGLE), description="Mine.", parse_docstring=True)
     assert tool.description == "Mine."
     assert descriptions(tool)["keyword"]
 
@@ -158,15 +158,15 @@ def test_objects_and_partials_have_the_docstring_of_their_function() -> None:
     tool = Tool.from_function(Adder(), parse_docstring=True)
     assert tool.description == "Adds numbers."
     assert tool.parameters["properties"]["number"]["description"] == "Any number."
-    half = Tool.from_function(functools.partial(documented(GOOGLE), "x"), name="half", parse_docstring=True)
+    half = Tool.from_function(functools.partial(with_docstring(GOOGLE), "x"), name="half", parse_docstring=True)
     assert half.description.startswith("Find places")
     assert descriptions(half) == {"radius": "Meters: at most 5000."}
-    assert Tool.from_function(functools.partial(documented(RST), "x"), name="half").description == RST.strip()
+    assert Tool.from_function(functools.partial(with_docstring(RST), "x"), name="half").description == RST.strip()
 
 
 def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docstring_parser", None)
     for docstring in (GOOGLE, "", "Just text."):
         with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tools\]"):
-            Tool.from_function(documented(docstring), parse_docstring=True)
-    assert Tool.from_function(documented(GOOGLE)).description == GOOGLE.strip()
+            Tool.from_function(with_docstring(docstring), parse_docstring=True)
+    assert Tool.from_function(with_docstring(GOOGLE)).description == GOOGLE.strip()

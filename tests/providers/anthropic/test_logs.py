@@ -167,13 +167,13 @@ def test_a_log_becomes_exactly_these_messages() -> None:
 
 
 def test_a_log_is_restored_except_for_cache_markers() -> None:
-    def plain(value: Any) -> Any:
+    def without_markers(value: Any) -> Any:
         if isinstance(value, dict):
             pairs = cast("dict[str, Any]", value).items()
-            return {key: plain(item) for key, item in pairs if key != "cache_control"}
-        return [plain(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+            return {key: without_markers(item) for key, item in pairs if key != "cache_control"}
+        return [without_markers(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
-    expected = plain({"system": LOG["system"], "messages": LOG["messages"], "tools": LOG["tools"]})
+    expected = without_markers({"system": LOG["system"], "messages": LOG["messages"], "tools": LOG["tools"]})
     expected["messages"][0]["content"] = [{"type": "text", "text": "Look, please."}]
     request = AnthropicChatFormatter().lower(load_native(LOG), tools=LOG["tools"]).request
     assert request == expected
@@ -184,11 +184,11 @@ def test_sdk_objects_are_accepted_at_any_position() -> None:
     from anthropic.types import Message
 
     sdk_object = cast("Message", construct_type(value=json.loads(json.dumps(REPLY)), type_=Message))
-    asked = {"role": "user", "content": "Look."}
-    expected = load_native([asked, {"role": "assistant", "content": REPLY["content"]}])
-    assert load_native([asked, sdk_object.to_param()]) == expected
-    assert load_native([asked, sdk_object]) == expected
-    assert load_native({"messages": (asked, {"role": "assistant", "content": sdk_object.content})}) == expected
+    question = {"role": "user", "content": "Look."}
+    expected = load_native([question, {"role": "assistant", "content": REPLY["content"]}])
+    assert load_native([question, sdk_object.to_param()]) == expected
+    assert load_native([question, sdk_object]) == expected
+    assert load_native({"messages": (question, {"role": "assistant", "content": sdk_object.content})}) == expected
 
 
 def test_a_list_of_messages_needs_no_request_around_it() -> None:
@@ -267,20 +267,25 @@ OF_RESULTS: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
-def _asking(*blocks: dict[str, Any]) -> list[Any]:
+def _user_log(*blocks: dict[str, Any]) -> list[Any]:
     return [{"role": "user", "content": [*blocks, {"type": "text", "text": "x"}]}]
 
 
-def _answering(*blocks: dict[str, Any]) -> list[Any]:
+def _result_log(*blocks: dict[str, Any]) -> list[Any]:
     answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [*blocks]}
     call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
-    asked = {"role": "user", "content": [{"type": "text", "text": "x"}]}
-    return [asked, {"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+    question = {"role": "user", "content": [{"type": "text", "text": "x"}]}
+    return [question, {"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
 
 
 @pytest.mark.parametrize(
     "log",
-    [*map(_asking, OF_THE_USERS), _asking(*OF_THE_USERS), *map(_answering, OF_RESULTS), _answering(*OF_RESULTS)],
+    [
+        *map(_user_log, OF_THE_USERS),
+        _user_log(*OF_THE_USERS),
+        *map(_result_log, OF_RESULTS),
+        _result_log(*OF_RESULTS),
+    ],
 )
 def test_blocks_of_a_user_or_a_tool_are_sent_back_unchanged(log: list[Any]) -> None:
     msgs = load_native(log)
@@ -297,20 +302,20 @@ def test_blocks_of_a_user_or_a_tool_are_sent_back_unchanged(log: list[Any]) -> N
 
 @pytest.mark.parametrize("block", [block for block in OF_THE_USERS if "file_id" in json.dumps(block)])
 def test_a_file_id_is_a_loss_for_other_providers(block: dict[str, Any]) -> None:
-    plan = load_provider("openai").chat_formatter().lower(load_native(_asking(block)))
+    plan = load_provider("openai").chat_formatter().lower(load_native(_user_log(block)))
     assert len(plan.ledger.losses) == 1
     assert "only anthropic knows it" in json.dumps(plan.request)
 
 
 def test_a_search_result_of_the_user_is_its_text_for_other_providers() -> None:
-    msgs = load_native(_asking(RESULT))
+    msgs = load_native(_user_log(RESULT))
     assert msgs[0].text == "Cats\nhttps://example.com\nThey purr.\nx"
     plan = load_provider("openai").chat_formatter(on_loss="raise").lower(msgs)
     assert "They purr." in json.dumps(plan.request)
 
 
 def test_a_document_of_text_parts_becomes_a_document_of_their_text() -> None:
-    (document,) = load_native(_asking(PARTS))[0].media
+    (document,) = load_native(_user_log(PARTS))[0].media
     assert document.source == Base64Source("text/plain", base64.b64encode(b"a\nb").decode())
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
     assert load_native([{"role": "user", "content": [pdf]}])[0].media[0] == DocumentBlock(
@@ -319,7 +324,7 @@ def test_a_document_of_text_parts_becomes_a_document_of_their_text() -> None:
 
 
 def test_the_native_block_is_sent_back_only_if_its_content_is_unchanged() -> None:
-    (msg,) = load_native(_asking(RESULT, PARTS))
+    (msg,) = load_native(_user_log(RESULT, PARTS))
     text, document, last = msg.blocks
     assert isinstance(text, TextBlock)
     assert isinstance(document, DocumentBlock)
@@ -331,7 +336,7 @@ def test_the_native_block_is_sent_back_only_if_its_content_is_unchanged() -> Non
 
 
 def test_the_result_of_a_failed_tool_has_only_text() -> None:
-    log = _answering(RESULT)
+    log = _result_log(RESULT)
     log[2]["content"][0]["is_error"] = True
     sent = AnthropicChatFormatter().lower(load_native(log)).request["messages"][2]["content"][0]
     assert [block["type"] for block in sent["content"]] == ["text"]
@@ -339,7 +344,7 @@ def test_the_result_of_a_failed_tool_has_only_text() -> None:
 
 def test_citations_of_a_text_are_sent_only_in_assistant_turns() -> None:
     cited = {"type": "text", "text": "Cats.", "citations": [CITATION]}
-    sent = AnthropicChatFormatter().lower(load_native(_asking(cited))).request["messages"][0]["content"][0]
+    sent = AnthropicChatFormatter().lower(load_native(_user_log(cited))).request["messages"][0]["content"][0]
     assert sent == {"type": "text", "text": "Cats."}
     state = OpaqueState("anthropic", fields={"citations": [CITATION]})
     sent = AnthropicChatFormatter().lower([Msg("Bob", [TextBlock("Cats.", state=state)], "user")]).request
@@ -370,7 +375,7 @@ _server: st.SearchStrategy[list[Block]] = st.sampled_from(
         [ThinkingBlock("", OpaqueState("anthropic", signature="S")), OpaqueBlock("anthropic", SEARCH)],
     )
 )
-_loaded_logs = st.sampled_from([*map(_asking, OF_THE_USERS), *map(_answering, OF_RESULTS)]).map(load_native)
+_loaded_logs = st.sampled_from([*map(_user_log, OF_THE_USERS), *map(_result_log, OF_RESULTS)]).map(load_native)
 logs = st.lists(
     st.one_of(
         histories(3),

@@ -11,7 +11,7 @@ from tests.providers import LOOK, assistant, call, problems, result, system, use
 SIGNED: Final = ThinkingBlock("Hm.", OpaqueState("anthropic", signature="EsQC"))
 
 
-def _marked(request: dict[str, Any]) -> list[str]:
+def _list_marked_places(request: dict[str, Any]) -> list[str]:
     places = [f"tools[{index}]" for index, tool in enumerate(request.get("tools", [])) if "cache_control" in tool]
     prompt: Any = request.get("system")
     system_blocks = cast("list[dict[str, Any]]", prompt if isinstance(prompt, list) else [])
@@ -25,7 +25,7 @@ def _marked(request: dict[str, Any]) -> list[str]:
 
 def test_no_marker_is_set_by_default() -> None:
     msgs = [system("S."), user("Go."), assistant(call("c1")), system(result("c1", "A")), user("On.")]
-    assert _marked(AnthropicChatFormatter().lower(msgs, tools=[LOOK]).request) == []
+    assert _list_marked_places(AnthropicChatFormatter().lower(msgs, tools=[LOOK]).request) == []
 
 
 def test_automatic_markers_follow_tools_or_system_the_last_message_and_the_end_of_the_previous_request() -> None:
@@ -38,9 +38,9 @@ def test_automatic_markers_follow_tools_or_system_the_last_message_and_the_end_o
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower(msgs, tools=[LOOK, Tool("stop")]).request
     assert problems("anthropic", request) == []
-    assert _marked(request) == ["system[1]", "messages[8][0]", "messages[10][0]"]
+    assert _list_marked_places(request) == ["system[1]", "messages[8][0]", "messages[10][0]"]
     bare = formatter.lower(msgs[2:], tools=[LOOK, Tool("stop")]).request
-    assert _marked(bare) == ["tools[1]", "messages[8][0]", "messages[10][0]"]
+    assert _list_marked_places(bare) == ["tools[1]", "messages[8][0]", "messages[10][0]"]
 
 
 def test_many_parallel_calls_have_a_marker_before_them_and_between_their_results() -> None:
@@ -49,13 +49,18 @@ def test_many_parallel_calls_have_a_marker_before_them_and_between_their_results
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower([user("Go."), assistant(*calls), system(*results)], tools=[LOOK]).request
     assert problems("anthropic", request) == []
-    assert _marked(request) == ["tools[0]", "messages[0][0]", "messages[2][9]", "messages[2][29]"]
+    assert _list_marked_places(request) == ["tools[0]", "messages[0][0]", "messages[2][9]", "messages[2][29]"]
 
 
 def test_without_tools_and_system_all_four_markers_go_to_the_messages() -> None:
     formatter = AnthropicMultiAgentFormatter(cache_breakpoints="auto")
     request = formatter.lower([user(f"Line {n}.") for n in range(90)]).request
-    assert _marked(request) == ["messages[0][30]", "messages[0][50]", "messages[0][70]", "messages[0][90]"]
+    assert _list_marked_places(request) == [
+        "messages[0][30]",
+        "messages[0][50]",
+        "messages[0][70]",
+        "messages[0][90]",
+    ]
 
 
 def test_every_marker_asks_for_an_hour() -> None:
@@ -89,13 +94,13 @@ def test_a_block_that_the_next_request_does_not_contain_is_not_marked(
     msgs = [user("Go."), *([] if last.role == "assistant" else [assistant("Ok.")]), last]
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower(msgs, tools=[LOOK], **asked).request
-    assert _marked(request)[-1] == expected
+    assert _list_marked_places(request)[-1] == expected
 
 
 def test_a_prefill_that_loses_its_trailing_blanks_is_not_marked() -> None:
     formatter = AnthropicChatFormatter("claude-opus-4-1", cache_breakpoints="auto")
     request = formatter.lower([user("Go."), assistant("The answer is ")]).request
-    assert _marked(request) == ["messages[0][0]"]
+    assert _list_marked_places(request) == ["messages[0][0]"]
 
 
 def test_a_marker_is_on_the_last_line_of_a_frame_and_not_on_its_closing_tag() -> None:
@@ -108,7 +113,7 @@ def test_a_marker_is_on_the_last_line_of_a_frame_and_not_on_its_closing_tag() ->
 def test_a_text_that_looks_like_a_closing_tag_is_still_marked() -> None:
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower([user("First."), assistant("Ok."), user("\n</b>")]).request
-    assert _marked(request) == ["messages[0][0]", "messages[2][0]"]
+    assert _list_marked_places(request) == ["messages[0][0]", "messages[2][0]"]
 
 
 def test_thinking_is_never_marked_and_each_marker_is_a_separate_object() -> None:

@@ -153,11 +153,11 @@ def as_sdk_events(events: list[dict[str, Any]]) -> list[Any]:
     return [construct_type(value=json.loads(json.dumps(event)), type_=RawMessageStreamEvent) for event in visible]
 
 
-def streamed(events: list[Any]) -> tuple[Msg, list[StreamEvent]]:
+def read_stream(events: list[Any]) -> tuple[Msg, list[StreamEvent]]:
     return parse_stream(AnthropicStreamParser(), events)
 
 
-def read(*blocks: dict[str, Any], **fields: Any) -> Msg:
+def read_reply(*blocks: dict[str, Any], **fields: Any) -> Msg:
     return parse_response({**REPLY, "content": list(blocks), "stop_reason": "end_turn", **fields})
 
 
@@ -229,7 +229,7 @@ def test_an_unknown_block_that_the_sdk_parses_as_text_is_sent_back_unchanged() -
     assert isinstance(sdk_object.content[0], SdkTextBlock)
     assert parse_response(sdk_object) == parse_response(reply)
     assert parse_response(sdk_object).blocks == (OpaqueBlock("anthropic", block),)
-    assert streamed(as_sdk_events(as_events(reply, [])))[0] == parse_response(reply)
+    assert read_stream(as_sdk_events(as_events(reply, [])))[0] == parse_response(reply)
 
 
 def test_the_delta_of_a_compaction_sets_its_content() -> None:
@@ -239,7 +239,9 @@ def test_the_delta_of_a_compaction_sets_its_content() -> None:
     )
     delta = {"type": "compaction_delta", "content": "We spoke of cats.", "encrypted_content": "Enc=="}
     events.insert(3, {"type": "content_block_delta", "index": 0, "delta": delta})
-    assert streamed(events)[0].blocks == read(reply_block).blocks == (OpaqueBlock("anthropic", reply_block),)
+    assert (
+        read_stream(events)[0].blocks == read_reply(reply_block).blocks == (OpaqueBlock("anthropic", reply_block),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_each_stop_reason_is_mapped_and_the_native_reason_is_in_the_metadata(
     msg = parse_response(reply)
     assert msg.finish_reason == FinishReason(reason)
     assert get_reply(msg).get("native_finish_reason") == native
-    assert streamed(as_events(reply, []))[0] == msg
+    assert read_stream(as_events(reply, []))[0] == msg
 
 
 def test_a_refusal_has_its_details_in_the_metadata() -> None:
@@ -272,14 +274,14 @@ def test_a_refusal_has_its_details_in_the_metadata() -> None:
     msg = parse_response(reply)
     assert (msg.finish_reason, msg.blocks) == (FinishReason.REFUSAL, ())
     assert get_reply(msg)["stop_details"] == details
-    assert streamed(as_sdk_events(as_events(reply, [])))[0] == msg
+    assert read_stream(as_sdk_events(as_events(reply, [])))[0] == msg
 
 
 def test_thinking_that_the_server_dropped_is_in_the_metadata() -> None:
     dropped = [{"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}]
     reply = {**REPLY, "input_transformations": dropped}
     assert get_reply(parse_response(reply))["input_transformations"] == dropped
-    assert streamed(as_events(reply, []))[0] == parse_response(reply)
+    assert read_stream(as_events(reply, []))[0] == parse_response(reply)
 
 
 def test_the_expiry_of_a_container_is_equal_in_objects_and_dicts() -> None:
@@ -293,9 +295,9 @@ def test_the_expiry_of_a_container_is_equal_in_objects_and_dicts() -> None:
 
 
 def test_empty_content_and_empty_texts_become_no_blocks() -> None:
-    assert read().blocks == ()
-    assert read({"type": "text", "text": ""}, {"type": "text", "text": "Hi."}).blocks == (TextBlock("Hi."),)
-    assert read().finish_reason is FinishReason.STOP
+    assert read_reply().blocks == ()
+    assert read_reply({"type": "text", "text": ""}, {"type": "text", "text": "Hi."}).blocks == (TextBlock("Hi."),)
+    assert read_reply().finish_reason is FinishReason.STOP
 
 
 def test_an_error_body_raises_an_error_with_the_message_of_the_provider() -> None:
@@ -315,7 +317,7 @@ def test_a_value_that_is_not_an_anthropic_reply_raises_an_error(value: object) -
 
 def test_a_stream_has_events_as_its_native_events_arrive() -> None:
     reply = {**REPLY, "content": [REPLY["content"][4], REPLY["content"][5], SEARCH], "usage": {"output_tokens": 5}}
-    events = streamed(as_events(reply, [3]))[1]
+    events = read_stream(as_events(reply, [3]))[1]
     kinds = [type(event) for event in events]
     assert kinds == [
         MessageStart, UsageEvent,
@@ -329,7 +331,7 @@ def test_a_stream_has_events_as_its_native_events_arrive() -> None:
 
 
 def test_usage_at_the_end_replaces_only_the_counts_that_it_contains() -> None:
-    events = streamed(as_events(REPLY, []))[1]
+    events = read_stream(as_events(REPLY, []))[1]
     usages = [event.usage for event in events if isinstance(event, UsageEvent)]
     assert usages == [Usage(330, 1, 300, 20, 0), Usage(330, 40, 300, 20, 7)]
 
@@ -339,14 +341,14 @@ def test_a_call_without_arguments_has_an_empty_object() -> None:
         **REPLY,
         "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}],
     }
-    assert streamed(as_events(reply, []))[0].tool_uses == (ToolUseBlock("toolu_1", "now", {}),)
+    assert read_stream(as_events(reply, []))[0].tool_uses == (ToolUseBlock("toolu_1", "now", {}),)
 
 
 def test_arguments_that_arrive_only_with_the_start_are_parsed() -> None:
     events = as_events({**REPLY, "content": [REPLY["content"][5]]}, [])
     remaining = [event for event in events if event["type"] != "content_block_delta"]
     remaining[2]["content_block"]["input"] = {"place": "here"}
-    assert streamed(remaining)[0].tool_uses[0].input == {"place": "here"}
+    assert read_stream(remaining)[0].tool_uses[0].input == {"place": "here"}
 
 
 def test_additional_events_of_the_sdk_helper_are_not_counted_twice() -> None:
@@ -364,31 +366,31 @@ def test_additional_events_of_the_sdk_helper_are_not_counted_twice() -> None:
             doubled.append({"type": "citation", "citation": delta["citation"], "snapshot": [delta["citation"]]})
         elif delta.get("type") == "input_json_delta":
             doubled.append({"type": "input_json", "partial_json": delta["partial_json"], "snapshot": {}})
-    assert streamed(doubled)[0] == parse_response(REPLY)
+    assert read_stream(doubled)[0] == parse_response(REPLY)
 
 
 def test_unknown_events_and_deltas_are_ignored() -> None:
     events = as_events(REPLY, [])
     events.insert(1, {"type": "content_block_improved", "index": 0})
     events.insert(4, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "good"}})
-    assert streamed(events)[0] == parse_response(REPLY)
+    assert read_stream(events)[0] == parse_response(REPLY)
 
 
 def test_all_blocks_are_parsed_if_each_block_has_index_0() -> None:
     events = as_events({**REPLY, "content": REPLY["content"][4:]}, [3])
     numbered = [{**event, "index": 0} if "index" in event else event for event in events]
-    assert streamed(numbered)[0].blocks == read(*REPLY["content"][4:], stop_reason="tool_use").blocks
+    assert read_stream(numbered)[0].blocks == read_reply(*REPLY["content"][4:], stop_reason="tool_use").blocks
 
 
 def test_text_without_a_start_event_is_parsed() -> None:
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi."}}
-    assert streamed([delta])[0].text == "Hi."
+    assert read_stream([delta])[0].text == "Hi."
 
 
 def test_an_error_in_the_stream_does_not_remove_the_earlier_blocks() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     events = [event for event in as_events(REPLY, []) if event["type"] not in ("message_delta", "message_stop")]
-    msg, parsed_events = streamed([*events, error])
+    msg, parsed_events = read_stream([*events, error])
     assert msg.finish_reason is FinishReason.ERROR
     assert msg.blocks[:-1] == parse_response(REPLY).blocks[:-1]
     assert msg.blocks[-1].metadata == {"incomplete": True}  # its arguments may be missing
@@ -410,7 +412,7 @@ def test_an_error_event_without_a_type_is_an_error() -> None:
 def stream_interrupted(block: dict[str, Any], deltas: int, places: tuple[int, ...] = (8,)) -> Msg:
     """Returns the message of a reply of one block that was interrupted after some deltas."""
     events = as_events({**REPLY, "content": [block]}, list(places))
-    return streamed(events[: 3 + deltas])[0]
+    return read_stream(events[: 3 + deltas])[0]
 
 
 def next_request(reply: Msg, *following: Msg) -> list[dict[str, Any]]:
@@ -437,7 +439,7 @@ def test_an_interrupted_call_is_marked_incomplete_and_has_its_raw_input() -> Non
 def test_a_call_that_the_limit_cut_is_incomplete() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
     events = as_events({**REPLY, "content": [block], "stop_reason": "max_tokens"}, [3])
-    msg = streamed([*events[:5], *events[6:]])[0]
+    msg = read_stream([*events[:5], *events[6:]])[0]
     assert msg.finish_reason is FinishReason.LENGTH
     assert msg.tool_uses[0].metadata == {"incomplete": True}
 
@@ -446,7 +448,7 @@ def test_a_call_that_the_limit_cut_is_incomplete() -> None:
 def test_a_last_call_without_arguments_that_the_limit_may_have_cut_is_incomplete(reason: str) -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
     reply = {**REPLY, "content": [block], "stop_reason": reason}
-    msg, events = streamed(as_events(reply, []))
+    msg, events = read_stream(as_events(reply, []))
     assert msg == parse_response(reply)
     assert msg.tool_uses[0].metadata == {"incomplete": True}
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
@@ -456,14 +458,14 @@ def test_a_call_without_arguments_is_complete_if_the_reply_continues_after_it() 
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
     content: list[Any] = [block, {"type": "text", "text": "And"}]
     reply = {**REPLY, "content": content, "stop_reason": "max_tokens"}
-    msg, _ = streamed(as_events(reply, []))
+    msg, _ = read_stream(as_events(reply, []))
     assert msg == parse_response(reply)
     assert msg.tool_uses[0].metadata is None
 
 
 def test_a_call_without_arguments_and_without_an_end_event_is_incomplete() -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
-    msg, events = streamed(as_events({**REPLY, "content": [block]}, [])[:-2])
+    msg, events = read_stream(as_events({**REPLY, "content": [block]}, [])[:-2])
     assert msg.tool_uses[0].metadata == {"incomplete": True}
     assert not [event for event in events if isinstance(event, ToolUseEnd)]
 
@@ -476,7 +478,7 @@ def test_an_interrupted_search_is_in_the_metadata_and_not_in_the_content() -> No
 
 
 def test_a_search_without_a_result_is_not_in_the_next_request() -> None:
-    msg = streamed(as_events({**REPLY, "content": [{"type": "text", "text": "I search."}, SEARCH]}, [])[:-2])[0]
+    msg = read_stream(as_events({**REPLY, "content": [{"type": "text", "text": "I search."}, SEARCH]}, [])[:-2])[0]
     assert msg.blocks[-1] == OpaqueBlock("anthropic", SEARCH)
     assert next_request(msg)[1]["content"] == [{"type": "text", "text": "I search."}]
 
@@ -487,7 +489,7 @@ def test_a_paused_turn_is_sent_back_unchanged_as_the_last_turn() -> None:
         {"type": "text", "text": "Wait."},
         SEARCH,
     ]
-    paused = read(*content, stop_reason="pause_turn")
+    paused = read_reply(*content, stop_reason="pause_turn")
     assert paused.finish_reason is FinishReason.PAUSE
     request = AnthropicChatFormatter().lower([user("Look."), paused]).request
     assert [turn["role"] for turn in request["messages"]] == ["user", "assistant"]
@@ -495,24 +497,24 @@ def test_a_paused_turn_is_sent_back_unchanged_as_the_last_turn() -> None:
 
 
 def test_a_search_and_its_result_in_the_next_reply_are_in_one_turn() -> None:
-    paused = read(SEARCH, stop_reason="pause_turn")
-    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    paused = read_reply(SEARCH, stop_reason="pause_turn")
+    continued = read_reply(SEARCH_RESULT, {"type": "text", "text": "Cats."})
     turn = next_request(paused, continued, user("Thanks."))[1]
     assert turn["content"] == [SEARCH, SEARCH_RESULT, {"type": "text", "text": "Cats."}]
 
 
 def test_a_search_can_only_wait_for_results_of_client_tools() -> None:
     call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
-    asked = read(SEARCH, call, stop_reason="tool_use")
+    asked = read_reply(SEARCH, call, stop_reason="tool_use")
     answer = system(result("toolu_1", "A cat."))
     assert next_request(asked, answer)[1]["content"] == [SEARCH, call]
     assert next_request(asked, answer, user("And?"))[1]["content"] == [call]
-    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    continued = read_reply(SEARCH_RESULT, {"type": "text", "text": "Cats."})
     assert next_request(asked, answer, continued, user("And?"))[1]["content"] == [SEARCH, call]
 
 
 def test_half_a_pair_that_remains_after_a_cut_is_not_sent_and_is_in_the_ledger() -> None:
-    continued = read(SEARCH_RESULT, {"type": "text", "text": "Cats."})
+    continued = read_reply(SEARCH_RESULT, {"type": "text", "text": "Cats."})
     plan = AnthropicChatFormatter().lower([user("Look."), continued, user("Thanks.")])
     assert plan.request["messages"][1]["content"] == [{"type": "text", "text": "Cats."}]
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
@@ -523,7 +525,7 @@ def test_half_a_pair_that_remains_after_a_cut_is_not_sent_and_is_in_the_ledger()
 
 
 def test_thinking_is_not_sent_if_no_block_follows_it_any_more() -> None:
-    msg = read({"type": "thinking", "thinking": "", "signature": "S"}, SEARCH, stop_reason="pause_turn")
+    msg = read_reply({"type": "thinking", "thinking": "", "signature": "S"}, SEARCH, stop_reason="pause_turn")
     assert [turn["role"] for turn in next_request(msg)] == ["user"]
 
 
@@ -559,7 +561,7 @@ def test_thinking_is_sent_back_only_after_an_unchanged_prefix() -> None:
 
 # -- through the SDK -------------------------------------------------------------------------------------------
 
-ASKED: Final[dict[str, Any]] = {
+QUESTION: Final[dict[str, Any]] = {
     "model": "claude-opus-5-5", "max_tokens": 16, "messages": [{"role": "user", "content": "Look."}],
 }  # fmt: skip
 
@@ -572,13 +574,13 @@ async def test_a_stream_decoded_by_the_sdk_gives_the_complete_message() -> None:
         write_answer(200, encode_events(as_events(REPLY, [2, 7]), named=True), "content-type: text/event-stream")
     ) as server:
         async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
-            chunks = [chunk async for chunk in await client.messages.create(stream=True, **ASKED)]
-            async with client.messages.stream(**ASKED) as helper:
+            chunks = [chunk async for chunk in await client.messages.create(stream=True, **QUESTION)]
+            async with client.messages.stream(**QUESTION) as helper:
                 helped: list[Any] = [event async for event in helper]
                 final = cast("Any", await helper.get_final_message())
-    assert streamed(chunks)[0] == parse_response(REPLY)
+    assert read_stream(chunks)[0] == parse_response(REPLY)
     assert len(helped) > len(chunks)
-    assert streamed(helped)[0] == parse_response(REPLY)
+    assert read_stream(helped)[0] == parse_response(REPLY)
     assert parse_response(final).blocks == parse_response(REPLY).blocks
 
 
@@ -588,7 +590,7 @@ async def test_a_message_of_the_sdk_client_gives_the_complete_message() -> None:
 
     with RawServer(write_answer(200, json.dumps(REPLY).encode(), "content-type: application/json")) as server:
         async with AsyncAnthropic(api_key="k", base_url=server.address, max_retries=0) as client:
-            reply = cast("Any", await client.messages.create(**ASKED))
+            reply = cast("Any", await client.messages.create(**QUESTION))
     assert parse_response(reply) == parse_response(REPLY)
 
 
@@ -639,7 +641,7 @@ def test_any_chunks_give_the_message_of_the_complete_reply(
         chunks = as_sdk_events(events)
     elif encoding != "dicts":
         chunks = cut(encode_events(events, named=encoding == "named bytes"), borders)
-    assert streamed(chunks)[0] == parse_response(reply)
+    assert read_stream(chunks)[0] == parse_response(reply)
 
 
 @examples(200)

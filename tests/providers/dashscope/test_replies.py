@@ -125,7 +125,7 @@ def _sse(events: list[dict[str, Any]]) -> bytes:
     return "".join(lines).encode()
 
 
-def _streamed(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
+def _read_stream(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
     parser = DashScopeStreamParser(**options)
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     msg = parser.finish()
@@ -163,7 +163,7 @@ def test_a_reply_with_result_format_text_is_read() -> None:
     msg = parse_response(reply)
     assert (msg.text, msg.finish_reason) == ("Hello", FinishReason.STOP)
     events = [{"output": {"text": text, "finish_reason": "null"}, "request_id": "r"} for text in ("He", "Hello")]
-    assert _streamed(*events, reply)[0] == msg
+    assert _read_stream(*events, reply)[0] == msg
 
 
 @pytest.mark.parametrize("kind", [GenerationResponse, MultiModalConversationResponse])
@@ -179,13 +179,13 @@ def test_objects_of_the_classic_sdk_are_read_as_dicts(kind: Any) -> None:
         _ = response.output.choices[0].nothing
     assert parse_response(response) == parse_response(REPLY)
     events = _increments([3, 5])
-    assert _streamed(*map(answer, events))[0] == parse_response(REPLY)
+    assert _read_stream(*map(answer, events))[0] == parse_response(REPLY)
 
 
 def test_objects_of_the_new_client_are_read_as_dicts() -> None:
     assert parse_response(parse_completion(REPLY)) == parse_response(REPLY)
     chunks = [parse_chunk(event) for event in _increments([3, 5], listed=True)]
-    assert _streamed(*chunks)[0] == parse_response(REPLY)
+    assert _read_stream(*chunks)[0] == parse_response(REPLY)
 
 
 @examples(80)
@@ -196,8 +196,8 @@ def test_any_chunks_of_increments_give_the_message_of_the_complete_reply(
     request = {"incremental_output": True} if has_request else None
     events = _increments(cuts, listed)
     reply = parse_response(REPLY, request=request)
-    assert _streamed(*events, request=request)[0] == reply
-    assert _streamed(*cut(_sse(events), byte_cuts), request=request)[0] == reply
+    assert _read_stream(*events, request=request)[0] == reply
+    assert _read_stream(*cut(_sse(events), byte_cuts), request=request)[0] == reply
 
 
 @examples(80)
@@ -206,11 +206,11 @@ def test_any_chunks_of_cumulative_events_give_the_message_of_the_complete_reply(
     cuts: list[int], listed: bool, has_request: bool
 ) -> None:
     request = {"parameters": {"incremental_output": False}} if has_request else None
-    assert _streamed(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
+    assert _read_stream(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
 
 
 def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
-    _, events = _streamed(*_cumulative([4, 9]))
+    _, events = _read_stream(*_cumulative([4, 9]))
     assert [event.text for event in events if isinstance(event, TextDelta)] == cut(TEXT, [4, 9])
     arguments = [event.text for event in events if isinstance(event, ToolUseDelta) and event.index == 2]
     assert arguments == cut(CALLS[0][2], [4, 9])
@@ -229,13 +229,13 @@ def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
 )
 def test_later_events_prove_that_events_are_increments(pieces: list[str], expected: str) -> None:
     events = [_event(piece, "stop" if index == len(pieces) - 1 else "null") for index, piece in enumerate(pieces)]
-    assert _streamed(*events)[0].text == expected
+    assert _read_stream(*events)[0].text == expected
 
 
 def test_incremental_output_of_the_request_decides() -> None:
     events = [_event("ha"), _event("ha", "stop")]
-    assert _streamed(*events, request={"incremental_output": True})[0].text == "haha"
-    assert _streamed(*events, request={"incremental_output": False})[0].text == "ha"
+    assert _read_stream(*events, request={"incremental_output": True})[0].text == "haha"
+    assert _read_stream(*events, request={"incremental_output": False})[0].text == "ha"
 
 
 def test_the_string_null_is_not_a_finish_reason() -> None:
@@ -253,7 +253,7 @@ def test_events_without_the_first_choice_are_ignored() -> None:
         {"output": None},
         {"request_id": "x"},
     ]
-    assert _streamed(*odd, _event("x", "stop"))[0].text == "x"
+    assert _read_stream(*odd, _event("x", "stop"))[0].text == "x"
 
 
 def test_a_reply_of_the_compatible_mode_is_recognized() -> None:
@@ -264,7 +264,7 @@ def test_a_reply_of_the_compatible_mode_is_recognized() -> None:
 
 def test_an_error_with_http_status_200_is_an_error_event() -> None:
     error = {"code": "InternalError.Algo", "message": "It broke.", "request_id": "req-1"}
-    msg, events = _streamed(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
+    msg, events = _read_stream(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
     assert ErrorEvent("It broke.", "InternalError.Algo") in events
     assert (msg.text, msg.finish_reason) == ("Half", FinishReason.ERROR)
     error = {"message": "It broke.", "code": "InternalError.Algo", "request_id": "req-1"}
@@ -272,7 +272,7 @@ def test_an_error_with_http_status_200_is_an_error_event() -> None:
 
 
 def test_a_content_filter_within_a_stream_is_the_finish_reason() -> None:
-    msg, _ = _streamed(_event("Half"), {"code": "DataInspectionFailed", "message": "Output data may be …"})
+    msg, _ = _read_stream(_event("Half"), {"code": "DataInspectionFailed", "message": "Output data may be …"})
     assert (msg.text, msg.finish_reason) == ("Half", FinishReason.CONTENT_FILTER)
 
 
@@ -293,7 +293,7 @@ def test_a_value_that_is_not_a_reply_is_refused(body: Any) -> None:
 
 def test_an_interrupted_stream_has_the_arguments_received_before_the_end() -> None:
     events = [_event(calls=[_call(0, "call_1", "look", "")]), _event(calls=[_call(0, "", "", '{"place": "h')])]
-    msg, _ = _streamed(*events)
+    msg, _ = _read_stream(*events)
     assert msg.finish_reason is FinishReason.INTERRUPTED
     assert msg.tool_uses[0].raw_input == '{"place": "h'
     assert msg.tool_uses[0].metadata == {"incomplete": True}
@@ -304,7 +304,7 @@ def test_an_interrupted_stream_has_the_arguments_received_before_the_end() -> No
 def test_a_truncated_reply_marks_a_last_call_without_arguments_as_incomplete(arguments: Any) -> None:
     calls = [_call(0, *CALLS[0]), _call(1, "call_2", "remove", arguments)]
     event = _event(reason="length", calls=calls)
-    msg, _ = _streamed(event)
+    msg, _ = _read_stream(event)
     assert msg == parse_response(event)
     assert [block.metadata for block in msg.tool_uses] == [None, {"incomplete": True}]
 
@@ -322,7 +322,7 @@ def test_calls_without_an_index_are_assigned_by_position() -> None:
 
 def test_calls_with_one_index_are_distinguished_by_id() -> None:
     events = [_event(calls=[_call(0, id, "look", f'{{"at": "{id}"}}')]) for id in ("a", "b", "c")]
-    msg, _ = _streamed(*events, _event("", "tool_calls"))
+    msg, _ = _read_stream(*events, _event("", "tool_calls"))
     assert [(call.id, call.input) for call in msg.tool_uses] == [(id, {"at": id}) for id in ("a", "b", "c")]
     complete = [_call(0, id, "look", f'{{"at": "{id}"}}') for id in ("a", "b", "c")]
     assert parse_response(_event("", "tool_calls", complete)) == msg
@@ -333,7 +333,7 @@ def test_calls_with_one_index_are_distinguished_by_id() -> None:
 def test_another_name_after_complete_arguments_begins_another_call(more: dict[str, Any], arguments: str) -> None:
     names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
     calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
-    msg, _ = _streamed(*(_event(calls=[call]) for call in calls), _event(reason="tool_calls"))
+    msg, _ = _read_stream(*(_event(calls=[call]) for call in calls), _event(reason="tool_calls"))
     assert [(block.name, block.input) for block in msg.tool_uses] == [
         (name, json.loads(arguments)) for name in names
     ]
@@ -346,9 +346,9 @@ def test_generated_images_keep_their_position() -> None:
     picture = ImageBlock(URLSource("https://example.com/a.png"))
     assert reply.blocks == (TextBlock("Here it is: "), picture, TextBlock("Nice?"))
     in_pieces = [_event([part]) for part in parts]
-    assert _streamed(*in_pieces, _event([], "stop"))[0] == reply
+    assert _read_stream(*in_pieces, _event([], "stop"))[0] == reply
     prefixes = [_event(parts[:count]) for count in range(1, 5)]
-    assert _streamed(*prefixes, _event(parts, "stop"))[0] == reply
+    assert _read_stream(*prefixes, _event(parts, "stop"))[0] == reply
 
 
 def test_further_keys_of_parts_become_notes() -> None:
@@ -364,7 +364,7 @@ def test_audio_is_a_url_or_joined_pieces() -> None:
     data = base64.b64decode(WAV)
     pieces = [base64.b64encode(piece).decode() for piece in (data[:5], data[5:])]
     events = [{"output": {"audio": {"data": piece}, "finish_reason": "null"}} for piece in pieces]
-    msg, _ = _streamed(*events, {"output": {"audio": {"data": ""}, "finish_reason": "stop"}})
+    msg, _ = _read_stream(*events, {"output": {"audio": {"data": ""}, "finish_reason": "stop"}})
     assert msg.blocks == (AudioBlock(Base64Source("audio/wav", WAV)),)
 
 
@@ -373,14 +373,14 @@ def test_search_results_become_citations_of_the_text() -> None:
     events = [_event("Sun"), _event("ny.", "stop")]
     for event in events:
         event["output"]["search_info"] = {"search_results": results}
-    msg, _ = _streamed(*events)
+    msg, _ = _read_stream(*events)
     assert msg.blocks == (TextBlock("Sunny.", metadata={"citations": results}),)
 
 
 @examples(200)
 @given(mangled_events([*_increments([3, 9]), *_cumulative([5], listed=True)]))
 def test_mangled_events_never_raise(events: list[Any]) -> None:
-    msg, _ = _streamed(*events)
+    msg, _ = _read_stream(*events)
     assert Msg.from_dict(msg.to_dict()) == msg
 
 

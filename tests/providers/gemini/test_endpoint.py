@@ -41,7 +41,7 @@ async def _close(client: Any) -> None:
     client.close()
 
 
-async def _both(client: Any) -> list[Any]:
+async def _call_both_ways(client: Any) -> list[Any]:
     model = ChatModel("gemini", "gemini-3-pro", client=client)
     reply = await model.generate(HELLO)
     async with model.stream(HELLO) as stream:
@@ -55,7 +55,7 @@ REPLY: Final = _event({"text": "Look."}, NEW, finishReason="STOP")
 
 async def test_the_sdk_does_not_parse_a_reply_through_the_callers_client() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
-        reply, streamed = await _both(_client(server, aiohttp=False))
+        reply, streamed = await _call_both_ways(_client(server, aiohttp=False))
     assert reply == streamed
     assert reply.metadata["reply"]["unread_parts"] == UNREAD
     assert reply.finish_reason is FinishReason.STOP
@@ -65,7 +65,7 @@ async def test_the_sdk_does_not_parse_a_reply_through_the_callers_client() -> No
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_sdk_does_not_parse_a_reply_through_aiohttp() -> None:
     with LoopbackServer([REPLY, Reply([REPLY])]) as server:
-        reply, streamed = await _both(_client(server, aiohttp=True))
+        reply, streamed = await _call_both_ways(_client(server, aiohttp=True))
     assert reply == streamed
     assert reply.metadata["reply"]["unread_parts"] == UNREAD
 
@@ -157,7 +157,7 @@ async def test_an_enterprise_client_adds_its_credentials_and_path() -> None:
             credentials=Credentials("token"),  # type: ignore[no-untyped-call]
             http_options=types.HttpOptions(base_url=server.url("gemini"), async_client_args=own),
         )
-        reply, streamed = await _both(client)
+        reply, streamed = await _call_both_ways(client)
     assert reply == streamed
     assert reply.metadata["reply"]["unread_parts"] == UNREAD
     for request in server.requests:

@@ -89,7 +89,7 @@ LOG: Final[dict[str, Any]] = {
 }
 
 
-def signed(signature: str, **fields: Any) -> OpaqueState:
+def create_state(signature: str, **fields: Any) -> OpaqueState:
     return OpaqueState("gemini", thought_signature=signature, fields=fields or None)
 
 
@@ -102,7 +102,7 @@ def test_a_log_becomes_these_messages() -> None:
             [
                 ThinkingBlock("Hm.", OpaqueState("gemini")),
                 TextBlock("I look."),
-                ToolUseBlock("a1", "look", {"atPlace": "cat"}, state=signed("//77")),
+                ToolUseBlock("a1", "look", {"atPlace": "cat"}, state=create_state("//77")),
                 ToolUseBlock("a2", "wait", {}),
             ],
             "assistant",
@@ -123,8 +123,8 @@ def test_a_log_becomes_these_messages() -> None:
                     {"executable_code": {"language": "PYTHON", "code": "1"}, "thought_signature": "AAAA"},
                 ),
                 OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "1"}}),
-                TextBlock("Done.", state=signed("BBBB")),
-                ImageBlock(Base64Source("image/png", PNG), state=signed("CCCC")),
+                TextBlock("Done.", state=create_state("BBBB")),
+                ImageBlock(Base64Source("image/png", PNG), state=create_state("CCCC")),
             ],
             "assistant",
         ),
@@ -209,15 +209,15 @@ def test_calls_without_ids_are_matched_by_name_and_order() -> None:
     ]
 
 
-def _asks(name: str, **id: str) -> dict[str, Any]:
+def _call_part(name: str, **id: str) -> dict[str, Any]:
     return {"function_call": {"name": name, "args": {}, **id}}
 
 
-def _answers(name: str, output: str, **id: str) -> dict[str, Any]:
+def _response_part(name: str, output: str, **id: str) -> dict[str, Any]:
     return {"function_response": {"name": name, "response": {"output": output}, **id}}
 
 
-def _loop(calls: list[Any], answers: list[Any]) -> list[Any]:
+def _create_log(calls: list[Any], answers: list[Any]) -> list[Any]:
     return [
         {"role": "user", "parts": [{"text": "Go."}]},
         {"role": "model", "parts": calls},
@@ -225,7 +225,7 @@ def _loop(calls: list[Any], answers: list[Any]) -> list[Any]:
     ]
 
 
-def _paired(contents: list[Any]) -> list[tuple[str, str]]:
+def _pair_results(contents: list[Any]) -> list[tuple[str, str]]:
     """Returns the text of the result of each call, by id."""
     _, calls, results = load_native(contents)
     outputs = {block.id: block.text for block in results.tool_results}
@@ -233,15 +233,25 @@ def _paired(contents: list[Any]) -> list[tuple[str, str]]:
 
 
 def test_a_generated_id_differs_from_the_ids_in_the_log() -> None:
-    calls = [_asks("look"), _asks("wait", id="call_1"), _asks("look"), _asks("hear", id="call_3")]
-    answers = [
-        _answers("wait", "w", id="call_1"),
-        _answers("look", "1"),
-        _answers("hear", "h", id="call_3"),
-        _answers("look", "2"),
+    calls = [
+        _call_part("look"),
+        _call_part("wait", id="call_1"),
+        _call_part("look"),
+        _call_part("hear", id="call_3"),
     ]
-    assert _paired(_loop(calls, answers)) == [("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h")]
-    request = GeminiChatFormatter().lower(load_native(_loop(calls, answers))).request
+    answers = [
+        _response_part("wait", "w", id="call_1"),
+        _response_part("look", "1"),
+        _response_part("hear", "h", id="call_3"),
+        _response_part("look", "2"),
+    ]
+    assert _pair_results(_create_log(calls, answers)) == [
+        ("look", "1"),
+        ("wait", "w"),
+        ("look", "2"),
+        ("hear", "h"),
+    ]
+    request = GeminiChatFormatter().lower(load_native(_create_log(calls, answers))).request
     responses = [part["function_response"] for part in request["contents"][2]["parts"]]
     assert {(response["name"], response["response"]["output"]) for response in responses} == {
         ("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h"),
@@ -249,17 +259,21 @@ def test_a_generated_id_differs_from_the_ids_in_the_log() -> None:
 
 
 def test_a_generated_id_differs_from_the_ids_of_responses() -> None:
-    assert _paired(_loop([_asks("look")], [_answers("wait", "w", id="call_1")])) == [("look", "")]
+    assert _pair_results(_create_log([_call_part("look")], [_response_part("wait", "w", id="call_1")])) == [
+        ("look", "")
+    ]
 
 
 def test_a_response_without_an_id_answers_no_call_of_another_name() -> None:
-    assert _paired(_loop([_asks("look")], [_answers("wait", "w")])) == [("look", "")]
-    assert _paired(_loop([_asks("look")], [_answers("", "l")])) == [("look", "l")]
+    assert _pair_results(_create_log([_call_part("look")], [_response_part("wait", "w")])) == [("look", "")]
+    assert _pair_results(_create_log([_call_part("look")], [_response_part("", "l")])) == [("look", "l")]
 
 
 def test_a_response_answers_the_call_with_its_id_and_name() -> None:
-    calls = [_asks("look", id="a"), _asks("wait", id="a")]
-    *_, results = load_native(_loop(calls, [_answers("wait", "w", id="a"), _answers("", "l", id="a")]))
+    calls = [_call_part("look", id="a"), _call_part("wait", id="a")]
+    *_, results = load_native(
+        _create_log(calls, [_response_part("wait", "w", id="a"), _response_part("", "l", id="a")])
+    )
     assert [(block.name, block.text) for block in results.tool_results] == [("wait", "w"), ("look", "l")]
 
 
@@ -269,7 +283,7 @@ def test_the_text_of_a_response_with_other_keys_is_its_json() -> None:
     assert msg.tool_results[0].text == '{"cat":true,"output":1}'
 
 
-def _answered(response: dict[str, Any], **more: Any) -> list[Any]:
+def _log_with_response(response: dict[str, Any], **more: Any) -> list[Any]:
     call: dict[str, Any] = {
         "function_call": {"id": "a", "name": "look", "args": {}},
         "thought_signature": SIGNATURE,
@@ -296,7 +310,7 @@ def _answered(response: dict[str, Any], **more: Any) -> list[Any]:
     ],
 )
 def test_the_object_of_a_response_is_sent_back_unchanged(response: dict[str, Any]) -> None:
-    contents = _answered(response)
+    contents = _log_with_response(response)
     msgs = load_native(contents)
     assert GeminiChatFormatter().lower(msgs).request["contents"] == contents
     stored = [Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) for msg in msgs]
@@ -304,7 +318,7 @@ def test_the_object_of_a_response_is_sent_back_unchanged(response: dict[str, Any
 
 
 def test_further_fields_of_a_function_response_are_sent_back() -> None:
-    contents = _answered({"output": "A cat."}, scheduling="SILENT", will_continue=True)
+    contents = _log_with_response({"output": "A cat."}, scheduling="SILENT", will_continue=True)
     assert GeminiChatFormatter().lower(load_native(contents)).request["contents"] == contents
 
 
@@ -313,7 +327,7 @@ _NAMED: Final = {"inline_data": {"mime_type": "image/png", "data": PNG, "display
 
 def test_images_in_a_response_stay_there_with_their_names_for_gemini_3() -> None:
     pdf = {"inline_data": {"mime_type": "application/pdf", "data": PDF}}
-    contents = _answered({"picture": {"$ref": "cat.png"}}, parts=[_NAMED, pdf])
+    contents = _log_with_response({"picture": {"$ref": "cat.png"}}, parts=[_NAMED, pdf])
     plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(load_native(contents))
     assert plan.request["contents"] == contents
 
@@ -345,7 +359,7 @@ def test_a_file_of_the_files_api_is_sent_only_to_gemini(uri: str) -> None:
     part = {"file_data": {"file_uri": uri, "mime_type": "image/png"}, "media_resolution": {"level": "HIGH"}}
     for contents in (
         [{"role": "user", "parts": [{"text": "Look."}, part]}],
-        _answered({"output": "A cat."}, parts=[part]),
+        _log_with_response({"output": "A cat."}, parts=[part]),
     ):
         msgs = load_native(contents)
         plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(msgs)
@@ -365,7 +379,7 @@ def test_a_file_at_a_public_url_becomes_media(uri: str) -> None:
 
 
 def test_the_object_of_a_response_is_sent_back_only_if_its_text_is_unchanged() -> None:
-    *head, last = load_native(_answered({"temperature": 12}))
+    *head, last = load_native(_log_with_response({"temperature": 12}))
     (result,) = last.tool_results
     assert isinstance(result.output[0], TextBlock)
     changed = replace(result, output=(replace(result.output[0], text="cut"),))
@@ -374,7 +388,7 @@ def test_the_object_of_a_response_is_sent_back_only_if_its_text_is_unchanged() -
 
 
 def test_other_providers_get_the_text_of_a_response_object() -> None:
-    msgs = load_native(_answered({"temperature": 12}))
+    msgs = load_native(_log_with_response({"temperature": 12}))
     assert '"temperature' in json.dumps(load_provider("anthropic").chat_formatter().lower(msgs).request).replace(
         "\\", ""
     )
@@ -402,7 +416,7 @@ def test_an_unreadable_part_becomes_an_invalid_block_and_affects_no_other() -> N
 
 @pytest.mark.parametrize("response", [None, "Sunny.", ["Sunny."], 3])
 def test_a_response_without_an_object_becomes_an_invalid_block(response: Any) -> None:
-    log = _answered(response, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}])
+    log = _log_with_response(response, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}])
     if response is None:
         del log[2]["parts"][0]["function_response"]["response"]
     (block,) = load_native(log)[2].blocks
@@ -438,9 +452,12 @@ _model: st.SearchStrategy[list[Block]] = st.sampled_from(
             OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK"}}),
         ],
         [OpaqueBlock("gemini", {"tool_call": {"id": "t", "args": {"aB": 1}}})],
-        [ImageBlock(Base64Source("image/png", PNG), state=signed(SIGNATURE, thought=True)), TextBlock("Done.")],
-        [TextBlock("", state=signed(SIGNATURE))],
-        [ThinkingBlock("Hm.", signed(SIGNATURE)), ToolUseBlock("c", "look", {"aB": {"cD": 1}})],
+        [
+            ImageBlock(Base64Source("image/png", PNG), state=create_state(SIGNATURE, thought=True)),
+            TextBlock("Done."),
+        ],
+        [TextBlock("", state=create_state(SIGNATURE))],
+        [ThinkingBlock("Hm.", create_state(SIGNATURE)), ToolUseBlock("c", "look", {"aB": {"cD": 1}})],
         [DocumentBlock(Base64Source("application/pdf", PDF))],
     )
 )

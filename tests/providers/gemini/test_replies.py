@@ -105,7 +105,7 @@ def in_snake_case(value: Any) -> Any:
     return as_sdk_object(value).model_dump(exclude_none=True)
 
 
-def streamed(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
+def read_stream(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
     return parse_stream(GeminiStreamParser(), chunks)
 
 
@@ -113,7 +113,7 @@ def get_reply(msg: Msg) -> dict[str, Any]:
     return cast("dict[str, Any]", (msg.metadata or {})["reply"])
 
 
-def signed(signature: str | None = STANDARD, **fields: Any) -> OpaqueState:
+def create_state(signature: str | None = STANDARD, **fields: Any) -> OpaqueState:
     return OpaqueState("gemini", thought_signature=signature, model=MODEL, fields=fields or None)
 
 
@@ -142,9 +142,9 @@ def test_a_complete_reply_becomes_a_message() -> None:
                 {"executable_code": {"language": "PYTHON", "code": "print(2)"}, "thought_signature": STANDARD},
             ),
             OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "2\n"}}),
-            ToolUseBlock("a1", "look", {"placeName": "hière"}, state=signed("AAAA")),
+            ToolUseBlock("a1", "look", {"placeName": "hière"}, state=create_state("AAAA")),
             ToolUseBlock("a2", "wait", {}),
-            TextBlock("", state=signed()),
+            TextBlock("", state=create_state()),
         ],
         "assistant",
         metadata={
@@ -181,13 +181,13 @@ def test_an_sdk_object_its_dicts_and_json_text_give_the_same_message() -> None:
 def test_signatures_of_both_alphabets_become_standard_base64() -> None:
     for spelling in (URL_SAFE, STANDARD, URL_SAFE.rstrip("="), f" {STANDARD}\n"):
         msg = parse_response(create_reply({"text": "Hi.", "thoughtSignature": spelling}))
-        assert msg.blocks == (TextBlock("Hi.", state=signed()),)
+        assert msg.blocks == (TextBlock("Hi.", state=create_state()),)
 
 
 def test_a_signature_stays_with_its_part() -> None:
     parts = [{"text": "a"}, {"text": "b", "thoughtSignature": "AAAA"}, {"text": "c"}, {"text": "d"}]
     msg = parse_response(create_reply(*parts))
-    assert msg.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
+    assert msg.blocks == (TextBlock("a"), TextBlock("b", state=create_state("AAAA")), TextBlock("cd"))
     assert next_parts(msg) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
 
 
@@ -198,14 +198,14 @@ def test_two_texts_with_signatures_are_not_joined() -> None:
 
 def test_a_signature_without_text_becomes_an_empty_text() -> None:
     reply = parse_response(create_reply({"thoughtSignature": STANDARD}))
-    assert reply.content == (TextBlock("", state=signed()),)
+    assert reply.content == (TextBlock("", state=create_state()),)
 
 
 def test_thinking_keeps_its_signature() -> None:
     msg = parse_response(
         create_reply({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."})
     )
-    assert msg.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
+    assert msg.blocks == (ThinkingBlock("Hm.", create_state("AAAA")), TextBlock("Hi."))
     assert next_parts(msg)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
 
 
@@ -231,7 +231,7 @@ def test_a_call_without_an_id_always_gets_the_same_id() -> None:
 def test_a_generated_image_is_sent_back_with_its_signature() -> None:
     blob = {"mimeType": "image/png", "data": PNG.replace("+", "-").replace("/", "_")}
     msg = parse_response(create_reply({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
-    picture = ImageBlock(Base64Source("image/png", PNG), state=signed())
+    picture = ImageBlock(Base64Source("image/png", PNG), state=create_state())
     assert msg.blocks == (TextBlock("Here."), picture)
     assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
     data = {"mime_type": "image/png", "data": PNG}
@@ -250,7 +250,7 @@ def test_another_provider_gets_an_image_without_its_signature_and_a_ledger_entry
 def test_an_image_from_thinking_is_sent_back_as_a_thought() -> None:
     blob = {"mimeType": "image/png", "data": PNG}
     msg = parse_response(create_reply({"inlineData": blob, "thought": True}, {"text": "Done."}))
-    assert msg.media[0].state == signed(None, thought=True)
+    assert msg.media[0].state == create_state(None, thought=True)
     assert next_parts(msg)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
 
 
@@ -321,7 +321,7 @@ def test_a_reply_with_calls_and_stop_in_each_chunk_ends_for_tool_use() -> None:
         create_reply({"text": "I look."}),
         create_reply({"functionCall": {"id": "a", "name": "look", "args": {}}}),
     ]
-    assert streamed(chunks)[0].finish_reason is FinishReason.TOOL_USE
+    assert read_stream(chunks)[0].finish_reason is FinishReason.TOOL_USE
 
 
 def test_a_malformed_call_is_an_error_without_content() -> None:
@@ -349,7 +349,7 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
         assert (msg.finish_reason, msg.blocks) == (FinishReason.CONTENT_FILTER, ())
         assert get_reply(msg)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
         assert msg.usage == Usage(4)
-    assert streamed([reply])[0] == parse_response(reply)
+    assert read_stream([reply])[0] == parse_response(reply)
 
 
 def test_only_the_first_of_several_candidates_is_read() -> None:
@@ -407,7 +407,7 @@ def test_each_chunk_has_its_events() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
     call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
     reply = create_reply({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
-    kinds = [type(event) for event in streamed(as_chunks(reply, [2], [1, 2, 3]))[1]]
+    kinds = [type(event) for event in read_stream(as_chunks(reply, [2], [1, 2, 3]))[1]]
     assert kinds == [
         MessageStart,
         ThinkingStart, ThinkingDelta, UsageEvent, ThinkingDelta, ThinkingEnd,
@@ -428,12 +428,12 @@ def test_an_error_in_an_array_is_the_error_of_the_provider() -> None:
 def test_usage_that_a_later_chunk_omits_does_not_change() -> None:
     chunks = as_chunks(REPLY, [], [3])
     assert "cachedContentTokenCount" not in chunks[-1]["usageMetadata"]
-    assert streamed(chunks)[0].usage == Usage(105, 27, 60, 0, 7)
+    assert read_stream(chunks)[0].usage == Usage(105, 27, 60, 0, 7)
 
 
 def test_an_empty_last_chunk_changes_nothing() -> None:
     chunks = [create_chunk({"text": "Hi."}), create_reply({"text": ""}), {"usageMetadata": USAGE}]
-    assert streamed(chunks)[0] == parse_response(create_reply({"text": "Hi."}))
+    assert read_stream(chunks)[0] == parse_response(create_reply({"text": "Hi."}))
 
 
 def test_each_citation_of_a_long_stream_is_recorded_once() -> None:
@@ -453,40 +453,40 @@ def test_citations_of_several_chunks_add_up() -> None:
         create_reply({"text": "a"}, reason=None, citationMetadata={"citations": [first]}),
         create_reply({"text": "b"}, citationMetadata={"citations": [first, second]}),
     ]
-    citations = get_reply(streamed(chunks)[0])["citation_metadata"]["citations"]
+    citations = get_reply(read_stream(chunks)[0])["citation_metadata"]["citations"]
     assert citations == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
 
 
 def test_an_error_in_the_stream_does_not_remove_the_blocks_before_it() -> None:
     error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
-    msg, events = streamed([create_chunk({"text": "Hel"}), error])
+    msg, events = read_stream([create_chunk({"text": "Hel"}), error])
     assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.ERROR)
     assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in events
     raw = encode_events([create_chunk({"text": "Hel"}), error])
-    assert streamed([raw])[0] == msg
+    assert read_stream([raw])[0] == msg
 
 
 def test_an_interrupted_stream_has_the_blocks_before_the_interruption() -> None:
-    msg = streamed([create_chunk({"text": "Hel"})])[0]
+    msg = read_stream([create_chunk({"text": "Hel"})])[0]
     assert (msg.text, msg.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
 
 
-def partial(*pieces: dict[str, Any], goes_on: bool, **call: Any) -> dict[str, Any]:
+def partial_call(*pieces: dict[str, Any], goes_on: bool, **call: Any) -> dict[str, Any]:
     return create_chunk({"functionCall": {**call, "partialArgs": list(pieces), "willContinue": goes_on}})
 
 
 STREAMED_CALL: Final = [
-    partial(goes_on=True, name="book", id="a1"),
-    partial({"jsonPath": "$.city", "stringValue": "New ", "willContinue": True}, goes_on=True),
-    partial({"jsonPath": "$.city", "stringValue": "York"}, goes_on=True),
-    partial({"jsonPath": "$.rooms[1].beds", "numberValue": 2}, goes_on=True),
-    partial({"jsonPath": "$['is late']", "boolValue": True}, goes_on=True),
-    partial({"jsonPath": "$.x", "nullValue": "NULL_VALUE"}, goes_on=True),
+    partial_call(goes_on=True, name="book", id="a1"),
+    partial_call({"jsonPath": "$.city", "stringValue": "New ", "willContinue": True}, goes_on=True),
+    partial_call({"jsonPath": "$.city", "stringValue": "York"}, goes_on=True),
+    partial_call({"jsonPath": "$.rooms[1].beds", "numberValue": 2}, goes_on=True),
+    partial_call({"jsonPath": "$['is late']", "boolValue": True}, goes_on=True),
+    partial_call({"jsonPath": "$.x", "nullValue": "NULL_VALUE"}, goes_on=True),
 ]
 
 
 def test_arguments_that_vertex_streams_by_path_are_joined() -> None:
-    msg = streamed([*STREAMED_CALL, create_chunk({"functionCall": {}}), create_reply()])[0]
+    msg = read_stream([*STREAMED_CALL, create_chunk({"functionCall": {}}), create_reply()])[0]
     (call,) = msg.tool_uses
     assert call.input == {"city": "New York", "rooms": [None, {"beds": 2}], "is late": True, "x": None}
     assert (call.id, call.name, call.metadata) == ("a1", "book", None)
@@ -494,14 +494,14 @@ def test_arguments_that_vertex_streams_by_path_are_joined() -> None:
 
 def test_truncated_arguments_are_incomplete() -> None:
     for end in ([], [create_reply(reason="MAX_TOKENS")]):
-        (call,) = streamed([*STREAMED_CALL[:3], *end])[0].tool_uses
+        (call,) = read_stream([*STREAMED_CALL[:3], *end])[0].tool_uses
         assert (call.input, call.metadata) == ({}, {"incomplete": True})
         assert call.raw_input == '{"city":"New York"'
 
 
 @pytest.mark.parametrize("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
 def test_an_invalid_path_is_ignored(path: str) -> None:
-    msg = streamed([*STREAMED_CALL[:3], partial({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
+    msg = read_stream([*STREAMED_CALL[:3], partial_call({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
     assert msg.tool_uses[0].input["city"] == "New York"
 
 
@@ -553,7 +553,7 @@ async def test_chunks_decoded_by_the_sdk_give_the_complete_message() -> None:
     ) as server:
         chunks = await _through_the_sdk(server.address, stream=True)
     assert len(chunks) > 2
-    assert streamed(chunks)[0] == parse_response(REPLY)
+    assert read_stream(chunks)[0] == parse_response(REPLY)
     with RawServer(write_answer(200, json.dumps(REPLY).encode(), "content-type: application/json")) as server:
         (reply,) = await _through_the_sdk(server.address, stream=False)
     assert parse_response(reply) == parse_response(REPLY)
@@ -595,14 +595,14 @@ _parts: st.SearchStrategy[dict[str, Any]] = st.one_of(
 
 
 @st.composite
-def wholes(draw: DrawFn) -> dict[str, Any]:
+def complete_replies(draw: DrawFn) -> dict[str, Any]:
     reason = draw(st.sampled_from(("STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL")))
     return create_reply(*draw(st.lists(_parts, max_size=7)), reason=reason, safetyRatings=RATINGS)
 
 
 @examples(150)
 @given(
-    wholes(), cuts, st.lists(st.integers(0, 60), max_size=6), cuts,
+    complete_replies(), cuts, st.lists(st.integers(0, 60), max_size=6), cuts,
     st.sampled_from(("dicts", "objects", "snake", "bytes")),
 )  # fmt: skip
 def test_any_chunks_of_a_stream_give_the_message_of_the_complete_reply(
@@ -615,7 +615,7 @@ def test_any_chunks_of_a_stream_give_the_message_of_the_complete_reply(
         chunks = [in_snake_case(chunk) for chunk in chunks]
     elif encoding == "bytes":
         chunks = cut(encode_events(chunks), borders)
-    assert streamed(chunks)[0] == parse_response(reply)
+    assert read_stream(chunks)[0] == parse_response(reply)
 
 
 @examples(200)

@@ -40,14 +40,14 @@ Json = dict[str, Any]
 FAMILY: Final = ("openai", "openai-responses", "deepseek", "vllm", "dashscope-compatible")
 
 
-def _loaded(provider: str, log: object) -> list[Msg]:
+def _load_log(provider: str, log: object) -> list[Msg]:
     load = load_provider(provider).load_native
     assert load is not None
     return load(log)
 
 
-def _again(provider: str, request: Json, model: str | None = None) -> Json:
-    return dict(chat(provider, model).lower(_loaded(provider, request)).request)
+def _write_log(provider: str, request: Json, model: str | None = None) -> Json:
+    return dict(chat(provider, model).lower(_load_log(provider, request)).request)
 
 
 # -- round trips -----------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def test_a_written_request_is_loaded_and_written_equally(provider: str, msgs: li
     msgs = [Msg(msg.role, msg.content, msg.role) for msg in msgs]
     written = dict(chat(provider).lower(msgs).request)
     turns = {key: value for key, value in written.items() if key != "tools"}
-    again = _again(provider, written)
+    again = _write_log(provider, written)
     assert {key: again[key] for key in turns} == turns
 
 
@@ -71,9 +71,12 @@ def test_a_request_a_list_and_json_text_are_the_same_log(provider: str) -> None:
         chat(provider).lower([Msg("user", "Hi.", "user"), Msg("assistant", "Ho.", "assistant")]).request
     )
     turns = request.get("messages") or request["input"]
-    msgs = _loaded(provider, {"model": "m", "temperature": 1, **request})
+    msgs = _load_log(provider, {"model": "m", "temperature": 1, **request})
     assert (
-        msgs == _loaded(provider, turns) == _loaded(provider, json.dumps(turns)) == _loaded(provider, tuple(turns))
+        msgs
+        == _load_log(provider, turns)
+        == _load_log(provider, json.dumps(turns))
+        == _load_log(provider, tuple(turns))
     )
 
 
@@ -112,7 +115,7 @@ def test_a_log_of_chat_completions_is_loaded() -> None:
         Msg("tool", [ToolResultBlock("c2", "sh", "cat.png")], "system"),
         Msg("assistant", "A cat is here.", "assistant"),
     ]
-    again = _again("openai", {"messages": CHAT_LOG})
+    again = _write_log("openai", {"messages": CHAT_LOG})
     assert again["messages"] == CHAT_LOG
     assert problems("openai", again) == []
 
@@ -124,7 +127,7 @@ MARKED: Final = (("openai", "gpt-6-sol"), ("openai-responses", "gpt-6-sol"), ("d
 def test_cache_markers_are_removed_and_can_be_set_again(provider: str, model: str | None) -> None:
     written = dict(chat(provider, model, cache_breakpoints="auto").lower(load_chat(CHAT_LOG)).request)
     assert "cache" in json.dumps(written)
-    msgs = _loaded(provider, written)
+    msgs = _load_log(provider, written)
     assert "cache" not in json.dumps([msg.to_dict() for msg in msgs])
     again = dict(chat(provider, model, cache_breakpoints="auto").lower(msgs).request)
     assert {**again, "tools": None} == {**written, "tools": None}
@@ -181,7 +184,9 @@ def test_reasoning_in_a_log_has_the_issuer_of_its_server() -> None:
     message = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
     (msg,) = load_deepseek([message])
     assert msg.blocks == (ThinkingBlock("Hm.", OpaqueState("deepseek")), TextBlock("Yes."))
-    assert _again("deepseek", {"messages": [{"role": "user", "content": "?"}, message]})["messages"][1] == message
+    assert (
+        _write_log("deepseek", {"messages": [{"role": "user", "content": "?"}, message]})["messages"][1] == message
+    )
 
 
 def test_a_legacy_function_call_and_its_result_become_a_pair() -> None:
@@ -267,7 +272,7 @@ def test_a_log_of_items_is_loaded_and_written_equally() -> None:
     ]
     assert msgs[2].thinking == "**Plan**\n\nLook."
     assert [result.name for msg in msgs for result in msg.tool_results] == ["look", "sh"]
-    assert _again("openai-responses", {"input": ITEMS})["input"] == ITEMS
+    assert _write_log("openai-responses", {"input": ITEMS})["input"] == ITEMS
 
 
 def test_instructions_become_the_system_prompt_and_input_may_be_text() -> None:
@@ -296,7 +301,7 @@ def test_the_list_may_contain_the_output_of_a_reply() -> None:
         metadata={"citations": [CITED]},
     )
     assert load_responses(reply) == expected[1:]
-    sent = _again("openai-responses", {"input": items})["input"]
+    sent = _write_log("openai-responses", {"input": items})["input"]
     uncited: list[dict[str, Any]] = [{"type": "output_text", "text": "A cat.", "annotations": []}]
     assert sent == [items[0], REASONING, {**output[1], "content": uncited}]
 

@@ -70,14 +70,14 @@ def _call(id: str, name: str, arguments: str) -> Json:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
+def _read_stream(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
     return parse_stream(parser or OpenAIChatStreamParser(), chunks)[0]
 
 
-def _calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
+def _read_calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
     """Returns the calls of a stream whose deltas have these lists of entries."""
     chunks = [_chunk({"tool_calls": pieces}) for pieces in entries]
-    msg = _streamed(*chunks, _chunk({}, "tool_calls"))
+    msg = _read_stream(*chunks, _chunk({}, "tool_calls"))
     return [(call.id, call.name, call.input) for call in msg.tool_uses]
 
 
@@ -194,33 +194,33 @@ def _choices(*pieces: tuple[int, str, str | None]) -> list[Json]:
 
 def test_choice_0_is_read_in_any_order_of_choices() -> None:
     chunks = _choices((1, "B", None), (0, "A", None), (1, "", "stop"), (0, "", "length"))
-    msg = _streamed(*chunks)
+    msg = _read_stream(*chunks)
     assert (msg.text, msg.finish_reason) == ("A", FinishReason.LENGTH)
 
 
 def test_without_choice_0_the_first_choice_is_read() -> None:
-    msg = _streamed(*_choices((1, "B", None), (2, "C", None), (1, "!", "stop")))
+    msg = _read_stream(*_choices((1, "B", None), (2, "C", None), (1, "!", "stop")))
     assert (msg.text, msg.finish_reason) == ("B!", FinishReason.STOP)
 
 
-def _calls_apart(*calls: tuple[str, str], **keys: Any) -> list[tuple[str, Any]]:
+def _read_separate_calls(*calls: tuple[str, str], **keys: Any) -> list[tuple[str, Any]]:
     """Returns the calls of a stream with one chunk for each call."""
     chunks = [
         _chunk({"tool_calls": [{**keys, "function": {"name": name, "arguments": text}}]}) for name, text in calls
     ]
-    return [(call.name, call.input) for call in _streamed(*chunks, _chunk({}, "tool_calls")).tool_uses]
+    return [(call.name, call.input) for call in _read_stream(*chunks, _chunk({}, "tool_calls")).tool_uses]
 
 
 @pytest.mark.parametrize("keys", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "c1"}])
 def test_another_name_after_complete_arguments_begins_another_call(keys: Json) -> None:
     both = (("read", '{"a":1}'), ("delete", '{"a":2}'))
-    assert _calls_apart(*both, **keys) == [("read", {"a": 1}), ("delete", {"a": 2})]
-    assert _calls_apart(("read", "{}"), ("delete", "{}"), **keys) == [("read", {}), ("delete", {})]
+    assert _read_separate_calls(*both, **keys) == [("read", {"a": 1}), ("delete", {"a": 2})]
+    assert _read_separate_calls(("read", "{}"), ("delete", "{}"), **keys) == [("read", {}), ("delete", {})]
 
 
 def test_a_name_that_is_repeated_with_each_piece_starts_a_single_call() -> None:
     pieces = (("read", '{"a"'), ("read", ":1}"), ("read", ""))
-    assert _calls_apart(*pieces, index=0) == [("read", {"a": 1})]
+    assert _read_separate_calls(*pieces, index=0) == [("read", {"a": 1})]
 
 
 def test_the_same_call_in_two_turns_gets_two_ids() -> None:
@@ -251,7 +251,7 @@ def test_only_the_first_choice_is_read() -> None:
     native["choices"].append({"index": 1, "message": {"content": "second"}, "finish_reason": "stop"})
     assert parse_response(native).text == "first"
     other = {**_chunk({"content": "second"}), "choices": [{"index": 1, "delta": {"content": "second"}}]}
-    assert _streamed(_chunk({"content": "first"}), other, _chunk({}, "stop")).text == "first"
+    assert _read_stream(_chunk({"content": "first"}), other, _chunk({}, "stop")).text == "first"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_missing_arguments_become_an_empty_object(arguments: Any) -> None:
 
 def test_arguments_in_an_object_are_read_unchanged() -> None:
     entry = _piece(0, {"x": [1, {}]}, id="a", name="look")
-    assert _calls([entry]) == [("a", "look", {"x": [1, {}]})]
+    assert _read_calls([entry]) == [("a", "look", {"x": [1, {}]})]
     assert parse_response(_reply({"tool_calls": [entry]})).tool_uses[0].input == {"x": [1, {}]}
 
 
@@ -412,13 +412,13 @@ def test_a_stream_returns_events_as_chunks_arrive() -> None:
 
 def test_an_entry_without_an_index_continues_the_latest_call() -> None:
     entries = [[_piece(None, '{"x"', id="a", name="look")], [_piece(None, ":1}")]]
-    assert _calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [FIRST, SECOND]
+    assert _read_calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
 def test_calls_with_any_indexes_are_separated(numbers: tuple[int | None, int | None]) -> None:
     first, second = numbers
-    assert _calls(
+    assert _read_calls(
         [_piece(first, "", id="a", name="look")],
         [_piece(first, '{"x"')],
         [_piece(first, ":1}")],
@@ -428,7 +428,9 @@ def test_calls_with_any_indexes_are_separated(numbers: tuple[int | None, int | N
 
 
 def test_calls_are_in_the_order_of_their_indexes() -> None:
-    assert _calls([_piece(5, '{"y":2}', id="b", name="find")], [_piece(2, '{"x":1}', id="a", name="look")]) == [
+    assert _read_calls(
+        [_piece(5, '{"y":2}', id="b", name="find")], [_piece(2, '{"x":1}', id="a", name="look")]
+    ) == [
         FIRST,
         SECOND,
     ]
@@ -436,21 +438,23 @@ def test_calls_are_in_the_order_of_their_indexes() -> None:
 
 @pytest.mark.parametrize("later", ["a", "", None])
 def test_a_repeated_or_empty_id_continues_the_call(later: str | None) -> None:
-    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [FIRST]
+    assert _read_calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [FIRST]
 
 
 def test_a_repeated_name_is_not_doubled() -> None:
-    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [FIRST]
+    assert _read_calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [
+        FIRST
+    ]
 
 
 def test_a_name_and_an_id_may_arrive_separately_and_late() -> None:
-    assert _calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [FIRST]
-    assert _calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [FIRST]
-    assert _calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [FIRST]
+    assert _read_calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [FIRST]
+    assert _read_calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [FIRST]
+    assert _read_calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [FIRST]
 
 
 def test_entries_with_the_same_index_are_assigned_by_id() -> None:
-    assert _calls(
+    assert _read_calls(
         [_piece(0, '{"x"', id="a", name="look")],
         [_piece(0, '{"y"', id="b", name="find")],
         [_piece(0, ":1}", id="a")],
@@ -460,22 +464,22 @@ def test_entries_with_the_same_index_are_assigned_by_id() -> None:
 
 @pytest.mark.parametrize("index", [0, None])
 def test_complete_calls_in_one_delta_are_separate_even_without_ids(index: int | None) -> None:
-    calls = _calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
+    calls = _read_calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
     assert [(name, arguments) for _, name, arguments in calls] == [("look", {"x": 1})] * 2
     assert len({id for id, _, _ in calls}) == 2
 
 
 def test_several_objects_in_one_argument_text_become_separate_calls() -> None:
-    calls = _calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
+    calls = _read_calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
     assert [arguments for _, _, arguments in calls] == [{"x": 1}, {"x": 2}]
 
 
 def test_entries_of_nulls_are_ignored() -> None:
     nothing = [None, 7, {}, {"index": 0, "id": None, "function": None}, {"function": {"name": None}}]
-    assert _calls(nothing) == []  # type: ignore[arg-type]
+    assert _read_calls(nothing) == []  # type: ignore[arg-type]
     assert parse_response(_reply({"content": "Hi.", "tool_calls": nothing})).tool_uses == ()
     empty = {"function_call": {"name": "", "arguments": ""}}
-    assert _streamed(_chunk({"content": "Hi.", **empty}), _chunk({}, "stop")).tool_uses == ()
+    assert _read_stream(_chunk({"content": "Hi.", **empty}), _chunk({}, "stop")).tool_uses == ()
 
 
 def test_a_call_without_an_id_gets_the_same_created_id_in_any_chunking() -> None:
@@ -483,7 +487,7 @@ def test_a_call_without_an_id_gets_the_same_created_id_in_any_chunking() -> None
     for index in (0, 1, 7, None):
         pieces = (_piece(index, '{"x"', name="look"), _piece(index, ":1}"))
         chunks = [_chunk({"tool_calls": [piece]}) for piece in pieces]
-        assert _streamed(*chunks, _chunk({}, "tool_calls")) == reply
+        assert _read_stream(*chunks, _chunk({}, "tool_calls")) == reply
 
 
 def test_a_streamed_custom_call_equals_the_complete_one() -> None:
@@ -491,13 +495,13 @@ def test_a_streamed_custom_call_equals_the_complete_one() -> None:
     pieces = [{"index": 0, "custom": {"input": piece}} for piece in ("ls ", "-l")]
     chunks = [_chunk({"tool_calls": [delta]}) for delta in (entry, *pieces)]
     complete = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
-    assert _streamed(*chunks, _chunk({}, "tool_calls")) == parse_response(
+    assert _read_stream(*chunks, _chunk({}, "tool_calls")) == parse_response(
         _reply({"tool_calls": [complete]}, "tool_calls")
     )
 
 
 def test_pieces_of_a_refusal_are_joined() -> None:
-    msg = _streamed(_chunk({"refusal": "I "}), _chunk({"refusal": "won't."}), _chunk({}, "stop"))
+    msg = _read_stream(_chunk({"refusal": "I "}), _chunk({"refusal": "won't."}), _chunk({}, "stop"))
     assert msg == parse_response(_reply({"refusal": "I won't."}))
 
 
@@ -510,12 +514,12 @@ def test_pieces_of_audio_become_one_block_at_the_end() -> None:
     ]
     chunks = [_chunk({"audio": piece}) for piece in pieces]
     expected = parse_response(_reply({"audio": complete}))
-    assert _streamed(*chunks, _chunk({"audio": {"expires_at": 9}}, "stop")) == expected
-    assert _streamed(*chunks, _chunk({}, "stop"), _chunk({"audio": {"expires_at": 9}})) == expected
+    assert _read_stream(*chunks, _chunk({"audio": {"expires_at": 9}}, "stop")) == expected
+    assert _read_stream(*chunks, _chunk({}, "stop"), _chunk({"audio": {"expires_at": 9}})) == expected
 
 
 def test_complete_audio_ends_a_reply_without_a_finish_reason() -> None:
-    msg = _streamed(_chunk({"audio": {"data": "AAAA"}}), _chunk({"audio": {"expires_at": 9}}))
+    msg = _read_stream(_chunk({"audio": {"data": "AAAA"}}), _chunk({"audio": {"expires_at": 9}}))
     assert msg.finish_reason is FinishReason.STOP
     assert len(msg.media) == 1
 
@@ -525,19 +529,19 @@ def test_an_audio_reply_without_a_finish_reason_ends_equally_in_any_chunking() -
     chunks = [_chunk({"audio": sound}), _chunk({"audio": {"expires_at": 9}})]
     reply = parse_response(_reply({"audio": {**sound, "expires_at": 9}}, None))
     assert reply.finish_reason is FinishReason.STOP
-    assert _streamed(*chunks) == reply
-    assert _streamed(sse(chunks)) == reply  # the bytes end with [DONE]
-    assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == reply
+    assert _read_stream(*chunks) == reply
+    assert _read_stream(sse(chunks)) == reply  # the bytes end with [DONE]
+    assert _read_stream(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == reply
 
 
 def test_separately_encoded_pieces_of_audio_are_joined_as_bytes() -> None:
-    msg = _streamed(_chunk({"audio": {"data": "SUQz"}}), _chunk({"audio": {"data": "AA=="}}),
+    msg = _read_stream(_chunk({"audio": {"data": "SUQz"}}), _chunk({"audio": {"data": "AA=="}}),
                     _chunk({"audio": {"data": "AQ=="}}), _chunk({}, "stop"))  # fmt: skip
     assert msg.media[0].source == Base64Source("audio/mpeg", "SUQzAAE=")
 
 
 def test_a_transcript_without_audio_becomes_a_text() -> None:
-    msg = _streamed(_chunk({"audio": {"id": "au1", "transcript": "Hello."}}))
+    msg = _read_stream(_chunk({"audio": {"id": "au1", "transcript": "Hello."}}))
     assert msg.text == "Hello."
 
 
@@ -545,36 +549,36 @@ def test_citations_may_arrive_in_any_delta() -> None:
     cited = [{"type": "url_citation", "n": 1}, {"type": "url_citation", "n": 2}]
     chunks = [_chunk({"annotations": cited[:1]}), _chunk({"content": "Hi."}), _chunk({"annotations": cited[1:]})]
     expected = parse_response(_reply({"content": "Hi.", "annotations": cited}))
-    assert _streamed(*chunks, _chunk({}, "stop")) == expected
-    assert _streamed(*chunks[:2], _chunk({}, "stop"), chunks[2]) == expected
+    assert _read_stream(*chunks, _chunk({}, "stop")) == expected
+    assert _read_stream(*chunks[:2], _chunk({}, "stop"), chunks[2]) == expected
 
 
 def test_chunks_without_choices_are_ignored() -> None:
     first: Json = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]}
-    assert _streamed(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
+    assert _read_stream(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
 
 
 def test_id_and_model_of_a_reply_may_arrive_in_separate_chunks() -> None:
-    msg = _streamed({**_chunk({"content": "Hi."}), "id": None}, _chunk({}, "stop"))
+    msg = _read_stream({**_chunk({"content": "Hi."}), "id": None}, _chunk({}, "stop"))
     assert msg == parse_response(_reply({"content": "Hi."}))
 
 
 def test_a_divided_character_is_joined() -> None:
     raw = sse([_chunk({"content": "\ud83d"}), _chunk({"content": "\ude00"}), _chunk({"refusal": "\ud83d"}),
                _chunk({"refusal": "\ude00"}), _chunk({}, "stop")])  # fmt: skip
-    assert [block.text for block in _streamed(raw).blocks if isinstance(block, TextBlock)] == ["😀", "😀"]
+    assert [block.text for block in _read_stream(raw).blocks if isinstance(block, TextBlock)] == ["😀", "😀"]
 
 
 @pytest.mark.parametrize("word", [None, "", "null"])
 def test_a_reply_continues_while_the_finish_reason_is_null(word: str | None) -> None:
-    msg = _streamed(_chunk({"content": "a"}, word), _chunk({"content": "b"}, word), _chunk({}, "stop"))
+    msg = _read_stream(_chunk({"content": "a"}, word), _chunk({"content": "b"}, word), _chunk({}, "stop"))
     assert (msg.text, msg.finish_reason) == ("ab", FinishReason.STOP)
 
 
 def test_log_probabilities_and_padding_are_ignored() -> None:
     chunk = _chunk({"content": "Hi.", "obfuscation": "x9"})
     chunk["choices"][0]["logprobs"] = {"content": [{"token": "Hi."}]}
-    assert _streamed(chunk, _chunk({}, "stop")).content == (TextBlock("Hi."),)
+    assert _read_stream(chunk, _chunk({}, "stop")).content == (TextBlock("Hi."),)
 
 
 @pytest.mark.parametrize(
@@ -596,7 +600,7 @@ def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json)
 
 
 def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _chunk({"content": "I look"}), _chunk({"tool_calls": [_piece(0, '{"pla', id="a", name="look")]})
     )
     assert msg.finish_reason is FinishReason.INTERRUPTED
@@ -630,14 +634,16 @@ def test_reasoning_becomes_thinking_with_its_issuer(
         _chunk({"content": "", field: "So."}),
         _chunk({"content": "Yes.", field: None}, "stop"),
     ]
-    assert _streamed(*chunks, parser=parser()).content == expected
+    assert _read_stream(*chunks, parser=parser()).content == expected
 
 
 def test_reasoning_in_two_keys_is_read_once() -> None:
     both = {"reasoning": "Hm.", "reasoning_content": "Hm."}
     expected = parse_vllm(_reply({"content": "Yes.", **both}))
     assert expected.thinking == "Hm."
-    assert _streamed(_chunk(both), _chunk({"content": "Yes."}, "stop"), parser=VLLMChatStreamParser()) == expected
+    assert (
+        _read_stream(_chunk(both), _chunk({"content": "Yes."}, "stop"), parser=VLLMChatStreamParser()) == expected
+    )
 
 
 def test_reasoning_without_a_proof_has_no_prefix_digest() -> None:
@@ -658,7 +664,7 @@ def test_a_recorded_stream_of_dashscope_is_read() -> None:
         _chunk({}, "tool_calls"),
         {"choices": [], "usage": USAGE},
     ]
-    msg = _streamed(*chunks, parser=DashScopeCompatibleChatStreamParser())
+    msg = _read_stream(*chunks, parser=DashScopeCompatibleChatStreamParser())
     assert [(call.id, call.name, call.input) for call in msg.tool_uses] == [("call_1", "look", {"x": 1})]
     assert msg.usage == Usage(9, 2)
 
@@ -685,18 +691,18 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     }
     finish = draw(st.sampled_from(("stop", "length", "tool_calls", "content_filter", "odd")))
     usage = draw(st.sampled_from((None, USAGE)))
-    return _reply(message, finish, usage=usage), _chunked(draw, message, finish, usage)
+    return _reply(message, finish, usage=usage), _draw_chunks(draw, message, finish, usage)
 
 
-def _pieces(draw: DrawFn, text: str) -> list[str]:
+def _draw_pieces(draw: DrawFn, text: str) -> list[str]:
     borders = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
     return [text[start:stop] for start, stop in zip([0, *borders], [*borders, len(text)], strict=True)]
 
 
-def _chunked(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> list[Json]:
+def _draw_chunks(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> list[Json]:
     chunks = [_chunk({"role": "assistant", "content": ""})]
     for field in ("reasoning_content", "content", "refusal"):
-        chunks += [_chunk({field: piece}) for piece in _pieces(draw, message[field] or "")]
+        chunks += [_chunk({field: piece}) for piece in _draw_pieces(draw, message[field] or "")]
     if message["annotations"]:
         chunks.append(_chunk({"annotations": message["annotations"]}))
     numbering = draw(st.sampled_from(("from 0", "from 1", "gaps", "all 0", "none")))
@@ -704,15 +710,15 @@ def _chunked(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> li
         index = {"from 0": position, "from 1": position + 1, "gaps": 3 * position + 2, "all 0": 0, "none": None}[
             numbering
         ]
-        chunks += [_chunk({"tool_calls": [entry]}) for entry in _entries(draw, index, call)]
+        chunks += [_chunk({"tool_calls": [entry]}) for entry in _draw_entries(draw, index, call)]
     together = draw(st.booleans())
     chunks.append(_chunk({}, finish, usage=usage if together else None))
     return chunks if together else [*chunks, {"id": "c1", "choices": [], "usage": usage}]
 
 
-def _entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
+def _draw_entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
     name, arguments = call["function"]["name"], call["function"]["arguments"]
-    pieces = _pieces(draw, arguments)
+    pieces = _draw_pieces(draw, arguments)
     repeats = draw(st.sampled_from(({}, {"id": call["id"]}, {"id": ""}, {"id": call["id"], "name": name})))
     if index is not None and "id" in repeats:
         repeats = {**repeats, "id": call["id"]} if repeats["id"] else repeats
@@ -727,8 +733,8 @@ def test_any_chunking_gives_the_message_of_the_complete_reply(
 ) -> None:
     complete, chunks = reply
     expected = parse_response(complete)
-    assert _streamed(*chunks) == expected
-    assert _streamed(*(ChatCompletionChunk.construct(**chunk) for chunk in chunks)) == expected
+    assert _read_stream(*chunks) == expected
+    assert _read_stream(*(ChatCompletionChunk.construct(**chunk) for chunk in chunks)) == expected
     assert parse_stream(OpenAIChatStreamParser(), cut(sse(chunks, break_), borders))[0] == expected
 
 

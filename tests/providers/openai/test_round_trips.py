@@ -20,21 +20,21 @@ from agentkit import (
 from agentkit_openai import OpenAIChatFormatter, parse_response
 from tests.providers import PROVIDERS, WAV
 
-ASKED: dict[str, Any] = {"role": "user", "content": "And?"}
+QUESTION: dict[str, Any] = {"role": "user", "content": "And?"}
 PICTURE = {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "high"}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 CHAT_LOGS: list[list[dict[str, Any]]] = [
     [{"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "file", "file": {"file_id": "f"}}]}],
     [{"role": "user", "content": [PICTURE]}],
-    [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED],
-    [ASKED, {"role": "assistant", "content": None, "refusal": "No."}, ASKED],
-    [ASKED, {"role": "assistant", "content": "Well.", "refusal": "No."}, ASKED],
-    [ASKED, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED],
-    [ASKED, {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    [QUESTION, {"role": "assistant", "audio": {"id": "audio_1"}}, QUESTION],
+    [QUESTION, {"role": "assistant", "content": None, "refusal": "No."}, QUESTION],
+    [QUESTION, {"role": "assistant", "content": "Well.", "refusal": "No."}, QUESTION],
+    [QUESTION, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, QUESTION],
+    [QUESTION, {"role": "assistant", "content": None, "tool_calls": [CALL]},
      {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x"}, {"type": "new", "of": 1}]}],
 ]  # fmt: skip
-ASKED_ITEM: dict[str, Any] = {"type": "message", **ASKED}
+QUESTION_ITEM: dict[str, Any] = {"type": "message", **QUESTION}
 ITEM_LOGS: list[list[dict[str, Any]]] = [
     [{"type": "message", "role": "user",
       "content": [{"type": "input_text", "text": "Hi."}, {"type": "input_file", "file_id": "f"}]}],
@@ -42,12 +42,12 @@ ITEM_LOGS: list[list[dict[str, Any]]] = [
       "content": [{"type": "input_image", "file_id": "f", "detail": "low"}]}],
     [{"type": "message", "role": "user",
       "content": [{"type": "input_image", "image_url": "https://x.org/a.png", "detail": "high"}]}],
-    [ASKED_ITEM,
-     {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED_ITEM],
-    [ASKED_ITEM, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+    [QUESTION_ITEM,
+     {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, QUESTION_ITEM],
+    [QUESTION_ITEM, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
      {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_file", "file_id": "f"}]}],
 ]  # fmt: skip
-KINDRED: dict[str, list[dict[str, Any]]] = {
+SAME_FORMAT: dict[str, list[dict[str, Any]]] = {
     "dashscope-compatible": [
         {"type": "video_url", "video_url": {"url": "https://x.org/a.mp4"}, "fps": 2},
         {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}, "min_pixels": 3_136},
@@ -57,24 +57,24 @@ KINDRED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def formatted(provider: str, log: object, on_loss: Any = "raise") -> Plan:
+def format_log(provider: str, log: object, on_loss: Any = "raise") -> Plan:
     return load_provider(provider).chat_formatter(on_loss=on_loss).lower(load_native(provider, log))
 
 
 @pytest.mark.parametrize("log", CHAT_LOGS)
 def test_a_log_of_chat_completions_is_restored(log: list[dict[str, Any]]) -> None:
-    assert formatted("openai", log).request["messages"] == log
+    assert format_log("openai", log).request["messages"] == log
 
 
 @pytest.mark.parametrize("log", ITEM_LOGS)
 def test_a_log_of_responses_is_restored(log: list[dict[str, Any]]) -> None:
-    assert formatted("openai-responses", {"input": log}).request["input"] == log
+    assert format_log("openai-responses", {"input": log}).request["input"] == log
 
 
-@pytest.mark.parametrize("provider", KINDRED)
+@pytest.mark.parametrize("provider", SAME_FORMAT)
 def test_keys_of_media_parts_are_restored(provider: str) -> None:
-    log = [{"role": "user", "content": KINDRED[provider]}]
-    assert formatted(provider, log).request["messages"] == log
+    log = [{"role": "user", "content": SAME_FORMAT[provider]}]
+    assert format_log(provider, log).request["messages"] == log
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ OPENAI = ("openai", "openai-responses")
 @pytest.mark.parametrize("target", PROVIDERS)
 @pytest.mark.parametrize("source", [*OPENAI, "deepseek", "dashscope-compatible", "vllm"])
 def test_a_developer_message_is_a_system_message_for_other_apis(source: str, target: str) -> None:
-    log = [{"role": "developer", "content": "Be brief."}, ASKED]
+    log = [{"role": "developer", "content": "Be brief."}, QUESTION]
     msgs = load_native(source, log)
     assert (msgs[0].role, msgs[0].name, msgs[0].text) == ("system", "system", "Be brief.")
     plan = load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
@@ -129,7 +129,7 @@ def test_a_developer_message_is_restored_at_any_position(provider: str, multi: b
     log: list[dict[str, Any]] = [
         {"role": "system", "content": "You are Friday."},
         {"role": "developer", "content": parts},
-        ASKED,
+        QUESTION,
     ]
     log.append({"role": "developer", "content": "Be long."})
     package = load_provider(provider)
@@ -146,33 +146,33 @@ def test_a_developer_message_is_restored_at_any_position(provider: str, multi: b
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
 def test_vendors_without_custom_tools_get_function_calls(provider: str) -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
-    log = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    log = [QUESTION, {"role": "assistant", "content": None, "tool_calls": [call]}]
     log.append({"role": "tool", "tool_call_id": "c1", "content": "x"})
-    (sent_call,) = formatted(provider, log).request["messages"][1]["tool_calls"]
-    assert sent_call.pop("id") == formatted(provider, log).request["messages"][2]["tool_call_id"]
+    (sent_call,) = format_log(provider, log).request["messages"][1]["tool_calls"]
+    assert sent_call.pop("id") == format_log(provider, log).request["messages"][2]["tool_call_id"]
     assert sent_call == {"type": "function", "function": {"name": "sh", "arguments": '{"input":"ls"}'}}
 
 
 # -- audio replies ---------------------------------------------------------------------------------------
 
-SPOKEN = {"id": "audio_1", "data": WAV, "transcript": "Bob: a cat.", "expires_at": 1_800_000_000}
-REPLY: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None, "audio": SPOKEN}
-CONVERSATION = [ASKED, REPLY, ASKED]
+AUDIO_REPLY = {"id": "audio_1", "data": WAV, "transcript": "Bob: a cat.", "expires_at": 1_800_000_000}
+REPLY: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None, "audio": AUDIO_REPLY}
+CONVERSATION = [QUESTION, REPLY, QUESTION]
 
 
 @pytest.mark.parametrize("model", ["gpt-6", "gpt-audio"])
 def test_a_loaded_or_parsed_audio_reply_is_sent_by_its_id(model: str) -> None:
     read = parse_response({"choices": [{"message": REPLY, "finish_reason": "stop"}]})
-    asked = load_native("openai", [ASKED])
+    asked = load_native("openai", [QUESTION])
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
         plan = load_provider("openai").chat_formatter(model, on_loss="raise").lower(msgs)
-        assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
+        assert plan.request["messages"] == [QUESTION, {"role": "assistant", "audio": {"id": "audio_1"}}, QUESTION]
         assert plan.ledger.entries[1].reason == "audio sent as the id under which the provider stores the audio"
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
 def test_other_apis_get_the_transcript_of_an_audio_reply(target: str) -> None:
-    plan = formatted_for(target, load_native("openai", CONVERSATION))
+    plan = format_for(target, load_native("openai", CONVERSATION))
     assert "audio_1" not in str(plan.request)
     if target == "gemini":  # Gemini accepts audio in turns of the model
         assert WAV in str(plan.request)
@@ -185,10 +185,10 @@ def test_other_apis_get_the_transcript_of_an_audio_reply(target: str) -> None:
 
 
 def test_the_transcript_is_sent_if_the_id_is_of_another_issuer_or_may_have_expired() -> None:
-    log = [ASKED, {"role": "assistant", "content": "Bob: a cat."}, ASKED]
+    log = [QUESTION, {"role": "assistant", "content": "Bob: a cat."}, QUESTION]
     foreign = load_native("vllm", CONVERSATION)
-    assert formatted_for("openai", foreign).request["messages"] == log
-    assert formatted_for("vllm", foreign).request["messages"] == log
+    assert format_for("openai", foreign).request["messages"] == log
+    assert format_for("vllm", foreign).request["messages"] == log
     formatter = OpenAIChatFormatter(on_loss="raise", spoken_replies="transcript")
     assert formatter.lower(load_native("openai", CONVERSATION)).request["messages"] == log
     with pytest.raises(OptionError, match="spoken_replies"):
@@ -196,7 +196,7 @@ def test_the_transcript_is_sent_if_the_id_is_of_another_issuer_or_may_have_expir
 
 
 def test_only_the_first_of_two_audio_replies_in_a_turn_is_sent_by_id() -> None:
-    asked = load_native("openai", [ASKED])
+    asked = load_native("openai", [QUESTION])
     (sound,) = load_native("openai", CONVERSATION)[1].media
     msgs = [*asked, Msg("assistant", [sound, sound], "assistant"), *asked]
     plan = load_provider("openai").chat_formatter(on_loss="raise").lower(msgs)
@@ -221,11 +221,11 @@ def test_an_audio_reply_in_a_frame_is_a_transcript() -> None:
 
 def test_an_audio_reply_without_a_transcript_is_a_loss_where_audio_is_not_accepted() -> None:
     silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
-    plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [ASKED, silent, ASKED]))
+    plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [QUESTION, silent, QUESTION]))
     assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
 
 
-def formatted_for(target: str, msgs: list[Msg]) -> Plan:
+def format_for(target: str, msgs: list[Msg]) -> Plan:
     return load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
 
 
@@ -239,7 +239,7 @@ def test_an_audio_reply_in_a_tool_result_is_data_or_a_transcript() -> None:
     assert "audio_1" not in str(promoted)
 
 
-KEYED: list[dict[str, Any]] = [
+LOG_WITH_KEYS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be kind.", "weight": 1},
     {"role": "user", "content": "Hi.", "tags": ["a"]},
     {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_details": [{"data": "x"}]},
@@ -252,22 +252,26 @@ KEYED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
 def test_further_keys_of_a_message_are_restored_without_a_loss(provider: str) -> None:
-    plan = formatted(provider, KEYED, on_loss="describe")
+    plan = format_log(provider, LOG_WITH_KEYS, on_loss="describe")
     own = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
 
-    def further(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def list_further_keys(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
         expected = ({key: item for key, item in message.items() if key not in own} for message in log)
         return [keys for keys in expected if keys]
 
     accepts_images = load_provider(provider).chat_formatter().capabilities().media.image is not None
-    assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if accepts_images else 5 :]])
+    assert list_further_keys(plan.request["messages"]) == list_further_keys(
+        [*LOG_WITH_KEYS[:4], *LOG_WITH_KEYS[4 if accepts_images else 5 :]]
+    )
     assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
 
 
 @pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
 def test_further_keys_of_a_message_are_omitted_for_other_apis_and_recorded(target: str) -> None:
     plan = (
-        load_provider(target).chat_formatter(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
+        load_provider(target)
+        .chat_formatter(on_loss="describe")
+        .lower(load_native("dashscope-compatible", LOG_WITH_KEYS))
     )
     sent = str(plan.request)
     recorded = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
@@ -278,11 +282,11 @@ def test_further_keys_of_a_message_are_omitted_for_other_apis_and_recorded(targe
 
 @pytest.mark.parametrize(("provider", "key"), [("dashscope-compatible", "partial"), ("deepseek", "prefix")])
 def test_keys_for_continued_text_are_sent_only_with_the_last_message(provider: str, key: str) -> None:
-    log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", key: True}]
-    plan = formatted(provider, log)
+    log: list[dict[str, Any]] = [QUESTION, {"role": "assistant", "content": "It is", key: True}]
+    plan = format_log(provider, log)
     assert plan.request["messages"][-1].items() >= log[-1].items()
     assert [detail for entry in plan.ledger.entries for detail in entry.details] == []
-    followed = formatted(provider, [*log, ASKED])
+    followed = format_log(provider, [*log, QUESTION])
     assert key not in str(followed.request)
     elsewhere = load_provider("vllm").chat_formatter().lower(load_native(provider, log))
     assert key not in str(elsewhere.request)
@@ -292,7 +296,7 @@ def test_keys_for_continued_text_are_sent_only_with_the_last_message(provider: s
 
 
 def test_keys_for_continued_text_work_in_both_apis_of_dashscope() -> None:
-    log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", "partial": True}]
+    log: list[dict[str, Any]] = [QUESTION, {"role": "assistant", "content": "It is", "partial": True}]
     there = (
         load_provider("dashscope")
         .chat_formatter()
@@ -305,7 +309,7 @@ def test_keys_for_continued_text_work_in_both_apis_of_dashscope() -> None:
 
 
 def test_a_developer_message_is_a_system_message_in_the_other_api_of_dashscope() -> None:
-    log = [{"role": "developer", "content": "Be kind."}, ASKED]
+    log = [{"role": "developer", "content": "Be kind."}, QUESTION]
     plan = load_provider("dashscope").chat_formatter().lower(load_native("dashscope-compatible", log))
     assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
     assert plan.ledger.entries[0].details == ("message.role omitted: the API has no field for it",)
@@ -313,9 +317,9 @@ def test_a_developer_message_is_a_system_message_in_the_other_api_of_dashscope()
 
 def test_keys_of_the_formatter_are_written_once_and_null_is_ignored() -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "refusal": None, "extra": None}
-    msgs = load_native("deepseek", [ASKED, reply, {**ASKED, "cache_control": {"type": "ephemeral"}}])
+    msgs = load_native("deepseek", [QUESTION, reply, {**QUESTION, "cache_control": {"type": "ephemeral"}}])
     messages = load_provider("deepseek").chat_formatter().lower(msgs).request["messages"]
-    assert messages == [ASKED, {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}, ASKED]
+    assert messages == [QUESTION, {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}, QUESTION]
 
 
 def test_further_keys_of_an_empty_message_become_metadata() -> None:

@@ -392,7 +392,7 @@ async def test_a_prompt_that_is_too_long_is_a_context_length_error(vendor: str, 
     assert load_provider(vendor).error_patterns.parse_sizes(text) == (32768, 40000)
 
 
-def _opened(vendor: str, **fields: Any) -> Any:
+def _open_client(vendor: str, **fields: Any) -> Any:
     endpoint = load_provider(vendor).endpoint
     assert endpoint is not None
     return endpoint.open(**fields).client
@@ -405,15 +405,15 @@ def test_the_key_is_read_from_the_variable_of_the_vendor(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(AuthError, match=variable):
-        _opened(vendor, base_url="http://localhost:1/v1")
+        _open_client(vendor, base_url="http://localhost:1/v1")
     monkeypatch.setenv(variable, "k")
-    assert _opened(vendor, base_url="http://localhost:1/v1").api_key == "k"
+    assert _open_client(vendor, base_url="http://localhost:1/v1").api_key == "k"
 
 
 @pytest.mark.parametrize("vendor", ["compatible", "llamacpp"])
 def test_a_server_without_a_key_never_gets_the_key_of_openai(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    assert _opened(vendor, base_url="http://localhost:1/v1").api_key != "sk-of-openai"
+    assert _open_client(vendor, base_url="http://localhost:1/v1").api_key != "sk-of-openai"
 
 
 @pytest.mark.parametrize(
@@ -439,9 +439,9 @@ def test_the_address_is_that_of_the_vendor(
         monkeypatch.setenv(name, item)
     if address is None:
         with pytest.raises(OptionError, match="base_url"):
-            _opened(vendor, api_key="k")
+            _open_client(vendor, api_key="k")
     else:
-        assert str(_opened(vendor, api_key="k").base_url) == address
+        assert str(_open_client(vendor, api_key="k").base_url) == address
 
 
 # -- the row of a third party -------------------------------------------------------------------------------------

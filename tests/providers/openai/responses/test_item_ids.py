@@ -83,15 +83,15 @@ def _reply(output: list[Json]) -> Json:
     return {"id": "resp_1", "object": "response", "model": "gpt-x", "status": "completed", "output": output}
 
 
-def _parsed(output: list[Json]) -> Msg:
+def _parse_reply(output: list[Json]) -> Msg:
     return OpenAIResponsesStreamParser.parse_response(_reply(output), name="Friday")
 
 
-def _streamed(output: list[Json]) -> Msg:
+def _read_stream(output: list[Json]) -> Msg:
     parser = OpenAIResponsesStreamParser(name="Friday")
     for index, item in enumerate(output):
-        begun = {**item, **{key: empty for key, empty in _EMPTY.items() if key in item}}
-        parser.feed({"type": "response.output_item.added", "output_index": index, "item": begun})
+        started = {**item, **{key: empty for key, empty in _EMPTY.items() if key in item}}
+        parser.feed({"type": "response.output_item.added", "output_index": index, "item": started})
         parser.feed({"type": "response.output_item.done", "output_index": index, "item": item})
     parser.feed({"type": "response.completed", "response": _reply(output)})
     return parser.finish()
@@ -100,16 +100,16 @@ def _streamed(output: list[Json]) -> Msg:
 _EMPTY: Final[Json] = {"content": [], "arguments": "", "input": "", "result": None, "encrypted_content": "g"}
 
 
-def _loaded(output: list[Json]) -> Msg:
+def _load_reply(output: list[Json]) -> Msg:
     (msg,) = load_native("openai-responses", output)
     return replace(msg, name="Friday")
 
 
-WAYS: Final = {"whole": _parsed, "streamed": _streamed, "loaded": _loaded}
-EVERY_WAY: Final = pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
+READERS: Final = {"whole": _parse_reply, "streamed": _read_stream, "loaded": _load_reply}
+EVERY_READER: Final = pytest.mark.parametrize("read", READERS.values(), ids=list(READERS))
 
 
-def _sent(*msgs: Msg, model: str | None = None) -> list[Json]:
+def _list_sent_items(*msgs: Msg, model: str | None = None) -> list[Json]:
     """Returns the items of a conversation with these replies and a result for each call."""
     history = [user("Go.")]
     for msg in msgs:
@@ -139,35 +139,35 @@ OUTPUTS: Final[dict[str, list[Json]]] = {
 }
 
 
-@EVERY_WAY
+@EVERY_READER
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
-def test_a_reply_is_sent_back_as_its_items(output: list[Json], way: Any) -> None:
-    assert _sent(way(output)) == output
+def test_a_reply_is_sent_back_as_its_items(output: list[Json], read: Any) -> None:
+    assert _list_sent_items(read(output)) == output
 
 
-@EVERY_WAY
+@EVERY_READER
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=list(OUTPUTS))
-def test_a_stored_reply_is_sent_back_with_its_ids(output: list[Json], way: Any) -> None:
-    assert _sent(*load_messages(dump_messages([way(output)]))) == output
+def test_a_stored_reply_is_sent_back_with_its_ids(output: list[Json], read: Any) -> None:
+    assert _list_sent_items(*load_messages(dump_messages([read(output)]))) == output
 
 
-@EVERY_WAY
-def test_without_reasoning_messages_and_calls_have_no_ids(way: Any) -> None:
-    msg = way([_message(), _call()])
+@EVERY_READER
+def test_without_reasoning_messages_and_calls_have_no_ids(read: Any) -> None:
+    msg = read([_message(), _call()])
     assert [getattr(block, "state", None) for block in msg.blocks] == [None, None]
-    assert [item.get("id") for item in _sent(msg)] == [None, None]
+    assert [item.get("id") for item in _list_sent_items(msg)] == [None, None]
 
 
 # -- the item after reasoning is removed, changed or unknown -----------------------------------------------------
 
 
-@EVERY_WAY
+@EVERY_READER
 @pytest.mark.parametrize("removed", [0, 1, 2])
-def test_reasoning_whose_next_item_was_removed_has_no_id(removed: int, way: Any) -> None:
+def test_reasoning_whose_next_item_was_removed_has_no_id(removed: int, read: Any) -> None:
     output = [_thought(), _message(), _call(1), _call(2)]
-    msg = way(output)
+    msg = read(output)
     remaining = tuple(block for index, block in enumerate(msg.blocks) if index != removed + 1)
-    items = _sent(replace(msg, content=remaining))
+    items = _list_sent_items(replace(msg, content=remaining))
     if removed == 0:
         assert [item.get("id") for item in items] == [None, None, None]
         assert items[0] == {key: value for key, value in _thought().items() if key != "id"}
@@ -176,36 +176,42 @@ def test_reasoning_whose_next_item_was_removed_has_no_id(removed: int, way: Any)
 
 
 def test_a_message_without_one_of_its_parts_keeps_its_id() -> None:
-    msg = _parsed([_thought(), _message(1, "One.", "Two.")])
-    assert _sent(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [_thought(), _message(1, "Two.")]
+    msg = _parse_reply([_thought(), _message(1, "One.", "Two.")])
+    assert _list_sent_items(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [
+        _thought(),
+        _message(1, "Two."),
+    ]
 
 
 @pytest.mark.parametrize("changes", [{"call_id": "c" * 80}, {"name": "functions.look"}])
 def test_a_renamed_call_and_the_reasoning_before_it_have_no_ids(changes: Json) -> None:
-    thought, call = _sent(_parsed([_thought(), {**_call(), **changes}]))
+    thought, call = _list_sent_items(_parse_reply([_thought(), {**_call(), **changes}]))
     assert "id" not in thought
     assert "id" not in call
 
 
 def test_of_two_calls_with_the_same_call_id_only_the_first_has_its_item_id() -> None:
     again = {**_call(2), "call_id": "call_1"}
-    items = _sent(_parsed([_thought(), _call(1), again]))
+    items = _list_sent_items(_parse_reply([_thought(), _call(1), again]))
     assert [item.get("id") for item in items] == ["rs_1", "fc_1", None]
 
 
 def test_a_repeated_reply_has_its_ids_only_once() -> None:
-    msg = _parsed([_thought(), _message()])
-    assert [item.get("id") for item in _sent(msg, msg)] == ["rs_1", "msg_1", None, None]
+    msg = _parse_reply([_thought(), _message()])
+    assert [item.get("id") for item in _list_sent_items(msg, msg)] == ["rs_1", "msg_1", None, None]
 
 
 @pytest.mark.parametrize("id", ["call_1", "fc_" + "x" * 80, "msg_1"])
 def test_an_id_that_openai_refuses_for_the_type_is_not_sent(id: str) -> None:
-    assert [item.get("id") for item in _sent(_parsed([_thought(), {**_call(), "id": id}]))] == [None, None]
+    assert [item.get("id") for item in _list_sent_items(_parse_reply([_thought(), {**_call(), "id": id}]))] == [
+        None,
+        None,
+    ]
 
 
 def test_reasoning_in_a_history_of_earlier_versions_has_no_id() -> None:
     state = OpaqueState("openai", encrypted_content="gAAA1", item_id="rs_1")
-    items = _sent(assistant(ThinkingBlock("", state), "Hi."))
+    items = _list_sent_items(assistant(ThinkingBlock("", state), "Hi."))
     assert items == [
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAA1"},
         {"type": "message", "role": "assistant", "content": "Hi."},
@@ -214,7 +220,9 @@ def test_reasoning_in_a_history_of_earlier_versions_has_no_id() -> None:
 
 def test_reasoning_without_a_proof_is_omitted_with_its_id() -> None:
     reasoning: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [], "encrypted_content": ""}
-    assert _sent(_parsed([reasoning, _message()])) == [{"type": "message", "role": "assistant", "content": "Hi."}]
+    assert _list_sent_items(_parse_reply([reasoning, _message()])) == [
+        {"type": "message", "role": "assistant", "content": "Hi."}
+    ]
 
 
 def test_the_item_after_stale_thinking_has_no_id() -> None:
@@ -229,7 +237,7 @@ def test_the_item_after_stale_thinking_has_no_id() -> None:
 
 def test_thinking_stays_valid_after_reasoning_with_the_id_of_its_next_item() -> None:
     formatter = OpenAIResponsesFormatter("gpt-6.2")
-    first = replace(_parsed([_thought(), _message(1, "One.", "Two.")]), content=())
+    first = replace(_parse_reply([_thought(), _message(1, "One.", "Two.")]), content=())
     reply = OpenAIResponsesStreamParser.parse_response(
         _reply([_thought(), _message(1, "One.", "Two."), _call()]), request={"input": []}
     )
@@ -257,14 +265,14 @@ HOSTED: Final[dict[str, list[Json]]] = {
 }
 
 
-@EVERY_WAY
+@EVERY_READER
 @pytest.mark.parametrize("output", HOSTED.values(), ids=list(HOSTED))
 def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
-    output: list[Json], way: Any
+    output: list[Json], read: Any
 ) -> None:
     # "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text).
     unproven = [{key: value for key, value in item.items() if key != "encrypted_content"} for item in output]
-    history = [user("Go."), way(unproven), user("On.")]
+    history = [user("Go."), read(unproven), user("On.")]
     plan = OpenAIResponsesFormatter(on_loss="raise").lower(history)
     assert not [item for item in plan.request["input"] if "id" in item]
     assert (PNG in str(plan.request)) == (PNG in str(output))
@@ -273,8 +281,12 @@ def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
 
 
 def test_an_item_without_reasoning_before_it_keeps_its_id() -> None:
-    assert _sent(_parsed([_search(), _message()]))[0] == _search()
-    assert _sent(_parsed([_search(), _thought(), _message()])) == [_search(), _thought(), _message()]
+    assert _list_sent_items(_parse_reply([_search(), _message()]))[0] == _search()
+    assert _list_sent_items(_parse_reply([_search(), _thought(), _message()])) == [
+        _search(),
+        _thought(),
+        _message(),
+    ]
 
 
 def test_thinking_stays_valid_after_a_search_that_was_dropped_with_its_reasoning() -> None:
@@ -293,25 +305,25 @@ def test_thinking_stays_valid_after_a_search_that_was_dropped_with_its_reasoning
     assert [item["id"] for item in items if "id" in item] == ["rs_2", "ws_2", "msg_2"]
 
 
-MAKERS: Final = (_thought, _message, _call, _custom, _search, _image)
+ITEM_BUILDERS: Final = (_thought, _message, _call, _custom, _search, _image)
 
 
 @st.composite
 def outputs(draw: DrawFn) -> list[Json]:
-    kinds = draw(st.lists(st.sampled_from(MAKERS), min_size=1, max_size=7))
+    kinds = draw(st.lists(st.sampled_from(ITEM_BUILDERS), min_size=1, max_size=7))
     return [make(number) for number, make in enumerate(kinds, 1)]
 
 
 @examples(150)
-@given(output=outputs(), way=st.sampled_from(list(WAYS.values())), data=st.data())
+@given(output=outputs(), read=st.sampled_from(list(READERS.values())), data=st.data())
 def test_reasoning_has_an_id_only_before_its_original_next_item(
-    output: list[Json], way: Any, data: st.DataObject
+    output: list[Json], read: Any, data: st.DataObject
 ) -> None:
-    msg = way(output)
+    msg = read(output)
     positions = data.draw(st.lists(st.sampled_from(range(len(msg.blocks))), unique=True)) if msg.blocks else []
     edited = replace(msg, content=tuple(msg.blocks[index] for index in sorted(positions)))
     followers = {first["id"]: other["id"] for first, other in pairwise(output)}
-    items = _sent(edited)
+    items = _list_sent_items(edited)
     for item, following in pairwise([*items, {}]):
         if item["type"] == "reasoning" and "id" in item:
             assert following["id"] == followers[item["id"]]
@@ -322,7 +334,7 @@ def test_reasoning_has_an_id_only_before_its_original_next_item(
 
 
 def test_a_generated_image_is_an_image_for_other_apis() -> None:
-    msg = _parsed([_thought(), _image(), _message()])
+    msg = _parse_reply([_thought(), _image(), _message()])
     history = [user("Draw."), msg, user("Thanks.")]
     for provider in ("openai", "anthropic", "gemini", "dashscope"):
         plan = chat(provider, on_loss="raise").lower(history)
@@ -332,14 +344,16 @@ def test_a_generated_image_is_an_image_for_other_apis() -> None:
 
 
 def test_a_generated_image_in_a_turn_of_another_speaker_is_content() -> None:
-    image = ImageBlock(_parsed([_image()]).blocks[0].source, state=OpaqueState("openai", item_id="ig_1"))  # type: ignore[union-attr]
+    image = ImageBlock(_parse_reply([_image()]).blocks[0].source, state=OpaqueState("openai", item_id="ig_1"))  # type: ignore[union-attr]
     plan = OpenAIResponsesFormatter().lower([user("See.", image)])
     assert [part["type"] for part in plan.request["input"][0]["content"]] == ["input_text", "input_image"]
     assert "ig_1" not in str(plan.request)
 
 
 def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
-    plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _parsed([_image()]), user("Thanks.")])
+    plan = OpenAIResponsesFormatter(on_loss="raise").lower(
+        [user("Draw."), _parse_reply([_image()]), user("Thanks.")]
+    )
     (entry,) = [entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]"]
     assert entry.disposition is Disposition.CARRIED
     assert entry.reason == "sent as the id of the reply item that contains the media"
@@ -347,8 +361,8 @@ def test_the_ledger_records_an_image_that_is_sent_by_id() -> None:
 
 def test_an_image_item_counts_as_an_image() -> None:
     formatter = OpenAIResponsesFormatter()
-    assert PNG not in str(OpenAIChatFormatter().lower([_parsed([_message()])]).request)
-    request = formatter.lower([user("Draw."), _parsed([_image()]), user("Thanks.")]).request
+    assert PNG not in str(OpenAIChatFormatter().lower([_parse_reply([_message()])]).request)
+    request = formatter.lower([user("Draw."), _parse_reply([_image()]), user("Thanks.")]).request
     from agentkit.tokens.request_parts import RequestParts
 
     parts = RequestParts.of(request, formatter)
@@ -383,7 +397,7 @@ def test_reasoning_and_outputs_of_hosted_tools_get_no_markers() -> None:
     ]
     thought = {**_thought(), "content": [{"type": "reasoning_text", "text": "Hm."}]}
     msg = assistant(
-        *_parsed([thought, _message()]).blocks, *(OpaqueBlock("openai-responses", item) for item in shell)
+        *_parse_reply([thought, _message()]).blocks, *(OpaqueBlock("openai-responses", item) for item in shell)
     )
     formatter = OpenAIResponsesFormatter("gpt-5.6", cache_breakpoints="auto")
     items = formatter.lower([user("Go."), msg, user("On.")]).request["input"]

@@ -98,7 +98,7 @@ def _state(**fields: Any) -> OpaqueState:
     return OpaqueState("openai", model="gpt-x", **fields)
 
 
-def _streamed(*events: object) -> Msg:
+def _read_stream(*events: object) -> Msg:
     return parse_stream(OpenAIResponsesStreamParser(), events)[0]
 
 
@@ -182,10 +182,10 @@ def test_a_phase_of_the_complete_item_applies_to_earlier_texts() -> None:
         _event("output_item.done", output_index=index, item=item) for index, item in enumerate((message, refused))
     ]
     reply = parse_response(_reply(message, refused))
-    assert _streamed(_created(), *events, *done, _completed(message, refused)) == reply
-    assert _streamed(_created(), *events, _completed(message, refused)) == reply
+    assert _read_stream(_created(), *events, *done, _completed(message, refused)) == reply
+    assert _read_stream(_created(), *events, _completed(message, refused)) == reply
     bare: list[Json] = [{**item, "content": []} for item in (message, refused)]
-    assert _streamed(_created(), *events, _completed(*bare)).blocks == reply.blocks
+    assert _read_stream(_created(), *events, _completed(*bare)).blocks == reply.blocks
 
 
 def test_namespace_caller_and_async_of_a_call_are_in_its_state() -> None:
@@ -369,7 +369,7 @@ def test_a_stream_returns_events_as_native_events_arrive() -> None:
 
 def test_the_proof_of_reasoning_is_that_of_the_complete_item() -> None:
     early = {**_thought(), "encrypted_content": "half"}
-    msg = _streamed(
+    msg = _read_stream(
         _event("output_item.added", output_index=0, item=early),
         _event("output_item.done", output_index=0, item=_thought()),
         _event("output_item.done", output_index=1, item=_message("Hi.")),
@@ -380,7 +380,7 @@ def test_the_proof_of_reasoning_is_that_of_the_complete_item() -> None:
 
 
 def test_a_complete_item_replaces_its_pieces() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="Hxllo"),
         _event("output_item.done", output_index=0, item=_message("Hello.")),
@@ -393,7 +393,7 @@ def test_a_complete_item_replaces_its_pieces() -> None:
 
 def test_items_without_an_index_are_assigned_by_id() -> None:
     first, second = _call("call_1", '{"x":1}'), _call("call_2", '{"x":2}')
-    msg = _streamed(
+    msg = _read_stream(
         _created(),
         _event("output_item.added", item={**first, "arguments": ""}),
         _event("output_item.added", item={**second, "arguments": ""}),
@@ -418,11 +418,11 @@ def test_items_without_an_index_and_an_id_are_assigned_by_order() -> None:
             _event("output_item.done", item=item),
         )
     ]
-    assert _streamed(_created(), *events, _completed()) == parse_response(_reply(first, second))
+    assert _read_stream(_created(), *events, _completed()) == parse_response(_reply(first, second))
 
 
 def test_items_with_an_index_may_have_another_id_in_each_event() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _created(),
         _event("output_item.added", output_index=0, item=_message(id="a")),
         _event("output_text.delta", output_index=0, item_id="b", content_index=0, delta="Hi."),
@@ -442,18 +442,18 @@ def test_items_that_all_have_the_index_0_are_separated() -> None:
             _event("output_item.done", output_index=0, item=item),
         )
     ]
-    assert _streamed(_created(), *events, _completed()) == parse_response(_reply(*items))
+    assert _read_stream(_created(), *events, _completed()) == parse_response(_reply(*items))
 
 
 def test_items_without_events_are_read_from_the_last_event() -> None:
     items = (_thought("Hm."), SEARCH, _message("Hi."), _call())
     expected = parse_response(_reply(*items))
-    assert _streamed(_created(), _completed(*items)) == expected
-    assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
+    assert _read_stream(_created(), _completed(*items)) == expected
+    assert _read_stream(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
 
 
 def test_a_stream_without_complete_items_is_read_from_its_pieces() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="He"),
         _event("output_text.done", output_index=0, content_index=0, text="Hello."),
@@ -473,7 +473,7 @@ def test_an_item_that_is_complete_twice_is_read_once() -> None:
 
 def test_citations_of_a_truncated_text_are_read() -> None:
     cited = {"type": "url_citation", "url": "https://x.org"}
-    msg = _streamed(
+    msg = _read_stream(
         _event("output_text.delta", output_index=0, content_index=0, delta="As X"),
         _event("output_text.annotation.added", output_index=0, content_index=0, annotation=cited),
     )
@@ -482,7 +482,7 @@ def test_citations_of_a_truncated_text_are_read() -> None:
 
 
 def test_parts_of_a_streamed_summary_are_separated() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Pl"),
         _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="an."),
         _event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="Look."),
@@ -508,7 +508,7 @@ def test_an_error_in_a_stream_is_recorded_and_earlier_content_stays(error: Json)
 
 
 def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call() -> None:
-    msg = _streamed(
+    msg = _read_stream(
         _created(),
         _event("output_text.delta", output_index=0, content_index=0, delta="I look"),
         _event("output_item.added", output_index=1, item={**_call(), "arguments": ""}),
@@ -524,7 +524,7 @@ def test_an_interrupted_stream_keeps_its_content_and_marks_the_incomplete_call()
 # -- there and back --------------------------------------------------------------------------------------------
 
 
-def _sent(reply: Msg, *msgs: Msg) -> list[Json]:
+def _list_sent_items(reply: Msg, *msgs: Msg) -> list[Json]:
     request = OpenAIResponsesFormatter().lower([user("Go."), reply, *msgs]).request
     assert problems("openai-responses", request) == []
     return list(request["input"])[1:]
@@ -542,7 +542,7 @@ def test_a_reply_is_sent_back_item_for_item() -> None:
     ]
     results = [Msg("tool", [ToolResultBlock(id, output="A.")], "system") for id in ("call_1", "call_2")]
     call = {key: value for key, value in items[4].items() if key != "status"}
-    assert _sent(parse_response(_reply(*items)), *results) == [
+    assert _list_sent_items(parse_response(_reply(*items)), *results) == [
         items[0],
         SEARCH,
         {**items[2], "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
@@ -567,7 +567,7 @@ def test_a_reply_is_sent_back_item_for_item() -> None:
     ],
 )
 def test_reasoning_is_sent_back_part_for_part(item: Json) -> None:
-    assert _sent(parse_response(_reply(item, _message("Hi."))))[0] == item
+    assert _list_sent_items(parse_response(_reply(item, _message("Hi."))))[0] == item
 
 
 def test_reasoning_stays_valid_after_items_of_hosted_tools() -> None:
@@ -584,7 +584,7 @@ def test_reasoning_stays_valid_after_items_of_hosted_tools() -> None:
 
 SHELL: Final[Json] = {"type": "shell_call", "id": "sh_1", "call_id": "call_s", "action": {"commands": ["ls"]}}
 SHELL_OUTPUT: Final[Json] = {"type": "shell_call_output", "call_id": "call_s", "output": []}
-ASKED: Final[Json] = {
+QUESTION: Final[Json] = {
     "type": "mcp_approval_request",
     "id": "ar_1",
     "arguments": "{}",
@@ -594,7 +594,7 @@ ASKED: Final[Json] = {
 ALLOWED: Final[Json] = {"type": "mcp_approval_response", "approval_request_id": "ar_1", "approve": True}
 
 
-@pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (ASKED, ALLOWED)])
+@pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (QUESTION, ALLOWED)])
 def test_a_request_of_the_model_is_sent_back_only_with_its_response(asks: Json, answers: Json) -> None:
     reply = parse_response(_reply(_thought(), asks))
     answer = Msg("assistant", [OpaqueBlock("openai-responses", answers)], "assistant")
@@ -674,7 +674,7 @@ def _draw_events(draw: DrawFn, item: Json, where: Json) -> list[Json]:
     return events
 
 
-HABITS: Final = ("plain", "gaps", "no index", "no events", "no end", "rotating ids", "no deltas")
+SERVER_BEHAVIORS: Final = ("plain", "gaps", "no index", "no events", "no end", "rotating ids", "no deltas")
 
 
 @st.composite
@@ -710,7 +710,7 @@ def test_any_chunking_gives_the_message_of_the_complete_reply(
 ) -> None:
     complete, events = reply
     expected = parse_response(complete)
-    assert _streamed(*events) == expected
+    assert _read_stream(*events) == expected
     assert parse_stream(OpenAIResponsesStreamParser(), cut(sse(events), borders))[0] == expected
 
 
@@ -753,7 +753,7 @@ def test_a_mangled_reply_is_parsed_or_raises_an_error(reply: Any) -> None:
         assert Msg.from_dict(msg.to_dict()) == msg
 
 
-RAN: Final[list[Json]] = [
+CALL_WITH_OUTPUT: Final[list[Json]] = [
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA=="},
     {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "caller": {"type": "program"}},
     {"type": "function_call_output", "call_id": "c1", "output": "x", "status": "completed"},
@@ -766,8 +766,11 @@ RAN: Final[list[Json]] = [
 
 
 def test_a_call_with_its_output_is_opaque_and_sent_back_with_it() -> None:
-    msg = parse_response(_reply(*RAN))
-    assert msg.blocks[1:3] == (OpaqueBlock("openai-responses", RAN[1]), OpaqueBlock("openai-responses", RAN[2]))
+    msg = parse_response(_reply(*CALL_WITH_OUTPUT))
+    assert msg.blocks[1:3] == (
+        OpaqueBlock("openai-responses", CALL_WITH_OUTPUT[1]),
+        OpaqueBlock("openai-responses", CALL_WITH_OUTPUT[2]),
+    )
     assert (msg.tool_uses, msg.finish_reason) == ((), FinishReason.STOP)
     plan = OpenAIResponsesFormatter("gpt-5").lower([Msg("Bob", "Hi.", "user"), msg, Msg("Bob", "And?", "user")])
     kinds = [item.get("type", "message") for item in plan.request["input"]]
@@ -776,10 +779,10 @@ def test_a_call_with_its_output_is_opaque_and_sent_back_with_it() -> None:
 
 def test_a_streamed_call_with_its_output_equals_the_complete_one() -> None:
     parser = OpenAIResponsesStreamParser()
-    for index, item in enumerate(RAN):
+    for index, item in enumerate(CALL_WITH_OUTPUT):
         parser.feed({"type": "response.output_item.added", "output_index": index, "item": item})
         parser.feed({"type": "response.output_item.done", "output_index": index, "item": item})
-    reply = _reply(*RAN)
+    reply = _reply(*CALL_WITH_OUTPUT)
     parser.feed({"type": "response.completed", "response": reply})
     assert parser.finish() == parse_response(reply)
 
