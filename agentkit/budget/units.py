@@ -143,7 +143,7 @@ class Units:
         return [
             number
             for number in self.pinned
-            if len(unit := self.unit(number)) == 1 and SUMMARY_MARK in (unit[0].metadata or {})
+            if [SUMMARY_MARK in (msg.metadata or {}) for msg in self.unit(number)] == [True]
         ]
 
     @property
@@ -152,10 +152,10 @@ class Units:
         return next(
             (
                 number
-                for number, start in zip(self.numbers, self.starts, strict=True)
-                if self.msgs[start].role == "user"
-                and not self.msgs[start].features & Feature.TOOL
-                and UNMATCHED_MARK not in (self.msgs[start].metadata or {})
+                for number in self.numbers
+                if (msg := self.msgs[self.starts[number]]).role == "user"
+                and not msg.features & Feature.TOOL
+                and UNMATCHED_MARK not in (msg.metadata or {})
             ),
             None,
         )
@@ -182,7 +182,7 @@ class Units:
                 sums.append(total)
             if msg.pinned or (never_cut and calls_any(msg, never_cut)):
                 number = UnitNumber(len(starts) - 1)
-                if number not in self.pinned[-1:]:
+                if self.pinned[-1:] != [number]:
                     self.pinned.append(number)
         self.msgs.extend(msgs)
 
