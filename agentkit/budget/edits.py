@@ -102,9 +102,8 @@ class EditedConversation:
         ledger.note_messages(numbers, _DROPPED)
         affected = {*numbers}
         for index, origin in traced:
-            if isinstance(origin, int):
-                continue
-            for path in block_origins(self.conversation.msgs[index], origin):
+            paths = () if isinstance(origin, int) else block_origins(self.conversation.msgs[index], origin)
+            for path in paths:
                 if not isinstance(path, str):
                     ledger.note(path, _DROPPED)
                     affected.add(path[0])

@@ -93,7 +93,7 @@ class BudgetFitter:
         count = await self._find_cut()
         if not await self._fits(count):
             await self._raise_budget_error()
-        while count and self.summarize and not await self._fits_with_summaries(self.summarize, count):
+        while not await self._fits_with_summaries(count):
             if count >= self.cuts.end:
                 await self._raise_budget_error()
             count = self.cuts.position_after(count)
@@ -228,13 +228,13 @@ class BudgetFitter:
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
-    async def _fits_with_summaries(self, summarize: Summarize, count: EditCount) -> bool:
-        numbers = self.cuts.dropped_by(count, summarize)
-        if not numbers:
+    async def _fits_with_summaries(self, count: EditCount) -> bool:
+        numbers = self.cuts.dropped_by(count, self.summarize) if self.summarize else []
+        if self.summarize is None or not numbers:
             return True
         dropped = [msg for number in numbers for msg in self.units.unit(number)]
         edited = self.sizes.edit(count)
-        conversation = edited.apply(await summarize.summaries(dropped), numbers[0])
+        conversation = edited.apply(await self.summarize.summaries(dropped), numbers[0])
         self.summarized[count] = conversation
         ledger = self.sizes.ledger.copy()
         noun = "message" if len(dropped) == 1 else "messages"
@@ -303,9 +303,9 @@ class BudgetFitter:
         return size + -(-self.summarize.max_tokens * max(size, estimate) // estimate)
 
     def _with_limit(self, limit: int) -> BudgetFitter:
-        budget, cuts = replace(self.budget, max_tokens=limit + self.budget.reserve), self.cuts.with_limit(limit)
-        sizes = RequestSizes(self.lowering, budget.counter, self.sizes.conversation, self.sizes.ledger, cuts)
-        return replace(self, budget=budget, cuts=cuts, sizes=sizes, summarized={})
+        cuts = self.cuts.with_limit(limit)
+        sizes = RequestSizes(self.lowering, self.budget.counter, self.sizes.conversation, self.sizes.ledger, cuts)
+        return replace(self, cuts=cuts, sizes=sizes)
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:

@@ -56,6 +56,13 @@ def test_the_newest_units_with_results_or_media_are_not_changed(keep: int, recen
     assert (DropMedia(keep).recent(pictures), DropMedia(keep).order(pictures)) == (recent, order)
 
 
+def test_pinned_results_and_media_are_not_changed() -> None:
+    exchanges = [*create_exchange("found", pinned=True), *create_exchange("found"), TEXT]
+    assert ClearResults(0).order(create_units(exchanges)) == [1]
+    pictures = [Msg("Bob", [IMAGE], "user", pinned=True), PICTURE, TEXT]
+    assert DropMedia(0).order(create_units(pictures)) == [1]
+
+
 @pytest.mark.parametrize("strategy", [ClearResults(0), ClearResults(2), DropMedia(0), DropMedia(2)])
 def test_only_the_newest_unit_is_recent_if_no_unit_can_change(strategy: CutStrategy) -> None:
     units = create_units([TEXT] * 4)
