@@ -26,7 +26,7 @@ from agentkit import (
     TokenCounterBase,
     URLSource,
 )
-from agentkit.formatting import lowering
+from agentkit.media import loading
 from tests.conftest import EchoFormatter, result, target, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +143,7 @@ class Shrinking(Local):
         self.saved = saved
 
     def measure(self, request: Mapping[str, Any]) -> int:
-        is_last = request["messages"][-1]["content"] == "!"
+        is_last = bool(request["messages"][-1]["content"] == "!")
         return max(0, super().measure(request) - is_last * (self.saved + 1))
 
 
@@ -166,13 +166,12 @@ async def test_a_request_may_shrink_by_64_tokens_when_messages_are_added(saved: 
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that are read."""
     names: list[str] = []
-    load = lowering.load_media
 
     async def load_media(msgs: Sequence[Msg], *args: Any) -> Any:
         names.extend(Path(block.source.url).name for msg in msgs for block in msg.media)  # type: ignore[union-attr]
-        return await load(msgs, *args)
+        return await loading.load_media(msgs, *args)
 
-    monkeypatch.setattr(lowering, "load_media", load_media)
+    monkeypatch.setattr("agentkit.formatting.lowering.load_media", load_media)
     return names
 
 
