@@ -51,8 +51,8 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> int:
 ENDLESS_EVENTS: Final = {
     "one line": b"data: aaaaaaaa",
     "lines of one event": b"data: aaaaaaaa\n",
-    "returns": b"data: a\r",
-    "a body": b'{"a":\n1,',
+    "carriage returns": b"data: a\r",
+    "one JSON value": b'{"a":\n1,',
     "an event and line breaks": b"\n",
 }
 

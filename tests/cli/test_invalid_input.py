@@ -38,7 +38,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "format": (("format", "--provider", "openai"), STORED),
     "format --all": (("format", "--all"), STORED),
     "convert": (("convert", "--from", "agentkit", "--to", "anthropic"), STORED),
-    "convert to our form": (("convert", "--from", "agentkit", "--to", "agentkit"), STORED),
+    "convert to the format of agentkit": (("convert", "--from", "agentkit", "--to", "agentkit"), STORED),
     "convert a native log": (("convert", "--from", "openai", "--to", "anthropic"), NATIVE),
     "compare": (("compare", "--model", "openai:m", "--replay", "no-such-file"), STORED),
 }

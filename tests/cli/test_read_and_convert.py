@@ -90,8 +90,8 @@ HOSTILE: Final[dict[str, bytes]] = {
     "deep objects": b'{"a":' * 100_000,
     "a huge number": b"1" * 10_000,
     "a number": b"3",
-    "no JSON": b"hello",
-    "a file cut off": b'{"message": {"content": "Hel',
+    "not JSON": b"hello",
+    "a truncated file": b'{"message": {"content": "Hel',
     "null": b"null",
 }
 

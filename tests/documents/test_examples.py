@@ -53,7 +53,7 @@ def test_a_log_is_formatted_for_every_api(file: Path, name: str) -> None:
 
 
 def load_example(name: str) -> Any:
-    """An example as a module."""
+    """Returns an example as a module."""
     spec = spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -86,7 +86,7 @@ PARALLEL: Final = {
         {"recipient_name": "functions.calculate", "parameters": {"expression": "2 * 3"}},
     ]
 }
-"""What some models of OpenAI's call, with a tool that nobody declared, instead of making two calls."""
+"""Call of an undeclared tool, which some OpenAI models send instead of two calls."""
 
 
 @pytest.mark.anyio

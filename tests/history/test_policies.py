@@ -100,10 +100,10 @@ def test_the_frame_is_one_text_if_the_target_joins_parts(parts: str) -> None:
 
 
 MEDIA_PLACES: list[tuple[str, Sequence[Any], list[str]]] = [
-    ("behind its speaker's line", [TextBlock("look"), IMAGE], ["Bob: look", "<image>", ""]),
+    ("after the line of its speaker", [TextBlock("look"), IMAGE], ["Bob: look", "<image>", ""]),
     ("before a line of the same speaker", [IMAGE, TextBlock("look")], ["Bob:", "<image>", "Bob: look", ""]),
     ("alone", [IMAGE], ["Bob:", "<image>", ""]),
-    ("two in a row", [IMAGE, IMAGE], ["Bob:", "<image>", "<image>", ""]),
+    ("two consecutive images", [IMAGE, IMAGE], ["Bob:", "<image>", "<image>", ""]),
     (
         "between two texts",
         [TextBlock("look"), IMAGE, TextBlock("see?")],

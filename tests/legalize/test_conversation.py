@@ -56,7 +56,7 @@ CONTINUE = f"user user: {CONTINUE_TURN}"
 
 TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
     (
-        "a first user turn is put before the assistant's",
+        "a user turn is added before a first assistant turn",
         [FRIDAY],
         {"turns.first_user": True},
         [BEGIN, "assistant Friday: yes?"],
@@ -69,13 +69,13 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
     ),
     ("… but not before a user's", [BOB], {"turns.first_user": True}, ["user Bob: hi"]),
     (
-        "… and behind the system prompt",
+        "a user turn is added after the system prompt",
         [SYSTEM, FRIDAY],
         {"turns.first_user": True},
         ["system system: Be brief.", BEGIN, "assistant Friday: yes?"],
     ),
     (
-        "a last user turn is put behind the assistant's",
+        "a user turn is added after a last assistant turn",
         [BOB, FRIDAY],
         {"turns.last_user": True},
         ["user Bob: hi", "assistant Friday: yes?", CONTINUE],
@@ -87,7 +87,7 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
         ["assistant Friday: call c", "system system: result c=found"],
     ),
     (
-        "a user turn is put anywhere where there is none",
+        "a user turn is added if the request has none",
         [SYSTEM],
         {"turns.needs_user": True},
         ["system system: Be brief.", BEGIN],
@@ -99,19 +99,19 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
         ["assistant Friday: yes?", "user Bob: hi"],
     ),
     (
-        "turns of one side are joined",
+        "turns of one role are joined",
         [BOB, BOB, FRIDAY, FRIDAY],
         {"turns.merge": True},
         ["user Bob: hi | hi", "assistant Friday: yes? | yes?"],
     ),
     (
-        "the system prompt is joined where it must be one",
+        "the system prompt is joined if the target accepts one message",
         [SYSTEM, SYSTEM, BOB],
         {"turns.one_system": True},
         ["system system: Be brief. | Be brief.", "user Bob: hi"],
     ),
     (
-        "a late system message stays where the wire takes it",
+        "a late system message is unchanged if the target accepts it",
         [BOB, LATE],
         {},
         ["user Bob: hi", "system clock: it is noon"],
@@ -129,20 +129,25 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
         ["system system: Be brief.", "user Bob: hi", "user clock: clock: it is noon"],
     ),
     (
-        "results go together where the wire wants that",
+        "results are joined if the target requires it",
         [call("a", "b"), result("a"), result("b")],
         {"tools.results": "together"},
         ["assistant Friday: call a | call b", "system system: result a=found | result b=found"],
     ),
     (
-        "results stand in the order of their calls where the wire wants that",
+        "results are in the order of their calls if the target requires it",
         [call("a", "b"), result("b"), result("a")],
         {"tools.results_in_order": True},
         ["assistant Friday: call a | call b", "system system: result a=found", "system system: result b=found"],
     ),
-    ("blank texts go", [user_message(TextBlock(" "), TextBlock("x"), TextBlock(""))], {}, ["user Bob: x"]),
     (
-        "a message of which nothing is left goes",
+        "blank texts are omitted",
+        [user_message(TextBlock(" "), TextBlock("x"), TextBlock(""))],
+        {},
+        ["user Bob: x"],
+    ),
+    (
+        "a message without remaining blocks is omitted",
         [BOB, text_msg("Eve", "\n"), Msg("Eve", (), "user")],
         {},
         ["user Bob: hi"],
@@ -212,9 +217,9 @@ def test_argument_text_that_is_not_an_object_is_repaired(block: ToolUseBlock, in
 
 THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
     ("never", signed_thinking("echo"), {"thinking.mode": "never"}, False),
-    ("text, its own", signed_thinking("echo"), {"thinking.mode": "text"}, True),
+    ("text, own issuer", signed_thinking("echo"), {"thinking.mode": "text"}, True),
     ("text, unmarked", signed_thinking(None), {"thinking.mode": "text"}, True),
-    ("text, another's", signed_thinking("other"), {"thinking.mode": "text"}, False),
+    ("text, other issuer", signed_thinking("other"), {"thinking.mode": "text"}, False),
     (
         "signed, with proof",
         signed_thinking("echo", signature="s"),
@@ -228,13 +233,13 @@ THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
         False,
     ),
     (
-        "signed, another's proof",
+        "signed, with a proof of another issuer",
         signed_thinking("other", signature="s"),
         {"thinking.mode": "signed", "thinking.required_proof": frozenset({"signature"})},
         False,
     ),
     ("signed, unmarked", signed_thinking(None), {"thinking.mode": "signed"}, False),
-    ("signed, the issuer is enough", signed_thinking("echo"), {"thinking.mode": "signed"}, True),
+    ("signed, with only the issuer", signed_thinking("echo"), {"thinking.mode": "signed"}, True),
 ]
 
 
@@ -308,37 +313,37 @@ PNG_ONLY = MediaRule(types=media_types("image", "png"), schemes=WEB)
 
 LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     (
-        "a kind that the target does not take",
+        "a kind that the target refuses",
         IMAGE,
         {"media.image": None},
         "[image left out because Echo takes no image]",
     ),
     (
-        "a type that it does not take",
+        "a type that the target refuses",
         ImageBlock(Base64Source("image/bmp", "Qk0AAAAAAAAAAAAA")),
         {"media.image": PNG_ONLY},
         "[image left out because Echo takes no image/bmp]",
     ),
     (
-        "a URL of a type that it does not take",
+        "a URL of a type that the target refuses",
         ImageBlock(URLSource("https://a/b.bmp")),
         {"media.image": PNG_ONLY},
         "[image left out because Echo takes no image/bmp by URL; it is at https://a/b.bmp]",
     ),
     (
-        "a URL where it fetches none",
+        "a URL for a target that fetches no URLs",
         REMOTE,
         {"media.image": MediaRule()},
         "[image left out because a remote URL, which was not fetched; it is at https://example.com/a.png]",
     ),
     (
-        "a scheme that it cannot open",
+        "a scheme that the target cannot open",
         ImageBlock(URLSource("gs://a/b.png")),
         {},
         "[image left out because Echo cannot open its URL]",
     ),
     (
-        "data that is no base64",
+        "data that is not base64",
         ImageBlock(Base64Source("image/png", "?!")),
         {},
         "[image left out because its data is not base64 text]",
@@ -362,13 +367,13 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
         "[image left out because it is a file that was not read]",
     ),
     (
-        "data of an unknown beginning",
+        "data that begins with unknown bytes",
         IMAGE,
         {"media.image": MediaRule(magic=("/9j/",))},
         "[image left out because its data is no image that Echo knows]",
     ),
     (
-        "a block that could not be read",
+        "an invalid block",
         InvalidBlock({"type": "poem"}, "why", "there"),
         {},
         "[block left out because it could not be read when the history was loaded]",

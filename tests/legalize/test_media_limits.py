@@ -191,7 +191,7 @@ async def test_limits_of_area_and_data_hold_too() -> None:
         draw_image(300, 300)[:400],
         base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\xff\xff\0\xff\xff\xff" + bytes(40)).decode(),
     ],
-    ids=["broken off", "a bomb"],
+    ids=["truncated data", "a decompression bomb"],
 )
 async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
     plan = await limit_images(side=100)().plan([image_message(ImageBlock(Base64Source("image/png", data)))])

@@ -267,11 +267,11 @@ async def test_a_cache_entry_is_not_used_for_stricter_limits(site: Website) -> N
 
 
 async def test_concurrent_tasks_share_a_download(site: Website) -> None:
-    everybody = threading.Event()
+    all_started = threading.Event()
     waiting: list[int] = []
 
     def slow(handler: Answer) -> None:
-        everybody.wait(20)
+        all_started.wait(20)
         answer(PNG)(handler)
 
     site.pages["/slow.png"] = slow
@@ -285,7 +285,7 @@ async def test_concurrent_tasks_share_a_download(site: Website) -> None:
         for _ in range(5):
             group.start_soon(fetch_once)
         await until(lambda: bool(site.paths) and len(waiting) == 5)
-        everybody.set()
+        all_started.set()
     assert site.paths == ["/slow.png"]
 
 
@@ -490,7 +490,7 @@ async def test_a_slow_name_server_delays_no_other_task(site: Website, monkeypatc
     def mute(*_: object, **__: object) -> Any:
         lookups.append(_)
         answered.wait(20)
-        raise OSError("nobody knows")
+        raise OSError("unknown host")
 
     monkeypatch.setattr(socket, "getaddrinfo", mute)
     msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]

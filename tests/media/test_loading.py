@@ -77,12 +77,12 @@ async def get_turn(msg: Msg, *roots: Path) -> dict[str, Any]:
 
 NAMED: list[tuple[str, Callable[[Path], str]]] = [
     ("a bare path", lambda root: str(root / "a.png")),
-    ("it is a file URL", lambda root: (root / "a.png").as_uri()),
-    ("it is a file URL with an encoded blank", lambda root: (root / "a b.png").as_uri()),
-    ("it is a file URL on this machine", lambda root: f"file://localhost{root}/a.png"),
-    ("this machine in upper case", lambda root: f"file://LOCALHOST{root}/a.png"),
-    ("an upper case scheme", lambda root: f"FILE://{root}/a.png"),
-    ("a way around", lambda root: f"{root}/sub/../a.png"),
+    ("a file URL", lambda root: (root / "a.png").as_uri()),
+    ("a file URL with an encoded space", lambda root: (root / "a b.png").as_uri()),
+    ("a file URL with the host localhost", lambda root: f"file://localhost{root}/a.png"),
+    ("the host in upper case", lambda root: f"file://LOCALHOST{root}/a.png"),
+    ("a scheme in upper case", lambda root: f"FILE://{root}/a.png"),
+    ("a path with ..", lambda root: f"{root}/sub/../a.png"),
 ]
 
 
@@ -154,7 +154,7 @@ async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
 
 UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
     (
-        "beside the root",
+        "next to the root",
         lambda root: str(root.parent / "secret.png"),
         "it is a local file outside the media roots",
     ),
@@ -165,7 +165,7 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
         "it is a local file outside the media roots",
     ),
     (
-        "in a folder whose name begins like the root's",
+        "in a folder whose name starts with the name of the root",
         lambda root: f"{root}less/a.png",
         "it is a local file outside the media roots",
     ),
@@ -180,7 +180,7 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
     ),
     ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
     (
-        "of no known type",
+        "of unknown type",
         lambda root: str(root / "unknown"),
         "it is a file whose media type neither its name nor its content tells",
     ),
@@ -429,7 +429,7 @@ async def test_large_data_is_checked_in_a_worker_thread_once(monkeypatch: pytest
     assert threads[0] is not threading.main_thread()
 
 
-@pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without budget", "with one"])
+@pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without a budget", "with a budget"])
 async def test_many_small_data_are_checked_in_one_worker_thread(
     budget: Budget | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,7 +460,7 @@ async def test_after_a_canceled_format_no_task_runs(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
-@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without budget", "with one"])
+@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without a budget", "with a budget"])
 async def test_a_text_document_that_is_not_read_yet_is_no_loss(
     name: str, budget: Budget | None, root: Path
 ) -> None:
@@ -659,7 +659,7 @@ def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ([5], "media_roots"),
         (5, "media_roots"),
     ],
-    ids=["missing", "second missing", "it is a file", "a string", "a path", "a number in it", "a number"],
+    ids=["missing", "second missing", "a file", "a string", "a path", "a number in it", "a number"],
 )
 def test_roots_that_are_not_folders_are_refused(roots: Any, place: str) -> None:
     with pytest.raises(OptionError) as caught:

@@ -106,15 +106,15 @@ def test_a_block_has_its_type(kind: Callable[..., Any], positional: tuple[Any, .
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [
-    ("text is no number", lambda: TextBlock(5), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
-    ("text is not absent", TextBlock, "TextBlock.text", "got nothing"),
-    ("bytes are no text", lambda: TextBlock(b"hi"), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
+    ("a number as text", lambda: TextBlock(5), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
+    ("a missing text", TextBlock, "TextBlock.text", "got nothing"),
+    ("bytes as text", lambda: TextBlock(b"hi"), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
     ("an unknown field", lambda: TextBlock("x", colour=1), "TextBlock.colour", "nexpected"),  # type: ignore[call-arg]
     ("a lone surrogate", lambda: TextBlock("a\ud800"), "TextBlock.text", "lone surrogate at character 1"),
-    ("a wrong type word", lambda: TextBlock("x", type="image"), "TextBlock.type", "'text'"),  # type: ignore[arg-type]
-    ("a surrogate thought", lambda: ThinkingBlock("\udfff"), "ThinkingBlock.thinking", "lone surrogate"),
+    ("a wrong type name", lambda: TextBlock("x", type="image"), "TextBlock.type", "'text'"),  # type: ignore[arg-type]
+    ("a lone surrogate in thinking", lambda: ThinkingBlock("\udfff"), "ThinkingBlock.thinking", "lone surrogate"),
     ("a state without issuer", OpaqueState, "OpaqueState.issuer", "nothing"),
-    ("input is no list", lambda: ToolUseBlock("i", "n", [1]), "ToolUseBlock.input", "dict"),  # type: ignore[arg-type]
+    ("a list as input", lambda: ToolUseBlock("i", "n", [1]), "ToolUseBlock.input", "dict"),  # type: ignore[arg-type]
     (
         "NaN in input",
         lambda: ToolUseBlock("i", "n", {"x": [float("nan")]}),
@@ -127,9 +127,19 @@ REFUSED: list[tuple[str, Any, str, str]] = [
         "ToolUseBlock.input.x",
         "finite",
     ),
-    ("no JSON in input", lambda: ToolUseBlock("i", "n", {"x": {1, 2}}), "ToolUseBlock.input.x", "JSON"),
-    ("surrogate in input", lambda: ToolUseBlock("i", "n", {"x": "\ud800"}), "ToolUseBlock.input", "JSON"),
-    ("surrogate key in input", lambda: ToolUseBlock("i", "n", {"\ud800": 1}), "ToolUseBlock.input", "JSON"),
+    ("an input that is not JSON", lambda: ToolUseBlock("i", "n", {"x": {1, 2}}), "ToolUseBlock.input.x", "JSON"),
+    (
+        "a lone surrogate in the input",
+        lambda: ToolUseBlock("i", "n", {"x": "\ud800"}),
+        "ToolUseBlock.input",
+        "JSON",
+    ),
+    (
+        "a lone surrogate in a key of the input",
+        lambda: ToolUseBlock("i", "n", {"\ud800": 1}),
+        "ToolUseBlock.input",
+        "JSON",
+    ),
     ("a null id", lambda: ToolUseBlock(None, "n", {}), "ToolUseBlock.id", "string"),  # type: ignore[arg-type]
     (
         "NaN in metadata",
@@ -137,9 +147,9 @@ REFUSED: list[tuple[str, Any, str, str]] = [
         "TextBlock.metadata.k",
         "finite",
     ),
-    ("a result is no number", lambda: ToolResultBlock("i", "n", 5), "ToolResultBlock.output", "string"),  # type: ignore[arg-type]
+    ("a number as output", lambda: ToolResultBlock("i", "n", 5), "ToolResultBlock.output", "string"),  # type: ignore[arg-type]
     (
-        "a call inside a result",
+        "a tool call in a result",
         lambda: ToolResultBlock("i", "n", (ToolUseBlock("j", "n", {}),)),  # type: ignore[arg-type]
         "ToolResultBlock.output[0]",
         "tool_use",

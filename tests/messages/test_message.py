@@ -130,7 +130,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
     ("a null name", lambda: AnyMsg(None, "hi", "user"), "Msg.name", "string"),
     ("a number as name", lambda: AnyMsg(5, "hi", "user"), "Msg.name", "string"),
     ("null content", lambda: AnyMsg("Bob", None, "user"), "Msg.content", "None"),
-    ("one bare block", lambda: AnyMsg("Bob", TextBlock("a"), "user"), "Msg.content", "TextBlock"),
+    ("a block instead of a list", lambda: AnyMsg("Bob", TextBlock("a"), "user"), "Msg.content", "TextBlock"),
     ("bytes", lambda: AnyMsg("Bob", b"hi", "user"), "Msg.content", "bytes"),
     ("no role", lambda: AnyMsg("Bob", "hi"), "Msg.role", "got nothing"),
     ("an unknown field", lambda: AnyMsg("Bob", "hi", "user", colour=1), "Msg.colour", "nexpected"),
@@ -140,7 +140,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
         "Msg.content",
         "lone surrogate at character 2",
     ),
-    ("a surrogate name", lambda: Msg("\udc00", "hi", "user"), "Msg.name", "lone surrogate"),
+    ("a lone surrogate in the name", lambda: Msg("\udc00", "hi", "user"), "Msg.name", "lone surrogate"),
     ("a string as block", lambda: AnyMsg("Bob", ["hi"], "user"), "Msg.content[0]", "str 'hi'"),
     ("an unknown block", lambda: AnyMsg("Bob", [{"type": "poem"}], "user"), "Msg.content[0]", "poem"),
     ("a block without type", lambda: AnyMsg("Bob", [{"text": "x"}], "user"), "Msg.content[0]", "type"),
@@ -180,20 +180,20 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
         "finite",
     ),
     (
-        "a surrogate in metadata",
+        "a lone surrogate in metadata",
         lambda: AnyMsg("Bob", "hi", "user", metadata={"k": ["a\ud800"]}),
         "Msg.metadata",
         "surrogate",
     ),
     (
-        "a surrogate key",
+        "a lone surrogate in a key",
         lambda: AnyMsg("Bob", "hi", "user", metadata={"\ud800": 1}),
         "Msg.metadata",
         "surrogate",
     ),
     ("a cycle in metadata", lambda: AnyMsg("Bob", "hi", "user", metadata=_cycle()), "Msg.metadata.k", "ecursi"),
     ("a number key", lambda: AnyMsg("Bob", "hi", "user", metadata={5: 1}), "Msg.metadata", "string"),
-    ("a word as pin", lambda: AnyMsg("Bob", "hi", "user", pinned="no way"), "Msg.pinned", "bool"),
+    ("a string as pinned", lambda: AnyMsg("Bob", "hi", "user", pinned="no way"), "Msg.pinned", "bool"),
 ]
 
 
@@ -216,7 +216,7 @@ def test_an_error_names_the_place_and_the_reason(make: Callable[[], object], pla
 
 ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
     (
-        "a text with an id of its own",
+        "a text with an id",
         {"type": "text", "text": "a", "id": "b1"},
         TextBlock("a", metadata={"id": "b1"}),
     ),
@@ -236,12 +236,12 @@ ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
         ToolUseBlock("c", "n", {"q": 1}, '{"q": 1}'),
     ),
     (
-        "input cut off",
+        "truncated input",
         {"type": "tool_use", "id": "c", "name": "n", "input": '{"q": '},
         ToolUseBlock("c", "n", {}, '{"q": '),
     ),
     (
-        "input as a list's text",
+        "the JSON text of a list as input",
         {"type": "tool_use", "id": "c", "name": "n", "input": "[1]"},
         ToolUseBlock("c", "n", {}, "[1]"),
     ),

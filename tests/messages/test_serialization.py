@@ -202,7 +202,7 @@ def test_null_content_is_empty() -> None:
 
 
 UNREADABLE: list[tuple[str, Any, str]] = [
-    ("no block at all", 5, ""),
+    ("not a block", 5, ""),
     ("null", None, ""),
     ("a string", "hi", ""),
     ("without type", {"text": "x"}, "type"),

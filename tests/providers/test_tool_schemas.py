@@ -56,7 +56,7 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
     "properties alone": ({"properties": {"q": TEXT}}, {"type": "object", "properties": {"q": TEXT}}, []),
     "nulls": ({"type": "object", "properties": None, "required": None, "description": None}, NO_ARGUMENTS, []),
     "a null type": ({"type": None, "properties": {"q": TEXT}}, {"type": "object", "properties": {"q": TEXT}}, []),
-    "nulls below": (
+    "nested nulls": (
         {"type": "object", "properties": {"q": {"type": "string", "items": None, "enum": None, "default": None}}},
         {"type": "object", "properties": {"q": {"type": "string", "default": None}}},
         [],
@@ -72,14 +72,14 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
         {**OPEN, "definitions": {"A": {"$ref": "#/definitions/B"}, "B": OPEN}},
         [],
     ),
-    "a choice of one": ({"anyOf": [OPEN, {"type": "null"}]}, OPEN, []),
-    "one of one": ({"oneOf": [CLOSED], "description": "d"}, {**CLOSED, "description": "d"}, []),
-    "all of two": (
+    "anyOf with one schema": ({"anyOf": [OPEN, {"type": "null"}]}, OPEN, []),
+    "oneOf with one schema": ({"oneOf": [CLOSED], "description": "d"}, {**CLOSED, "description": "d"}, []),
+    "allOf with two schemas": (
         {"allOf": [OPEN, {"properties": {"n": TEXT}, "required": ["n"]}]},
         {"type": "object", "properties": {"q": TEXT, "n": TEXT}, "required": ["q", "n"]},
         [],
     ),
-    "a choice of two": (
+    "anyOf with two schemas": (
         {
             "anyOf": [
                 {"type": "object", "properties": {"a": TEXT, "k": {"const": "a"}}, "required": ["a", "k"]},
@@ -93,7 +93,7 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
         },
         [f"tool 'f': anyOf {MERGED}"],
     ),
-    "either is required": (
+    "oneOf with only required": (
         {**OPTIONAL, "oneOf": [{"required": ["q"]}, {"required": ["n"]}]},
         OPTIONAL,
         [f"tool 'f': oneOf {MERGED}"],
@@ -189,7 +189,7 @@ def _object_with(**inner: Any) -> dict[str, Any]:
 
 OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
-    "an optional property below": (_object_with(**OPTIONAL), "the property q.q is optional"),
+    "a nested optional property": (_object_with(**OPTIONAL), "the property q.q is optional"),
     "further properties": (
         {**OPEN, "additionalProperties": True},
         "the schema root allows additional properties",
@@ -199,8 +199,8 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         "the schema at q allows additional properties",
     ),
     "any object": (_object_with(type="object"), "the schema at q allows additional properties"),
-    "anything": (_object_with(), "the schema at q has no type"),
-    "a list of anything": (_object_with(type="array"), "the schema at q has type array, but no `items`"),
+    "no type": (_object_with(), "the schema at q has no type"),
+    "a list without items": (_object_with(type="array"), "the schema at q has type array, but no `items`"),
     "a length": (
         _object_with(type="string", maxLength=3),
         "the schema at q has the unsupported keyword 'maxLength'",
@@ -214,12 +214,15 @@ OMITTED_STRICT: Final[dict[str, tuple[dict[str, Any], str]]] = {
         _object_with(**{"$ref": "https://a.example/b"}),
         "the schema at q refers to 'https://a.example/b', which",
     ),
-    "a definition that is not there": (
+    "a missing definition": (
         _object_with(**{"$ref": "#/$defs/a"}),
         "the schema at q refers to '#/$defs/a', which",
     ),
-    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the schema root requires a property"),
-    "what is no schema": (_object_with(type="array", items=True), "the schema at q.items is not an object"),
+    "a required name without a property": (
+        {**OPEN, "required": ["q", "x"]},
+        "the schema root requires a property",
+    ),
+    "not a schema": (_object_with(type="array", items=True), "the schema at q.items is not an object"),
 }
 
 

@@ -88,27 +88,27 @@ def test_a_valid_conversation_is_unchanged(msgs: Sequence[Msg]) -> None:
 
 REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
     (
-        "a call and its result in one message are parted",
+        "a call and its result in one message are separated",
         [assistant_message(call_block("c1"), result_block("c1"))],
         ["assistant Friday: call c1", "assistant Friday: result c1=found"],
     ),
     (
-        "a result before its call in one message goes behind it",
+        "a result before its call in one message is moved after the call",
         [assistant_message(result_block("c1"), call_block("c1"))],
         ["assistant Friday: call c1", "assistant Friday: result c1=found"],
     ),
     (
-        "text between a call and its result goes behind the exchange",
+        "a text between a call and its result is moved after the exchange",
         [assistant_message(call_block("c1"), TextBlock("so"), result_block("c1"), TextBlock("done"))],
         ["assistant Friday: call c1 | so", "assistant Friday: result c1=found", "assistant Friday: done"],
     ),
     (
-        "an interruption moves behind the exchange",
+        "a message within an exchange is moved after the exchange",
         [call("c1"), EVE, result("c1")],
         ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
     ),
     (
-        "an interruption between parallel results moves behind them",
+        "a message between parallel results is moved after the results",
         [call("c1", "c2"), result("c1"), EVE, result("c2")],
         [
             "assistant Friday: call c1 | call c2",
@@ -118,7 +118,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "several interruptions keep their order",
+        "several messages within an exchange keep their order",
         [call("c1"), EVE, BOB, result("c1"), EVE],
         [
             "assistant Friday: call c1",
@@ -129,12 +129,12 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "a message without blocks follows an open exchange like any other",
+        "an empty message within an exchange is moved after the exchange",
         [call("c1"), Msg("Bob", [], "user"), result("c1"), EVE],
         ["assistant Friday: call c1", "system system: result c1=found", "user Bob: ", "user Eve: wait"],
     ),
     (
-        "a message without blocks stays where nothing has to be repaired around it",
+        "an empty message outside of exchanges is unchanged",
         [Msg("Bob", [], "user"), call("c1"), Msg("Eve", [], "system")],
         ["user Bob: ", "assistant Friday: call c1", ADDED_RESULT, "system Eve: "],
     ),
@@ -144,12 +144,12 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ["user Bob: hi", "user system: (result of search) found", "user Eve: wait"],
     ),
     (
-        "a result before its call becomes a user text, the call answered by the marked result",
+        "a result before its call becomes a user text and the call gets an added result",
         [result("c1"), call("c1")],
         ["user system: (result of search) found", "assistant Friday: call c1", ADDED_RESULT],
     ),
     (
-        "another result of one call becomes a user text",
+        "a different second result of a call becomes a user text",
         [call("c1"), result("c1", output="first"), result("c1", output="second")],
         [
             "assistant Friday: call c1",
@@ -158,12 +158,12 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "an equal second result of one call is dropped",
+        "an equal second result of a call is dropped",
         [call("c1"), result("c1"), result("c1"), EVE],
         ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
     ),
     (
-        "a second result after other talk becomes a user text, equal or not",
+        "a later second result of a call becomes a user text",
         [call("c1"), result("c1"), EVE, result("c1")],
         [
             "assistant Friday: call c1",
@@ -182,17 +182,17 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "neighboring results without calls become one message",
+        "consecutive results without calls become one message",
         [result("c8", "c9")],
         ["user system: (result of search) found | (result of search) found"],
     ),
     (
-        "a result without a call parts its message",
+        "a result without a call splits its message",
         [assistant_message(TextBlock("one"), result_block("c9"), TextBlock("two"))],
         ["assistant Friday: one", "user Friday: (result of search) found", "assistant Friday: two"],
     ),
     (
-        "a failed result without a name bears the name of its call",
+        "a failed result without a name gets the name of its call",
         [call("c1"), result("c1"), Msg("tool", [ToolResultBlock("c1", "", "boom", True)], "user")],
         [
             "assistant Friday: call c1",
@@ -201,23 +201,27 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "a result without a name and a call is of a tool",
+        "a result without a name and a call is the result of 'tool'",
         [Msg("tool", [ToolResultBlock("c1", "", "boom")], "user")],
         ["user tool: (result of a tool) boom"],
     ),
     (
-        "a call that nobody answered gets the marked result",
+        "a call without a result gets an added result",
         [call("c1"), EVE],
         ["assistant Friday: call c1", ADDED_RESULT, "user Eve: wait"],
     ),
-    ("a call at the very end too", [BOB, call("c1")], ["user Bob: hi", "assistant Friday: call c1", ADDED_RESULT]),
     (
-        "of parallel calls only the lost one",
+        "a last call without a result gets an added result",
+        [BOB, call("c1")],
+        ["user Bob: hi", "assistant Friday: call c1", ADDED_RESULT],
+    ),
+    (
+        "only the parallel call without a result gets an added result",
         [call("c1", "c2"), result("c2"), EVE],
         ["assistant Friday: call c1 | call c2", "system system: result c2=found", ADDED_RESULT, "user Eve: wait"],
     ),
     (
-        "equal ids in one turn pair in order of arrival",
+        "equal ids in one turn are paired in their order",
         [call("d", "d"), result("d", output="one"), EVE, result("d", output="two")],
         [
             "assistant Friday: call d | call d",
@@ -227,7 +231,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "an id that comes again after talk is a new call",
+        "a repeated id after other messages is a new call",
         [call("c1"), EVE, call("c1"), result("c1")],
         [
             "assistant Friday: call c1",
@@ -238,7 +242,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "ids used again in every turn pair with their own turn",
+        "repeated ids are paired within their turn",
         [call("x"), result("x", output="1"), EVE, call("x"), BOB, result("x", output="2")],
         [
             "assistant Friday: call x",
@@ -250,7 +254,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "calls of two agents at once each keep their results",
+        "concurrent calls of two agents keep their results",
         [call("a", name="Ann"), call("b", name="Ben"), result("b"), result("a")],
         [
             "assistant Ann: call a",
@@ -260,7 +264,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "talk in a message of results goes behind the exchange",
+        "a text in a message of results is moved after the exchange",
         [call("c1"), assistant_message(result_block("c1"), TextBlock("so"), name="tool"), EVE],
         ["assistant Friday: call c1", "assistant tool: result c1=found", "assistant tool: so", "user Eve: wait"],
     ),

@@ -104,9 +104,9 @@ STREAMS: Final[dict[str, Callable[[list[str]], list[_Event]]]] = {
 
 PIECES: Final = {
     "two halves": (["a\ud83d", "\ude00b"], "a\U0001f600b"),
-    "two halves later": (["x", "a\ud83d", "\ude00b"], "xa\U0001f600b"),
+    "two halves after a text": (["x", "a\ud83d", "\ude00b"], "xa\U0001f600b"),
     "an empty piece between": (["x", "a\ud83d", "", "\ude00b"], "xa\U0001f600b"),
-    "one half, then more": (["x", "a\ud83d", "b"], "xa\ufffdb"),
+    "one half and more text": (["x", "a\ud83d", "b"], "xa\ufffdb"),
     "one half at the end": (["x", "a\ud83d"], "xa\ufffd"),
     "the other half alone": (["x", "\ude00b"], "x\ufffdb"),
 }

@@ -86,7 +86,7 @@ def test_an_unknown_kind_of_cache_breakpoints_is_refused() -> None:
         (user("And?"), {"tool_choice": "required"}, "messages[2][0]"),
         (assistant(call("c1")), {}, "messages[1][0]"),
     ],
-    ids=["a filler turn", "a choice of tool in words", "the stand-in for a result"],
+    ids=["a filler turn", "a tool choice as text", "an added result"],
 )
 def test_a_block_that_the_next_request_does_not_contain_is_not_marked(
     last: Msg, asked: dict[str, Any], expected: str

@@ -377,7 +377,7 @@ USAGE: Final = {"prompt_tokens": 9, "completion_tokens": 2}
             {"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}},
         ],
     ],
-    ids=["in a chunk of its own", "in the last chunk", "in every chunk"],
+    ids=["in a separate chunk", "in the last chunk", "in every chunk"],
 )
 def test_usage_may_arrive_in_any_chunk(chunks: list[Json]) -> None:
     msg, events = parse_stream(OpenAIChatStreamParser(), chunks)

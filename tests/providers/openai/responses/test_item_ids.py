@@ -128,12 +128,12 @@ OUTPUTS: Final[dict[str, list[Json]]] = {
     "a message": [_thought(), _message()],
     "a message of parts": [_thought(), _message(1, "One.", "Two.")],
     "a call": [_thought(), _call()],
-    "calls side by side": [_thought(), _message(), _call(1), _call(2), _custom(3)],
-    "thought between calls": [_thought(1), _call(1), _thought(2), _call(2)],
-    "thought in two": [_thought(1), _thought(2), _message()],
+    "parallel calls": [_thought(), _message(), _call(1), _call(2), _custom(3)],
+    "reasoning between calls": [_thought(1), _call(1), _thought(2), _call(2)],
+    "reasoning in two parts": [_thought(1), _thought(2), _message()],
     "a search": [_thought(1), _search(), _thought(2), _message()],
     "an image": [_thought(), _image(), _message()],
-    "tools that were found": [_thought(1), *TOOL_SEARCH, _thought(2), _call()],
+    "tools of a tool search": [_thought(1), *TOOL_SEARCH, _thought(2), _call()],
     "a refusal": [_thought(), {**_message(), "content": [{"type": "refusal", "refusal": "No."}]}],
     "a phase": [_thought(), {**_message(), "phase": "commentary"}, _call()],
 }
@@ -261,7 +261,7 @@ def test_thinking_between_a_hosted_tool_search_and_a_call_is_valid() -> None:
 
 
 HOSTED: Final[dict[str, list[Json]]] = {
-    name: OUTPUTS[name] for name in ("a search", "an image", "tools that were found")
+    name: OUTPUTS[name] for name in ("a search", "an image", "tools of a tool search")
 }
 
 
