@@ -457,7 +457,7 @@ def chat(count: int, start: int = 0) -> list[Msg]:
 LOCAL_AND_REMOTE = pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
 
 
-class Estimate(TokenCounterBase):
+class RemoteEstimate(TokenCounterBase):
     """Remote counter with the numbers of the estimate by characters."""
 
     needs_layout = True
@@ -471,7 +471,7 @@ class Estimate(TokenCounterBase):
 @pytest.mark.parametrize("step", [0, 100, None])
 async def test_a_summary_replaces_the_dropped_messages(step: int | None, remote: bool) -> None:
     writer = Writer()
-    counter = Estimate() if remote else CharacterTokenCounter()
+    counter = RemoteEstimate() if remote else CharacterTokenCounter()
     outcome = await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(writer, 200, step), counter=counter)
     assert len(writer.asked) == 1
     assert writer.asked[0][0].startswith("0 ")
@@ -559,7 +559,7 @@ async def test_too_many_summaries_get_one_summary() -> None:
 
 @LOCAL_AND_REMOTE
 async def test_a_request_that_fits_without_a_cut_needs_no_free_tokens_for_summaries(remote: bool) -> None:
-    counter, msgs = Estimate() if remote else CharacterTokenCounter(), [SYSTEM, TASK, *chat(5)]
+    counter, msgs = RemoteEstimate() if remote else CharacterTokenCounter(), [SYSTEM, TASK, *chat(5)]
     size = (await plan(msgs, 10_000, OldestFirst(), counter=CharacterTokenCounter())).tokens or 0
     strategy = Summarize(Writer(), 10_000)
     outcome = await plan(msgs, int(size), strategy, counter=counter)
@@ -590,7 +590,7 @@ async def test_a_result_of_the_summarizer_that_is_not_a_text_is_an_error(text: A
     "text", ["HEAD" + "x" * 100_000 + "TAIL", "漢字" * 50_000, "🙂" * 9_000, "a\nb\n" * 9_000], ids=ascii
 )
 async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bool) -> None:
-    counter = Estimate() if remote else CharacterTokenCounter()
+    counter = RemoteEstimate() if remote else CharacterTokenCounter()
     outcome = await plan([SYSTEM, TASK, *chat(40)], 900, Summarize(Writer(text), 400), counter=counter)
     summary = outcome.history[2].text
     assert "left out" in summary
@@ -721,7 +721,7 @@ async def test_the_next_strategy_starts_after_all_edits_of_the_previous_strategy
     assert get_texts(both) == ["Be brief.", "the task", "0"]
 
 
-class Upper(CutStrategy):
+class HalvingStrategy(CutStrategy):
     """Strategy that halves each result several times."""
 
     repeats = True
@@ -736,7 +736,7 @@ class Upper(CutStrategy):
 
 
 async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
-    outcome = await plan([TASK, *exchanges(3), *messages(1)], 190, Upper())
+    outcome = await plan([TASK, *exchanges(3), *messages(1)], 190, HalvingStrategy())
     lengths = [len(output) for output in outputs(outcome)]
     assert lengths[0] == 50
     assert lengths == sorted(lengths), "the first result is halved three times before the second"
@@ -744,7 +744,7 @@ async def test_a_custom_strategy_can_edit_a_unit_several_times() -> None:
 
 
 async def test_an_edit_must_return_all_messages_of_a_unit_or_none() -> None:
-    class HalfEdit(Upper):
+    class HalfEdit(HalvingStrategy):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit[:1]
 
@@ -754,7 +754,7 @@ async def test_an_edit_must_return_all_messages_of_a_unit_or_none() -> None:
 
 
 async def test_an_edit_that_returns_no_messages_drops_the_unit() -> None:
-    class Gone(Upper):
+    class DroppingStrategy(HalvingStrategy):
         repeats = False
 
         def order(self, units: Units) -> Sequence[int]:
@@ -763,31 +763,31 @@ async def test_an_edit_that_returns_no_messages_drops_the_unit() -> None:
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return ()
 
-    outcome = await plan([TASK, *exchanges(3), *messages(1)], 200, Gone())
+    outcome = await plan([TASK, *exchanges(3), *messages(1)], 200, DroppingStrategy())
     assert len(outputs(outcome)) < 3
     assert outcome.cut is not None
     assert outcome.cut.units == 3 - len(outputs(outcome))
 
 
 async def test_a_custom_strategy_can_have_a_step() -> None:
-    class Rough(CutStrategy):
+    class SteppedStrategy(CutStrategy):
         step = 40
 
-    outcome = await plan(messages(20), 100, Rough(), counter=TenTokenCounter())
+    outcome = await plan(messages(20), 100, SteppedStrategy(), counter=TenTokenCounter())
     assert outcome.cut is not None
     assert outcome.cut.units % 4 == 0
 
 
 async def test_an_edit_without_a_change_is_not_part_of_the_cut() -> None:
-    class Idle(Upper):
+    class UnchangedStrategy(HalvingStrategy):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit
 
-    outcome = await plan([TASK, *exchanges(3), *messages(9)], 250, Idle(), OldestFirst())
+    outcome = await plan([TASK, *exchanges(3), *messages(9)], 250, UnchangedStrategy(), OldestFirst())
     assert outcome.cut is not None
     assert not outcome.cut.altered
     with pytest.raises(BudgetError):
-        await plan([TASK, *exchanges(3), *messages(9)], 250, Idle())
+        await plan([TASK, *exchanges(3), *messages(9)], 250, UnchangedStrategy())
 
 
 # -- invalid results of strategies and counters -----------------------------------------------------------------
@@ -844,12 +844,12 @@ async def test_an_invalid_result_of_a_strategy_is_an_error_with_its_place(lying:
 
 @pytest.mark.parametrize("count", [-1, True, 1.5, None, "9"])
 async def test_an_invalid_count_is_an_error(count: Any) -> None:
-    class Lying(TokenCounterBase):
+    class InvalidCounter(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
             return cast("int", count)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=Lying())
+        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=InvalidCounter())
 
 
 async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
@@ -919,12 +919,12 @@ async def test_the_last_message_that_the_viewer_sees_is_never_dropped() -> None:
 
 @pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
 async def test_an_invalid_weight_is_an_error(weight: Any) -> None:
-    class Odd(LetterCounter):
+    class InvalidCounter(LetterCounter):
         def weigh(self, msg: Msg) -> int:
             return cast("int", weight)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=Odd())
+        await plan(messages(3), 1_000, OldestFirstInSteps(), counter=InvalidCounter())
 
 
 async def test_a_custom_order_does_not_depend_on_earlier_plans() -> None:

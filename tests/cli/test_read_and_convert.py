@@ -10,7 +10,7 @@ import pytest
 
 from agentkit import Msg, load_messages, load_native
 from tests.cli.test_cli import call
-from tests.logs.native_logs import LOGS, SAID
+from tests.logs.native_logs import LOGS, TEXTS
 from tests.providers import PROVIDERS, chat, problems
 
 OLLAMA: Final[dict[str, Any]] = {
@@ -261,7 +261,7 @@ class TestConvert:
         _, joined, _ = call(
             *streams, "convert", "--from", "agentscope", "--to", "dashscope", "--model", "qwen-plus", stdin=log
         )
-        assert json.loads(joined)["messages"][0]["content"] == SAID[0]
+        assert json.loads(joined)["messages"][0]["content"] == TEXTS[0]
 
     def test_the_ledger_lists_losses(self, streams: Streams) -> None:
         log = json.dumps(LOGS["anthropic"])
@@ -318,7 +318,7 @@ class TestConvert:
     )
     def test_odd_values_at_any_position_cause_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
         log = json.dumps(LOGS[source])
-        for word in (SAID[2], SAID[3], "look", "here", "call_1", "user"):
+        for word in (TEXTS[2], TEXTS[3], "look", "here", "call_1", "user"):
             text = log.replace(json.dumps(word), odd)
             code, out, err = call(*streams, "convert", "--from", source, "--to", "anthropic", stdin=text)
             assert code in (0, 2)

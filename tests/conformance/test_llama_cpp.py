@@ -45,7 +45,7 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "data"
 MODEL: Final = "tiny"
 
 
-def png(side: int = 2) -> bytes:
+def create_png(side: int = 2) -> bytes:
     """Returns a valid image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -56,7 +56,7 @@ def png(side: int = 2) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-PICTURE: Final = ImageBlock.from_bytes(png(), "image/png")
+PICTURE: Final = ImageBlock.from_bytes(create_png(), "image/png")
 QUESTION: Final = [system("Be brief."), user("Where is the library?")]
 OPEN_CALL: Final = [*QUESTION, assistant("I will look.", call("call_1", place="Köln"))]
 HISTORIES: Final[dict[str, list[Msg]]] = {
@@ -106,7 +106,7 @@ def formatter(provider: str, kind: str, budget: Budget | None = None) -> Formatt
     return multi_agent(provider, budget=budget, history=MultiAgentHistory(viewer=viewer))
 
 
-def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
+def build_request(provider: str, kind: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
     return formatter(provider, kind).lower(msgs, **options).request
 
 
@@ -225,14 +225,14 @@ STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_a_text_reply_arrives(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    reply = await ask(llama, provider, request_for(provider, "chat", QUESTION), streamed=streamed)
+    reply = await ask(llama, provider, build_request(provider, "chat", QUESTION), streamed=streamed)
     assert reply == ("", TEXT_REPLY, [])
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_reasoning_and_a_text_arrive(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    reply = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
+    reply = await ask(llama, provider, build_request(provider, "chat", [user("Think well.")]), streamed=streamed)
     assert reply == (THINKING, TEXT_AFTER_THINKING, [])
 
 
@@ -241,7 +241,7 @@ async def test_reasoning_and_a_text_arrive(llama: LlamaServer, provider: str, st
 async def test_a_forced_call_matches_the_schema_of_its_tool(
     llama: LlamaServer, provider: str, streamed: bool
 ) -> None:
-    reply = await ask(llama, provider, request_for(provider, "chat", QUESTION, tools=[LOOK]), streamed=streamed)
+    reply = await ask(llama, provider, build_request(provider, "chat", QUESTION, tools=[LOOK]), streamed=streamed)
     assert reply == ("", "", [("look", {"place": "hi"})])
 
 
@@ -255,7 +255,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 @pytest.mark.parametrize("provider", ["openai", "vllm"])
 async def test_a_reply_matches_the_output_schema(llama: LlamaServer, provider: str) -> None:
-    _, text, _ = await ask(llama, provider, request_for(provider, "chat", QUESTION, response_format=SCHEMA))
+    _, text, _ = await ask(llama, provider, build_request(provider, "chat", QUESTION, response_format=SCHEMA))
     assert json.loads(text) == {"title": "hi", "count": 7}
 
 
@@ -274,7 +274,7 @@ KINDS: Final = [
 async def test_the_server_accepts_every_conversation(
     llama: LlamaServer, provider: str, name: str, kind: str
 ) -> None:
-    request = request_for(provider, kind, HISTORIES[name], tools=[LOOK])
+    request = build_request(provider, kind, HISTORIES[name], tools=[LOOK])
     _, text, calls = await ask(llama, provider, request)
     assert (text, calls) in ((TEXT_AFTER_RESULT, []), ("", [("look", {"place": "hi"})]))
 
@@ -322,7 +322,7 @@ async def test_a_single_replan_is_enough_when_the_server_names_both_sizes(
 def render_prompt(
     llama: LlamaServer, name: str, kind: str = "chat", provider: str = "vllm", **options: Any
 ) -> str:
-    return llama.render_prompt(request_for(provider, kind, HISTORIES[name], **options))
+    return llama.render_prompt(build_request(provider, kind, HISTORIES[name], **options))
 
 
 def test_the_model_receives_turns_calls_and_results_in_their_order(llama: LlamaServer) -> None:
@@ -369,8 +369,8 @@ def test_the_prompt_of_the_model_contains_every_text(llama: LlamaServer, name: s
 # -- refused requests -------------------------------------------------------------------------------------------
 
 
-def _broken(change: Callable[[dict[str, Any]], None], name: str = "a result") -> dict[str, Any]:
-    request = request_for("openai", "chat", HISTORIES[name])
+def _break_request(change: Callable[[dict[str, Any]], None], name: str = "a result") -> dict[str, Any]:
+    request = build_request("openai", "chat", HISTORIES[name])
     change(request)
     return request
 
@@ -390,5 +390,5 @@ def _bad_picture(request: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("change", [_bad_role, _bad_arguments, _bad_picture])
 def test_the_server_refuses_wrong_requests(llama: LlamaServer, change: Callable[[dict[str, Any]], None]) -> None:
-    status, _ = llama.post("/v1/chat/completions", _broken(change))
+    status, _ = llama.post("/v1/chat/completions", _break_request(change))
     assert status >= 400

@@ -137,12 +137,12 @@ async def test_any_sequence_of_messages_can_be_formatted() -> None:
     assert await EchoFormatter().format((BOB, FRIDAY)) == expected
 
 
-class Special(Msg):
+class SpecialMsg(Msg):
     """Subclass of `Msg`."""
 
 
 async def test_a_subclass_of_msg_can_be_formatted() -> None:
-    assert turn_lines(await EchoFormatter().plan([Special("Bob", "hi", "user"), BOB])) == [
+    assert turn_lines(await EchoFormatter().plan([SpecialMsg("Bob", "hi", "user"), BOB])) == [
         "user Bob: hi",
         "user Bob: hi",
     ]
@@ -270,14 +270,16 @@ async def test_a_loss_raises_before_the_request_is_counted() -> None:
     assert [place for place, _ in caught.value.losses] == ["msgs[1].content[0]", "msgs[2].content[0]"]
 
 
-class Letters(TokenCounterBase):
+class RemoteCounterWithoutWeights(TokenCounterBase):
     """Remote counter without weights."""
 
     async def count(self, request: Mapping[str, Any]) -> int:
         return len(str(request)) // 4
 
 
-@pytest.mark.parametrize("counter", [CharacterTokenCounter(10), Letters()], ids=["local", "remote"])
+@pytest.mark.parametrize(
+    "counter", [CharacterTokenCounter(10), RemoteCounterWithoutWeights()], ids=["local", "remote"]
+)
 async def test_a_block_that_a_cut_drops_is_not_a_loss(counter: TokenCounterBase) -> None:
     msgs = [PICTURE, *(text_msg("Bob", "word " * 20) for _ in range(10))]
     formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter, strategy=OldestFirst()))

@@ -67,7 +67,7 @@ NO_LOSSES: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
      Msg("tool", result("c2").content, "user")], ChatHistory()),
     ("the name of a result without a call", [BOB, Msg("tool", result("c9").content, "user")], ChatHistory()),
     ("another user without content", [BOB, text_msg("Alice", " \n"), Msg("Eve", [], "user")], ChatHistory()),
-    ("another agent with only thinking", [FRIDAY, Msg("Jarvis", [ThinkingBlock("hm")], "assistant")], ChatHistory()),
+    ("an agent with only thinking", [FRIDAY, Msg("Jarvis", [ThinkingBlock("hm")], "assistant")], ChatHistory()),
     ("names in the system prompt", [SYSTEM, GUIDE, BOB], ChatHistory()),
     ("a system prompt and one late message", [SYSTEM, BOB, GUIDE], ChatHistory()),
     ("frames", [BOB, ALICE, FRIDAY, call("c1"), result("c1"), text_msg("Jarvis", "no")], MultiAgentHistory()),

@@ -38,7 +38,7 @@ PNG = Base64Source("image/png", "iVBORw0KGgo=")
 EMBEDDED = {"type": "base64", "media_type": "image/png", "data": PNG.data}
 IMAGE = ImageBlock(PNG)
 REMOTE = ImageBlock(URLSource("https://example.com/a.png"))
-LATE = text_msg("clock", "it is noon", "system")
+LATE_SYSTEM = text_msg("clock", "it is noon", "system")
 
 
 def user_message(*blocks: Any, role: Any = "user") -> Msg:
@@ -112,19 +112,19 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
     ),
     (
         "a late system message is unchanged if the target accepts it",
-        [BOB, LATE],
+        [BOB, LATE_SYSTEM],
         {},
         ["user Bob: hi", "system clock: it is noon"],
     ),
     (
         "… becomes a named line elsewhere",
-        [BOB, LATE],
+        [BOB, LATE_SYSTEM],
         {"turns.late_system": "line"},
         ["user Bob: hi", "user clock: clock: it is noon"],
     ),
     (
         "… and is never hoisted",
-        [SYSTEM, BOB, LATE],
+        [SYSTEM, BOB, LATE_SYSTEM],
         {"turns.late_system": "line", "turns.one_system": True},
         ["system system: Be brief.", "user Bob: hi", "user clock: clock: it is noon"],
     ),
@@ -311,7 +311,7 @@ def test_only_passthrough_keys_of_a_state_are_sent(accepted: set[str], remaining
 
 PNG_ONLY = MediaRule(types=media_types("image", "png"), schemes=WEB)
 
-LOST: list[tuple[str, Any, dict[str, Any], str]] = [
+OMITTED: list[tuple[str, Any, dict[str, Any], str]] = [
     (
         "a kind that the target refuses",
         IMAGE,
@@ -334,7 +334,7 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
         "a URL for a target that fetches no URLs",
         REMOTE,
         {"media.image": MediaRule()},
-        "[image left out because a remote URL, which was not fetched; it is at https://example.com/a.png]",
+        "[image left out because it is a remote URL, which was not fetched; it is at https://example.com/a.png]",
     ),
     (
         "a scheme that the target cannot open",
@@ -385,25 +385,20 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
         "[video left out because Echo takes no video; it is at https://a/b.mp4]",
     ),
 ]
-LOST_TABLE = pytest.mark.parametrize(
-    ("block", "changes", "note"), [row[1:] for row in LOST], ids=[row[0] for row in LOST]
+OMITTED_TABLE = pytest.mark.parametrize(
+    ("block", "changes", "note"), [row[1:] for row in OMITTED], ids=[row[0] for row in OMITTED]
 )
 
 
-@LOST_TABLE
+@OMITTED_TABLE
 def test_refused_content_is_described_in_its_place(block: Any, changes: dict[str, Any], note: str) -> None:
     plan = lower([user_message(TextBlock("a"), block, TextBlock("b"))], **changes)
-    words = _loosely(turn_lines(plan)[0].split(" | ")[1])
-    assert words == _loosely(note)
+    assert turn_lines(plan)[0].split(" | ")[1] == note
     assert dispositions(plan)["msgs[0].content[1]"] == "described"
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
 
 
-def _loosely(sentence: str) -> str:
-    return sentence.replace("because it is a remote", "because a remote")
-
-
-@LOST_TABLE
+@OMITTED_TABLE
 def test_refused_content_is_dropped(block: Any, changes: dict[str, Any], note: str) -> None:
     plan = lower([user_message(TextBlock("a"), block, TextBlock("b"))], on_loss="drop", **changes)
     assert turn_lines(plan) == ["user Bob: a | b"]
@@ -411,7 +406,7 @@ def test_refused_content_is_dropped(block: Any, changes: dict[str, Any], note: s
     assert plan.ledger.entries[1].lost
 
 
-@LOST_TABLE
+@OMITTED_TABLE
 def test_refused_content_raises(block: Any, changes: dict[str, Any], note: str) -> None:
     with pytest.raises(LossError) as caught:
         lower([user_message(TextBlock("a"), block, TextBlock("b"))], on_loss="raise", **changes)

@@ -29,7 +29,7 @@ from tests.providers import PNG_URL, chat
 
 FILE: Final = {"type": "container_upload", "file_id": "file_1"}
 PART: Final = OpaqueBlock("anthropic", FILE)
-FOUND: Final = OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "look"})
+TOOL_REFERENCE: Final = OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "look"})
 
 
 def user_message(*blocks: Any) -> Msg:
@@ -54,16 +54,16 @@ def test_an_opaque_block_of_a_user_stays_in_its_own_wire_format() -> None:
 
 
 def test_an_opaque_item_of_a_result_stays_in_its_own_wire_format() -> None:
-    plan = chat("anthropic", on_loss="raise").lower(create_exchange(TextBlock("Found:"), FOUND))
+    plan = chat("anthropic", on_loss="raise").lower(create_exchange(TextBlock("Found:"), TOOL_REFERENCE))
     (result,) = plan.request["messages"][-1]["content"]
-    assert result["content"] == [{"type": "text", "text": "Found:"}, FOUND.data]
+    assert result["content"] == [{"type": "text", "text": "Found:"}, TOOL_REFERENCE.data]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
 def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(provider: str) -> None:
     for msgs in (
         [user_message(TextBlock("See"), PART)],
-        create_exchange(FOUND),
+        create_exchange(TOOL_REFERENCE),
         [Msg("system", (PART,), "system"), user_message(TextBlock("x"))],
     ):
         described = chat(provider).lower(msgs)
@@ -95,7 +95,7 @@ def test_an_opaque_block_of_a_reply_is_dropped_from_a_user_turn() -> None:
 
 
 def test_a_failed_result_has_no_opaque_block_if_the_target_accepts_only_text() -> None:
-    plan = chat("anthropic").lower(create_exchange(FOUND, is_error=True))
+    plan = chat("anthropic").lower(create_exchange(TOOL_REFERENCE, is_error=True))
     assert [reason for _, reason in plan.ledger.losses] == [
         "the API accepts only text in a tool result that reports an error"
     ]
@@ -114,7 +114,7 @@ def test_a_frame_has_opaque_blocks_of_users_and_omits_those_of_replies() -> None
 
 
 def test_opaque_blocks_are_stored_and_loaded() -> None:
-    msgs = [user_message(PART), *create_exchange(FOUND)]
+    msgs = [user_message(PART), *create_exchange(TOOL_REFERENCE)]
     assert load_messages(dump_messages(msgs)) == msgs
 
 
@@ -163,9 +163,11 @@ NO_PLACE: Final = "Anthropic Messages does not accept this type of block in a me
 
 
 def test_an_opaque_item_of_a_result_is_a_loss_in_a_turn() -> None:
-    exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in create_exchange(FOUND)]
+    exchange = [
+        msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in create_exchange(TOOL_REFERENCE)
+    ]
     history = MultiAgentHistory(viewer="Friday")
-    plan = chat("anthropic", history=history).lower([user_message(FOUND), *exchange[1:]])
+    plan = chat("anthropic", history=history).lower([user_message(TOOL_REFERENCE), *exchange[1:]])
     assert "tool_reference" not in json.dumps(plan.request)
     assert plan.ledger.losses == [
         ("msgs[0].content[0]", NO_PLACE),

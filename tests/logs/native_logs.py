@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from tests.providers import PNG, PNG_URL
 
-__all__ = ["LOGS", "SAID"]
+__all__ = ["LOGS", "TEXTS"]
 
-SAID: Final = ("You are Friday.", "What is here?", "I look.", "A black cat.", "There is a cat.")
+TEXTS: Final = ("You are Friday.", "What is here?", "I look.", "A black cat.", "There is a cat.")
 """Texts of each log, in order. Each log also has a call of `look`, an image, and thinking."""
 
-_SYSTEM, _ASKED, _CALLING, _FOUND, _ANSWER = SAID
+_SYSTEM, _ASKED, _CALLING, _FOUND, _ANSWER = TEXTS
 _THOUGHT: Final = "They want me to look."
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",

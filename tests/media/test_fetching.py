@@ -51,7 +51,7 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0first"
 LOCAL = Fetch(allow_private=True)
-Blind = target(
+NoURLFormatter = target(
     media__image=MediaRule(), media__audio=MediaRule(), media__video=MediaRule(), media__document=MediaRule()
 )
 """Target that fetches no URLs itself."""
@@ -79,14 +79,14 @@ def picture(url: str, media_type: str | None = None) -> Msg:
 
 async def fetch_block(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
     """Returns the block that a target without URLs gets for an image at a URL."""
-    (turn,) = get_turns(await Blind(fetch=fetch).plan([picture(url, media_type)]))
+    (turn,) = get_turns(await NoURLFormatter(fetch=fetch).plan([picture(url, media_type)]))
     block: dict[str, Any] = turn["content"][0]
     return block
 
 
 async def get_refusal(url: str, fetch: Fetch = LOCAL) -> str:
     """Returns the reason for a URL without content, which is the only loss and part of the text."""
-    plan = await Blind(fetch=fetch).plan([picture(url)])
+    plan = await NoURLFormatter(fetch=fetch).plan([picture(url)])
     ((place, reason),) = plan.ledger.losses
     assert place == "msgs[0].content[0]"
     assert reason in get_turns(plan)[0]["content"][0]["text"]
@@ -97,7 +97,7 @@ def data(block: dict[str, Any]) -> bytes:
     return base64.b64decode(block["source"]["data"])
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def wait_until(holds: Callable[[], bool]) -> None:
     """Waits for the work of another thread."""
     while not holds():  # noqa: ASYNC110 - the server's threads set no event of this loop
         await anyio.sleep(0.005)
@@ -117,7 +117,7 @@ async def test_a_url_that_the_target_cannot_open_is_fetched(site: Website) -> No
 
 
 async def test_without_fetch_options_nothing_is_fetched(site: Website) -> None:
-    plan = await Blind().plan([picture(site.url("/a.png"))])
+    plan = await NoURLFormatter().plan([picture(site.url("/a.png"))])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
     assert site.paths == []
 
@@ -160,7 +160,7 @@ async def test_a_provider_without_urls_gets_the_data(name: str, site: Website) -
 
 
 async def test_lower_fetches_nothing(site: Website) -> None:
-    plan = Blind(fetch=LOCAL).lower([picture(site.url("/a.png"))])
+    plan = NoURLFormatter(fetch=LOCAL).lower([picture(site.url("/a.png"))])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
     assert site.paths == []
 
@@ -178,17 +178,17 @@ async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), picture(site.url("/b"))]
     site.pages["/b"] = answer(PNG)
     for budget in (None, Budget(10_000)):
-        request = await Blind(fetch=LOCAL, on_loss="raise", budget=budget).format(msgs)
+        request = await NoURLFormatter(fetch=LOCAL, on_loss="raise", budget=budget).format(msgs)
         assert str(request).count(base64.b64encode(PNG).decode()) == 2
 
 
 async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), text_msg("Bob", "Which?")]
-    plan = await Blind(fetch=LOCAL).plan(msgs)
+    plan = await NoURLFormatter(fetch=LOCAL).plan(msgs)
     assert losses(plan) == {"msgs[1].content[0]": "it is a remote URL that was answered with status 404"}
     assert [turn["content"][0].get("type") for turn in get_turns(plan)[:2]] == ["image", "text"]
     with pytest.raises(LossError, match="status 404"):
-        await Blind(fetch=LOCAL, on_loss="raise").format(msgs)
+        await NoURLFormatter(fetch=LOCAL, on_loss="raise").format(msgs)
 
 
 @pytest.mark.parametrize("limit", [1_200, 10_000, 18_500])
@@ -198,7 +198,7 @@ async def test_media_of_dropped_messages_are_never_fetched(site: Website, limit:
         *(text_msg("Bob", "many words " * 400) for _ in range(20)),
         text_msg("Al", "End."),
     ]
-    plan = await Blind(fetch=LOCAL, budget=Budget(limit, strategy=OldestFirst())).plan(msgs)
+    plan = await NoURLFormatter(fetch=LOCAL, budget=Budget(limit, strategy=OldestFirst())).plan(msgs)
     assert plan.cut is not None
     assert "msgs[0]" in plan.cut.dropped
     assert site.paths == []
@@ -229,7 +229,7 @@ async def test_media_hidden_from_the_viewer_are_not_fetched(site: Website) -> No
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
     for budget in (None, Budget(10_000)):
-        formatter = Blind(fetch=LOCAL, history=history, budget=budget)
+        formatter = NoURLFormatter(fetch=LOCAL, history=history, budget=budget)
         request = await formatter.format([picture(site.url("/a.png")), secret, text_msg("Bob", "Well?")])
         assert str(request).count(base64.b64encode(PNG).decode()) == 1
     assert {*site.paths} == {"/a.png"}
@@ -241,7 +241,7 @@ async def test_media_hidden_from_the_viewer_are_not_fetched(site: Website) -> No
 async def test_a_source_is_fetched_once_per_call(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), text_msg("Al", "Again?", "assistant"), picture(site.url("/a.png"))]
     for budget in (None, Budget(10_000)):
-        turns = get_turns(await Blind(fetch=LOCAL, budget=budget).plan(msgs))
+        turns = get_turns(await NoURLFormatter(fetch=LOCAL, budget=budget).plan(msgs))
         assert data(turns[0]["content"][0]) == data(turns[2]["content"][0]) == PNG
     assert site.paths == ["/a.png", "/a.png"]
 
@@ -284,7 +284,7 @@ async def test_concurrent_tasks_share_a_download(site: Website) -> None:
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(fetch_once)
-        await until(lambda: bool(site.paths) and len(waiting) == 5)
+        await wait_until(lambda: bool(site.paths) and len(waiting) == 5)
         all_started.set()
     assert site.paths == ["/slow.png"]
 
@@ -302,9 +302,9 @@ async def test_tasks_with_other_timeouts_do_not_share_a_download(site: Website) 
 
     async with anyio.create_task_group() as group:
         group.start_soon(get_refusal, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
-        await until(lambda: bool(site.paths))
+        await wait_until(lambda: bool(site.paths))
         group.start_soon(fetch_block, site.url("/slow.png"), patient)
-        await until(lambda: len(site.paths) == 2)
+        await wait_until(lambda: len(site.paths) == 2)
         await anyio.sleep(0.4)
         stopped.set()
     assert len(cache) == 1
@@ -334,7 +334,7 @@ async def test_another_task_takes_over_a_canceled_download(site: Website) -> Non
     async with anyio.create_task_group() as group:
         scope = anyio.CancelScope()
         group.start_soon(leader, scope)
-        await until(first.is_set)
+        await wait_until(first.is_set)
         group.start_soon(follower)
         await anyio.sleep(0.05)
         scope.cancel()
@@ -367,7 +367,7 @@ async def test_a_download_larger_than_the_cache_is_not_cached(site: Website) -> 
 async def test_a_refused_download_is_repeated_by_the_next_request_only(site: Website) -> None:
     site.pages["/busy.png"] = answer(b"", status=503)
     cache = MediaCache()
-    formatter = Blind(fetch=Fetch(allow_private=True, cache=cache))
+    formatter = NoURLFormatter(fetch=Fetch(allow_private=True, cache=cache))
     urls = [site.url("/busy.png"), site.url("/gone.png")] * 2
     assert len(losses(await formatter.plan([picture(url) for url in urls]))) == 4
     assert sorted(site.paths) == ["/busy.png", "/gone.png"]
@@ -408,7 +408,7 @@ async def test_concurrent_downloads_stay_within_max_concurrency(site: Website) -
 
     urls = [site.url(f"/{number}.png") for number in range(8)]
     site.pages.update({f"/{number}.png": counted for number in range(8)})
-    await Blind(fetch=Fetch(allow_private=True, max_concurrency=2)).format([picture(url) for url in urls])
+    await NoURLFormatter(fetch=Fetch(allow_private=True, max_concurrency=2)).format([picture(url) for url in urls])
     assert len(site.paths) == 8
     assert most == 2
 
@@ -423,7 +423,7 @@ async def test_a_slow_download_delays_no_other_task(site: Website) -> None:
     site.pages["/slow.png"] = slow
 
     async def tick() -> None:
-        await until(lambda: bool(site.paths))
+        await wait_until(lambda: bool(site.paths))
         for _ in range(20):
             await anyio.sleep(0.001)
         ticked.set()
@@ -435,7 +435,7 @@ async def test_a_slow_download_delays_no_other_task(site: Website) -> None:
 
 # -- addresses --------------------------------------------------------------------------------------------
 
-INSIDE = [
+PRIVATE_HOSTS = [
     "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "2130706433", "0x7f000001", "0177.0.0.1", "127.1",
     "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]",
     "[2002:7f00:1::]", "[2001:0:7f00:1::]", "169.254.169.254", "[::ffff:169.254.169.254]", "[fe80::1]",
@@ -446,7 +446,7 @@ INSIDE = [
 """Hosts outside the public network, in all spellings."""
 
 
-@pytest.mark.parametrize("host", INSIDE)
+@pytest.mark.parametrize("host", PRIVATE_HOSTS)
 async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
     reason = await get_refusal(site.url("/a.png", host), Fetch())
     assert reason in (
@@ -458,7 +458,7 @@ async def test_a_private_address_is_not_contacted(host: str, site: Website, inte
     assert site.paths == []
 
 
-@pytest.mark.parametrize("host", INSIDE)
+@pytest.mark.parametrize("host", PRIVATE_HOSTS)
 async def test_a_redirect_to_a_private_address_is_not_followed(
     host: str, site: Website, internet: Internet
 ) -> None:
@@ -495,8 +495,8 @@ async def test_a_slow_name_server_delays_no_other_task(site: Website, monkeypatc
     monkeypatch.setattr(socket, "getaddrinfo", mute)
     msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
     async with anyio.create_task_group() as group:
-        group.start_soon(Blind(fetch=Fetch(max_concurrency=40)).plan, msgs)
-        await until(lambda: len(lookups) >= 16)
+        group.start_soon(NoURLFormatter(fetch=Fetch(max_concurrency=40)).plan, msgs)
+        await wait_until(lambda: len(lookups) >= 16)
         with anyio.fail_after(10):
             if sniffio.current_async_library() == "asyncio":
                 assert await asyncio.to_thread(int) == 0
@@ -579,7 +579,7 @@ async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, i
 
 async def test_credentials_in_a_url_are_not_sent_and_not_shown(site: Website) -> None:
     url = site.url("/a.png", "user:secret@127.0.0.1")
-    plan = await Blind(fetch=LOCAL).plan([picture(url)])
+    plan = await NoURLFormatter(fetch=LOCAL).plan([picture(url)])
     assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL with credentials in it"}
     assert "secret" not in str(plan.request)
     site.pages["/start.png"] = redirect(url)
@@ -655,7 +655,7 @@ async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(sit
 
     async def count() -> None:
         nonlocal turns
-        await until(lambda: bool(site.paths))
+        await wait_until(lambda: bool(site.paths))
         while True:
             await anyio.lowlevel.checkpoint()
             turns += 1
@@ -730,7 +730,7 @@ async def test_any_status_but_200_is_refused(status: int, site: Website) -> None
 async def test_canceling_a_request_ends_its_downloads(site: Website) -> None:
     site.pages["/drip.png"] = _send_slowly
     with anyio.move_on_after(0.2) as scope:
-        await Blind(fetch=LOCAL).format([picture(site.url("/drip.png"))])
+        await NoURLFormatter(fetch=LOCAL).format([picture(site.url("/drip.png"))])
     assert scope.cancelled_caught
 
 
@@ -803,7 +803,7 @@ async def test_a_text_is_decoded_with_its_declared_charset(
 async def test_a_type_that_the_data_contradicts_is_in_the_ledger(site: Website) -> None:
     site.pages["/a.mp3"] = answer(b"RIFF\0\0\0\0WAVEfmt ", "audio/mpeg")
     msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")
-    (entry,) = (await Blind(fetch=LOCAL).plan([msg])).ledger.entries
+    (entry,) = (await NoURLFormatter(fetch=LOCAL).plan([msg])).ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
     assert entry.reason == "media type sent as audio/wav instead of audio/mpeg, according to the content or server"
 
@@ -844,7 +844,7 @@ async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Websit
 
 async def test_the_server_gets_the_host_name_not_the_address(secure: Website, internet: Internet) -> None:
     msg = Msg("Bob", (DocumentBlock(URLSource(secure.url("/name", "site.test", "https"))),), "user")
-    (turn,) = get_turns(await Blind(fetch=Fetch()).plan([msg]))
+    (turn,) = get_turns(await NoURLFormatter(fetch=Fetch()).plan([msg]))
     assert data(turn["content"][0]) == b"site.test"
     assert secure.requests[0][1]["Host"] == f"site.test:{secure.port}"
 
@@ -902,12 +902,12 @@ def test_an_invalid_cache_size_is_refused(max_bytes: Any) -> None:
 def test_a_formatter_accepts_only_a_fetch_value() -> None:
     fetch: Any = True
     with pytest.raises(OptionError) as caught:
-        Blind(fetch=fetch)
+        NoURLFormatter(fetch=fetch)
     assert caught.value.place == "fetch"
 
 
 def test_a_missing_client_raises_when_the_formatter_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[fetch\]"):
-        Blind(fetch=Fetch())
-    Blind()
+        NoURLFormatter(fetch=Fetch())
+    NoURLFormatter()

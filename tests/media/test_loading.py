@@ -75,7 +75,7 @@ async def get_turn(msg: Msg, *roots: Path) -> dict[str, Any]:
     return turn
 
 
-NAMED: list[tuple[str, Callable[[Path], str]]] = [
+PATHS: list[tuple[str, Callable[[Path], str]]] = [
     ("a bare path", lambda root: str(root / "a.png")),
     ("a file URL", lambda root: (root / "a.png").as_uri()),
     ("a file URL with an encoded space", lambda root: (root / "a b.png").as_uri()),
@@ -86,7 +86,7 @@ NAMED: list[tuple[str, Callable[[Path], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", [row[1] for row in NAMED], ids=[row[0] for row in NAMED])
+@pytest.mark.parametrize("name", [row[1] for row in PATHS], ids=[row[0] for row in PATHS])
 async def test_a_file_below_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
     turn = await get_turn(picture(name(root)), root)
     assert data(turn) == PNG
@@ -152,7 +152,7 @@ async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
     assert turn["content"][0]["source"]["media_type"] == "image/svg+xml"
 
 
-UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
+UNREADABLE_PATHS: list[tuple[str, Callable[[Path], str], str]] = [
     (
         "next to the root",
         lambda root: str(root.parent / "secret.png"),
@@ -187,7 +187,9 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "reason"), [row[1:] for row in UNREAD], ids=[row[0] for row in UNREAD])
+@pytest.mark.parametrize(
+    ("name", "reason"), [row[1:] for row in UNREADABLE_PATHS], ids=[row[0] for row in UNREADABLE_PATHS]
+)
 async def test_a_file_that_cannot_be_read_is_described(
     name: Callable[[Path], str], reason: str, root: Path
 ) -> None:
@@ -280,7 +282,7 @@ async def test_a_file_over_the_limit_is_not_read(root: Path) -> None:
 
 
 async def test_the_target_limits_the_size_of_a_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = _Reads(monkeypatch)
+    reads = _RecordedReads(monkeypatch)
     (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
     small = target(media__document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
     msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
@@ -330,7 +332,7 @@ async def test_a_loss_that_needs_no_file_raises_before_any_read(
     assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
 
 
-class _Reads:
+class _RecordedReads:
     """Names of the files that are read; each read can be delayed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
@@ -346,7 +348,7 @@ class _Reads:
 
 
 async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = _Reads(monkeypatch)
+    reads = _RecordedReads(monkeypatch)
     msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
     texts = [get_turns(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
     assert reads.paths == ["a.png"]
@@ -356,7 +358,7 @@ async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.M
 async def test_a_file_that_occurs_twice_in_a_request_is_read_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reads = _Reads(monkeypatch)
+    reads = _RecordedReads(monkeypatch)
     msgs = [picture(str(root / "a.png")), text_msg("Al", "ok"), picture(str(root / "a.png"))]
     turns = get_turns(await EchoFormatter(media_roots=[root]).plan(msgs))
     assert data(turns[0]) == data(turns[2]) == PNG
@@ -390,7 +392,7 @@ async def test_a_file_in_a_tool_result_is_read(root: Path) -> None:
 
 
 async def test_reading_does_not_block_the_event_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _Reads(monkeypatch, seconds=0.3)
+    _RecordedReads(monkeypatch, seconds=0.3)
     ticks = 0
     for name in ("b.png", "c.png"):
         (root / name).write_bytes(PNG)
@@ -417,11 +419,11 @@ async def test_large_data_is_checked_in_a_worker_thread_once(monkeypatch: pytest
     threads: list[threading.Thread] = []
     check = shelf.__dict__["is_base64"]
 
-    def watched(text: str) -> bool:
+    def check_and_record(text: str) -> bool:
         threads.append(threading.current_thread())
         return bool(check(text))
 
-    monkeypatch.setattr(shelf, "is_base64", watched)
+    monkeypatch.setattr(shelf, "is_base64", check_and_record)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 25_000)),), "user")
     for _ in range(2):
         await EchoFormatter().format([msg])
@@ -438,11 +440,11 @@ async def test_many_small_data_are_checked_in_one_worker_thread(
     threads: list[threading.Thread] = []
     check = shelf.__dict__["is_base64"]
 
-    def watched(text: str) -> bool:
+    def check_and_record(text: str) -> bool:
         threads.append(threading.current_thread())
         return bool(check(text))
 
-    monkeypatch.setattr(shelf, "is_base64", watched)
+    monkeypatch.setattr(shelf, "is_base64", check_and_record)
     small = base64.b64encode(PNG + bytes(3_000)).decode()
     plain, url = Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")
     blocks = [ImageBlock(source) for _ in range(20) for source in (replace(plain), replace(url))]
@@ -484,7 +486,7 @@ async def test_a_text_file_over_the_budget_is_cut_and_never_read(
     place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "long.txt").write_text("many words " * 20_000)
-    reads = _Reads(monkeypatch)
+    reads = _RecordedReads(monkeypatch)
     msgs = [_long_message(number) for number in range(10)]
     msgs.insert(place, Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"))
     budget = Budget(3_000, strategy=OldestFirst())

@@ -34,7 +34,7 @@ from agentkit.messages.validation import ORDINARY_BUILDERS
 URL = URLSource("https://example.com/a.png")
 MEDIA: list[type[Any]] = [ImageBlock, AudioBlock, VideoBlock, DocumentBlock]
 
-TWINS: list[tuple[Any, Any]] = [
+EQUAL_BLOCKS: list[tuple[Any, Any]] = [
     (TextBlock("hi"), TextBlock(text="hi")),
     (
         ThinkingBlock("hm", OpaqueState("echo")),
@@ -60,13 +60,13 @@ TWINS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("positional", "keyword"), TWINS, ids=lambda item: type(item).__name__)
+@pytest.mark.parametrize(("positional", "keyword"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
 def test_arguments_are_positional_or_by_keyword(positional: Any, keyword: Any) -> None:
     assert positional == keyword
     assert repr(positional) == repr(keyword)
 
 
-@pytest.mark.parametrize(("item", "_"), TWINS, ids=lambda item: type(item).__name__)
+@pytest.mark.parametrize(("item", "_"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
 def test_a_block_is_immutable(item: Any, _: Any) -> None:
     for name in (field.name for field in dataclasses.fields(item) if not field.name.startswith("_")):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -77,7 +77,7 @@ def test_a_block_is_immutable(item: Any, _: Any) -> None:
         item.colour = "red"
 
 
-@pytest.mark.parametrize(("item", "_"), TWINS, ids=lambda item: type(item).__name__)
+@pytest.mark.parametrize(("item", "_"), EQUAL_BLOCKS, ids=lambda item: type(item).__name__)
 def test_a_block_can_be_pickled_and_copied(item: Any, _: Any) -> None:
     assert pickle.loads(pickle.dumps(item)) == item
     assert copy.copy(item) == item
@@ -85,7 +85,7 @@ def test_a_block_can_be_pickled_and_copied(item: Any, _: Any) -> None:
     assert dataclasses.replace(item) == item
 
 
-WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+BLOCK_TYPES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (TextBlock, ("x",), "text"),
     (ThinkingBlock, ("x",), "thinking"),
     (ToolUseBlock, ("i", "n", {}), "tool_use"),
@@ -98,7 +98,7 @@ WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "positional", "word"), WORDS, ids=[row[2] for row in WORDS])
+@pytest.mark.parametrize(("kind", "positional", "word"), BLOCK_TYPES, ids=[row[2] for row in BLOCK_TYPES])
 def test_a_block_has_its_type(kind: Callable[..., Any], positional: tuple[Any, ...], word: str) -> None:
     assert kind(*positional).type == word
     assert kind(*positional).metadata is None

@@ -11,15 +11,15 @@ import pytest
 
 from agentkit import AgentkitError, LossError, MessageError, Msg, dump_messages, load_native, load_provider
 from tests.logs.foreign_logs import FOREIGN_LOGS, WORDS
-from tests.logs.native_logs import LOGS, SAID
+from tests.logs.native_logs import LOGS, TEXTS
 from tests.logs.rich_logs import RICH_LOGS
 from tests.providers import PROVIDERS
 
 READERS: Final = (*PROVIDERS, "agentscope", "langchain", "agentkit")
 
-_SAID: Final = {name: (log, SAID) for name, log in LOGS.items()}
-_FOREIGN: Final = {name: (log, WORDS) for name, log in FOREIGN_LOGS.items()}
-CASES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {**_SAID, **_FOREIGN}
+_NATIVE_CASES: Final = {name: (log, TEXTS) for name, log in LOGS.items()}
+_FOREIGN_CASES: Final = {name: (log, WORDS) for name, log in FOREIGN_LOGS.items()}
+CASES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {**_NATIVE_CASES, **_FOREIGN_CASES}
 
 
 def _content(msgs: list[Msg]) -> str:
@@ -186,9 +186,19 @@ _WITH_CALLS: Final[dict[str, Any]] = {
         ]
     },
 }
-_SPOKEN: Final = {"content", "parts", "text", "thinking", "tool_calls", "arguments", "args", "input", "output"}
+_CONTENT_KEYS: Final = {
+    "content",
+    "parts",
+    "text",
+    "thinking",
+    "tool_calls",
+    "arguments",
+    "args",
+    "input",
+    "output",
+}
 _WORD: Final = "A-WORD"
-_ODD: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text": _WORD}]
+_ODD_VALUES: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text": _WORD}]
 
 
 def _with_odd_content(value: Any, odd: Any) -> Iterator[Any]:
@@ -196,7 +206,7 @@ def _with_odd_content(value: Any, odd: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         mapping = cast("dict[str, Any]", value)
         for key in mapping:
-            if key in _SPOKEN:
+            if key in _CONTENT_KEYS:
                 yield {**mapping, key: odd}
             yield from ({**mapping, key: item} for item in _with_odd_content(mapping[key], odd))
     elif isinstance(value, list):
@@ -208,7 +218,7 @@ def _with_odd_content(value: Any, odd: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("reader", _WITH_CALLS)
 def test_content_of_another_type_is_kept_or_raises_an_error(reader: str) -> None:
     lost: list[Any] = []
-    for log in [log for odd in _ODD for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
+    for log in [log for odd in _ODD_VALUES for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
         with suppress(AgentkitError):
             if _WORD not in _content(load_native(reader, log)):
                 lost.append(log)

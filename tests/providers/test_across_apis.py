@@ -21,7 +21,7 @@ from agentkit import (
     load_native,
     load_request_options,
 )
-from tests.logs.native_logs import LOGS, SAID
+from tests.logs.native_logs import LOGS, TEXTS
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 
@@ -56,7 +56,7 @@ def _get_expected_text(block: Block) -> str:
 def test_each_log_loads_as_the_same_conversation(source: str) -> None:
     msgs, asked = _load_log(source)
     texts = [msg.text or msg.tool_results[0].text for msg in msgs]
-    assert texts == [*SAID, "Thanks."]
+    assert texts == [*TEXTS, "Thanks."]
     assert [msg.role for msg in msgs if not msg.tool_results] == [
         "system",
         "user",

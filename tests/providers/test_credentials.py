@@ -80,7 +80,7 @@ def assert_hidden(error: BaseException | None, secret: str = "canary") -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-async def fails(model: ChatModel, *, stream: bool) -> AgentkitError | None:
+async def get_error(model: ChatModel, *, stream: bool) -> AgentkitError | None:
     """Returns the error of a call. Asserts that the events and the message of a stream show no key."""
     try:
         if not stream:
@@ -135,8 +135,8 @@ async def test_white_space_around_a_key_is_not_a_part_of_it(provider: str, space
 async def test_a_key_that_no_header_carries_is_refused_by_the_name_of_its_option(provider: str, key: str) -> None:
     with LoopbackServer("Never.") as server:
         async with create_model(provider, server, key) as model:
-            error = await fails(model, stream=False)
-            again = await fails(model, stream=True)
+            error = await get_error(model, stream=False)
+            again = await get_error(model, stream=True)
         assert server.requests == []
     assert isinstance(error, OptionError)
     assert error.place == "client_options['api_key']"
@@ -178,7 +178,7 @@ async def test_a_key_of_the_environment_is_stripped_or_refused_by_the_name_of_it
     monkeypatch.setenv(VARIABLES[provider], key)
     with LoopbackServer("Here.") as server:
         async with create_model(provider, server, None) as model:
-            error = await fails(model, stream=False)
+            error = await get_error(model, stream=False)
     if error is None:
         assert key == f"{CANARY}\n"
         assert server.requests[0].headers.get("authorization") == f"Bearer {CANARY}" or provider == "gemini"
@@ -244,7 +244,7 @@ async def test_a_key_that_a_function_returns_at_the_call_is_hidden_too(key: str)
         client = openai.AsyncOpenAI(api_key=get_key, base_url=server.url("openai"), max_retries=0)
         model = ChatModel("openai:some-model", client=client)
         for stream in (False, True):
-            error = await fails(model, stream=stream)
+            error = await get_error(model, stream=stream)
             assert isinstance(error, OptionError)
             assert_hidden(error)
         await client.close()
@@ -293,7 +293,7 @@ def refusals() -> dict[str, Callable[[dict[str, str]], tuple[int, dict[str, str]
 async def test_a_key_that_the_server_repeats_is_in_no_error(provider: str, kind: str, stream: bool) -> None:
     with echo(refusals()[kind]) as server:
         async with create_model(provider, server) as model:
-            assert_hidden(await fails(model, stream=stream))
+            assert_hidden(await get_error(model, stream=stream))
 
 
 def _event(data: str) -> bytes:
@@ -325,7 +325,7 @@ async def test_an_error_within_a_stream_repeats_no_key(provider: str, kind: str)
 
     with echo(answer) as server:
         async with create_model(provider, server) as model:
-            error = await fails(model, stream=True)
+            error = await get_error(model, stream=True)
     if error is not None:  # some parsers ignore unknown events
         assert_hidden(error)
 
@@ -339,7 +339,7 @@ async def test_the_password_of_a_proxy_is_hidden(
     monkeypatch.setenv("NO_PROXY", "")
     with LoopbackServer("Never.") as server:
         async with create_model(provider, server) as model:
-            error = await fails(model, stream=stream)
+            error = await get_error(model, stream=stream)
         assert server.requests == []
     assert isinstance(error, NetworkError)
     assert_hidden(error)
@@ -349,11 +349,11 @@ async def test_the_password_of_a_proxy_is_hidden(
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_password_of_an_address_is_hidden(provider: str, stream: bool) -> None:
     async with create_model(provider, _FixedAddress("http://user:url-canary@127.0.0.1:9/v1")) as model:
-        assert_hidden(await fails(model, stream=stream))
+        assert_hidden(await get_error(model, stream=stream))
     with echo(lambda sent: (302, {"location": "/elsewhere"}, b"")) as server:
         address = server.url().replace("//", "//user:url-canary@")
         async with create_model(provider, _FixedAddress(address)) as model:
-            assert_hidden(await fails(model, stream=stream))
+            assert_hidden(await get_error(model, stream=stream))
 
 
 class _FixedAddress:
@@ -383,7 +383,7 @@ async def test_an_sdk_error_on_options_shows_no_key() -> None:
     for more in cases:
         with LoopbackServer("Never.") as server:
             async with create_model("gemini", server, **more) as model:
-                error = await fails(model, stream=False)
+                error = await get_error(model, stream=False)
         assert isinstance(error, OptionError)
         assert_hidden(error)
 
@@ -436,4 +436,4 @@ async def test_every_call_hides_the_current_credentials_of_its_client() -> None:
             endpoint = model._client.endpoint  # pyright: ignore[reportPrivateUsage]
             assert endpoint is not None
             endpoint.client.api_key = CANARY
-            assert_hidden(await fails(model, stream=False))
+            assert_hidden(await get_error(model, stream=False))

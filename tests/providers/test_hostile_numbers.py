@@ -161,7 +161,7 @@ def _read(provider: str, chunks: list[Any]) -> Msg:
     return parser.finish()
 
 
-def _measured(work: Callable[[], Any]) -> tuple[int, int]:
+def _measure(work: Callable[[], Any]) -> tuple[int, int]:
     """Returns the peak of memory in bytes and the number of function calls of a function."""
     calls = 0
 
@@ -200,7 +200,7 @@ def test_no_number_of_an_event_costs_memory_or_time(provider: str, number: Any) 
     lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events if _is_json(event)]
     for chunks in (events, lines):
         read: list[Msg] = []
-        peak, calls = _measured(partial(_collect, read, provider, chunks))
+        peak, calls = _measure(partial(_collect, read, provider, chunks))
         assert peak < BYTES
         assert calls < CALLS
         assert len(dump_messages(read)) < BYTES
@@ -225,7 +225,7 @@ def _collect(read: list[Msg], provider: str, chunks: list[Any]) -> None:
 def test_no_path_of_a_partial_argument_creates_a_large_value(path: str) -> None:
     call = {"name": "look", "partialArgs": [{"jsonPath": path, "numberValue": 1}]}
     events = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}]
-    peak, _ = _measured(lambda: dump_messages([_read("gemini", events)]))
+    peak, _ = _measure(lambda: dump_messages([_read("gemini", events)]))
     assert peak < BYTES
 
 
@@ -281,7 +281,7 @@ def test_only_the_start_of_a_long_error_text_is_searched() -> None:
     message = "“" * 50_000 + "messages.0 " * 50_000 + "maximum context length is 1 tokens " * 3_000
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
-    _, calls = _measured(
+    _, calls = _measure(
         lambda: (
             get_error_class(Failure(message, 400), PATTERNS),
             PATTERNS.parse_sizes(message),

@@ -201,7 +201,7 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
         ],
     ),
     (
-        "a result without a name and a call is the result of 'tool'",
+        "a result without a name and a call names no tool",
         [Msg("tool", [ToolResultBlock("c1", "", "boom")], "user")],
         ["user tool: (result of a tool) boom"],
     ),

@@ -195,7 +195,7 @@ class MagpieParser(StreamParserBase):
         self.read_event({name: reply[name] for name in ("usage", "over") if name in reply})
 
 
-WHOLE: Final[dict[str, Any]] = {
+COMPLETE_REPLY: Final[dict[str, Any]] = {
     "parts": [
         {"thinking": "I should look first.", "proof": "c2lnbmVk"},
         {"text": "Let me look."},
@@ -216,7 +216,7 @@ EVENTS: Final[list[dict[str, Any]]] = [
     {"usage": {"input_tokens": 90, "output_tokens": 40}},
     {"over": "call"},
 ]
-TEXTS: Final = Reply(
+EXPECTED_MESSAGE: Final = Reply(
     Msg(
         "assistant",
         [
@@ -230,13 +230,17 @@ TEXTS: Final = Reply(
     usage=Usage(90, 40),
     finish_reason=FinishReason.TOOL_USE,
 )
-CUT: Final[Sample] = (
+TRUNCATED_SAMPLE: Final[Sample] = (
     {"parts": [{"text": "Half a"}], "over": "full"},
     [{"piece": {"text": "Half"}}, {"piece": {"text": " a"}}, {"over": "full"}],
     Reply("Half a", finish_reason=FinishReason.LENGTH),
 )
-RAW: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
-SAMPLES: Final[list[Sample]] = [(WHOLE, EVENTS, TEXTS), (WHOLE, RAW, TEXTS), CUT]
+RAW_STREAM: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
+SAMPLES: Final[list[Sample]] = [
+    (COMPLETE_REPLY, EVENTS, EXPECTED_MESSAGE),
+    (COMPLETE_REPLY, RAW_STREAM, EXPECTED_MESSAGE),
+    TRUNCATED_SAMPLE,
+]
 
 
 # -- calls --------------------------------------------------------------------------------------------------------

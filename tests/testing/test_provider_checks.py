@@ -47,14 +47,14 @@ PATHS: Final = {
     "vllm": "/vllm/v1/chat/completions",
 }
 CALLS: Final = (ToolUseBlock("call_1", "look", {"place": "Köln"}), ToolUseBlock("call_2", "look", {}))
-TEXTS: Final[dict[str, Reply]] = {
+REPLIES: Final[dict[str, Reply]] = {
     "text": Reply(
         Msg("a", "Hello there, my \U0001f600 friend.", "assistant"), usage=Usage(9, 5, cache_read_tokens=4)
     ),
     "calls": Reply(Msg("a", [TextBlock("Let me look."), *CALLS], "assistant")),
     "cut": Reply(Msg("a", "Half a", "assistant"), finish_reason=FinishReason.LENGTH),
 }
-THOUGHT: Final = Reply(
+REPLY_WITH_THINKING: Final = Reply(
     Msg(
         "a",
         [ThinkingBlock("I should look.", OpaqueState("x", signature="sig")), TextBlock("Yes."), *CALLS],
@@ -77,8 +77,8 @@ def sample(provider: str, reply: Reply) -> Sample:
 
 
 def samples(provider: str) -> list[Sample]:
-    thoughts = [] if provider == "openai" else [THOUGHT]
-    return [sample(provider, reply) for reply in (*TEXTS.values(), *thoughts)]
+    thoughts = [] if provider == "openai" else [REPLY_WITH_THINKING]
+    return [sample(provider, reply) for reply in (*REPLIES.values(), *thoughts)]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

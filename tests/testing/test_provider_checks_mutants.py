@@ -841,20 +841,20 @@ def test_the_table_has_more_than_80_broken_providers() -> None:
 
 
 def test_samples_that_cannot_show_a_loss_of_usage_are_reported() -> None:
-    reply = {key: value for key, value in sound_provider.WHOLE.items() if key != "usage"}
+    reply = {key: value for key, value in sound_provider.COMPLETE_REPLY.items() if key != "usage"}
     events = [event for event in EVENTS if "usage" not in event]
     with pytest.raises(ConformanceError, match="MagpieParser: no sample has usage"):
         check_provider(PROVIDER, samples=[(reply, events)])
-    check_provider(PROVIDER, samples=[(reply, events, replace(sound_provider.TEXTS, usage=Usage()))])
+    check_provider(PROVIDER, samples=[(reply, events, replace(sound_provider.EXPECTED_MESSAGE, usage=Usage()))])
 
 
 def test_counts_may_be_floats() -> None:
-    reply = {**sound_provider.WHOLE, "usage": {"input_tokens": 90.0, "output_tokens": 40.0}}
+    reply = {**sound_provider.COMPLETE_REPLY, "usage": {"input_tokens": 90.0, "output_tokens": 40.0}}
     with pytest.raises(ConformanceError, match="the reply has usage"):
         check_provider(with_parser(NoUsage), samples=[(reply, EVENTS), SAMPLES[0]])
 
 
-SAMPLE: Final[Sample] = (sound_provider.WHOLE, sound_provider.EVENTS)
+SAMPLE: Final[Sample] = (sound_provider.COMPLETE_REPLY, sound_provider.EVENTS)
 
 
 @pytest.mark.parametrize("name", ["loses usage", "loses thinking", "loses arguments", "loses arguments in pieces"])

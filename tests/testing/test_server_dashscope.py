@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 SDK: Final = cast("Any", dashscope)  # its classes are typed in part only
 ARGUMENTS: Final = {"place": "Köln"}
-TEXTS: Final = Msg(
+REPLY: Final = Msg(
     "Friday",
     [ThinkingBlock("Let me see."), TextBlock("Hello there."), ToolUseBlock("call_1", "look", ARGUMENTS)],
     "assistant",
@@ -49,7 +49,7 @@ def get_text(message: Any) -> str:
 
 @pytest.mark.parametrize("path", CLASSIC)
 async def test_the_classic_classes_read_a_complete_reply(path: str) -> None:
-    with LoopbackServer(TEXTS) as server:
+    with LoopbackServer(REPLY) as server:
         async with aiohttp.ClientSession() as session:
             reply = await getattr(SDK, CLASSIC[path]).call(**call_options(server, session, path))
     choice = reply.output["choices"][0]
@@ -63,7 +63,7 @@ async def test_the_classic_classes_read_a_complete_reply(path: str) -> None:
 @pytest.mark.parametrize("incremental", [True, False])
 @pytest.mark.parametrize("path", CLASSIC)
 async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -> None:
-    with LoopbackServer(TEXTS) as server:
+    with LoopbackServer(REPLY) as server:
         async with aiohttp.ClientSession() as session:
             request = call_options(server, session, path, stream=True, incremental_output=incremental)
             events = [event async for event in await getattr(SDK, CLASSIC[path]).call(**request)]
@@ -77,7 +77,7 @@ async def test_the_classic_classes_read_a_stream(path: str, incremental: bool) -
 
 
 async def test_a_stream_without_increments_repeats_the_earlier_text() -> None:
-    with LoopbackServer(TEXTS) as server:
+    with LoopbackServer(REPLY) as server:
         url = f"{server.url('dashscope')}/services/aigc/text-generation/generation"
         body = {"model": "m", "input": {"messages": [{"role": "user", "content": "Hello"}]}, "parameters": {}}
         async with (
@@ -114,7 +114,7 @@ async def test_errors_are_returned_by_the_classic_classes() -> None:
 
 
 async def test_the_new_client_reads_both_paths() -> None:
-    with LoopbackServer(TEXTS) as server:
+    with LoopbackServer(REPLY) as server:
         client = SDK.AsyncClient(api_key="none", base_url=server.url("dashscope"), max_retries=0)
         messages = [{"role": "user", "content": "Hello"}]
         for resource in (client.chat.completions, client.multimodal.chat):

@@ -30,11 +30,11 @@ from agentkit.testing import LoopbackError, LoopbackServer, PlayableReply, Reply
 pytestmark = pytest.mark.anyio
 
 ARGUMENTS: Final = {"place": "Köln am Rhein", "n": 2}
-TEXTS: Final = Msg(
+REPLY: Final = Msg(
     "Friday", [TextBlock("Hello there, friend."), ToolUseBlock("call_1", "look", ARGUMENTS)], "assistant"
 )
-THOUGHT: Final = Msg("Friday", [ThinkingBlock("Let me see."), *TEXTS.blocks], "assistant")
-REFUSED: Final = Msg("Friday", [TextBlock("I will not.", metadata={"refusal": True})], "assistant")
+REPLY_WITH_THINKING: Final = Msg("Friday", [ThinkingBlock("Let me see."), *REPLY.blocks], "assistant")
+REFUSAL: Final = Msg("Friday", [TextBlock("I will not.", metadata={"refusal": True})], "assistant")
 USAGE: Final = Usage(100, 20, cache_read_tokens=60, cache_write_tokens=8, reasoning_tokens=5)
 CLOUDS: Final[Any] = anthropic  # the clients of the clouds are not in its `__all__`
 HELLO: Final[Any] = [{"role": "user", "content": "Hello"}]
@@ -73,7 +73,7 @@ def dump(value: Any) -> Any:
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
 async def test_chat_completions_returns_the_same_reply_complete_and_streamed(provider: str) -> None:
-    with LoopbackServer(Reply(TEXTS, usage=USAGE)) as server:
+    with LoopbackServer(Reply(REPLY, usage=USAGE)) as server:
         async with openai_client(server, provider) as client:
             reply = await client.chat.completions.create(model="m", messages=HELLO)
             async with client.chat.completions.stream(
@@ -100,7 +100,7 @@ async def test_chat_completions_returns_the_same_reply_complete_and_streamed(pro
     [("deepseek", "reasoning_content"), ("vllm", "reasoning"), ("dashscope-compatible", "reasoning_content")],
 )
 async def test_reasoning_has_the_key_of_its_server(provider: str, key: str) -> None:
-    with LoopbackServer(THOUGHT) as server:
+    with LoopbackServer(REPLY_WITH_THINKING) as server:
         async with openai_client(server, provider) as client:
             reply = await client.chat.completions.create(model="m", messages=HELLO)
             chunks = [
@@ -134,7 +134,7 @@ async def test_requested_usage_has_a_separate_chunk() -> None:
 
 async def test_the_sdk_reads_a_refusal_and_audio() -> None:
     sound = Msg("Friday", [AudioBlock.from_bytes(b"RIFF....", "audio/wav")], "assistant")
-    with LoopbackServer([REFUSED, REFUSED, sound]) as server:
+    with LoopbackServer([REFUSAL, REFUSAL, sound]) as server:
         async with openai_client(server) as client:
             reply = await client.chat.completions.create(model="m", messages=HELLO)
             async with client.chat.completions.stream(model="m", messages=HELLO) as stream:
@@ -146,7 +146,7 @@ async def test_the_sdk_reads_a_refusal_and_audio() -> None:
 
 
 async def test_the_azure_client_calls_its_deployment() -> None:
-    with LoopbackServer(TEXTS) as server:
+    with LoopbackServer(REPLY) as server:
         client = openai.AsyncAzureOpenAI(
             api_key="none", azure_endpoint=server.url("azure"), api_version="2026-01-01", max_retries=0
         )
@@ -167,7 +167,7 @@ async def test_the_azure_client_calls_its_deployment() -> None:
 # -- Responses --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("msg", [THOUGHT, REFUSED], ids=["thought", "refused"])
+@pytest.mark.parametrize("msg", [REPLY_WITH_THINKING, REFUSAL], ids=["thought", "refused"])
 async def test_responses_returns_the_same_reply_complete_and_streamed(msg: Msg) -> None:
     with LoopbackServer(Reply(msg, usage=USAGE)) as server:
         async with openai_client(server, "openai-responses") as client:
@@ -185,7 +185,7 @@ async def test_responses_returns_the_same_reply_complete_and_streamed(msg: Msg) 
 
 async def test_a_response_has_text_a_call_and_encrypted_reasoning() -> None:
     state = OpaqueState("openai", encrypted_content="gAAAA" + "x" * 40, item_id="rs_1")
-    msg = Msg("Friday", [ThinkingBlock("Let me see.", state), *TEXTS.blocks], "assistant")
+    msg = Msg("Friday", [ThinkingBlock("Let me see.", state), *REPLY.blocks], "assistant")
     with LoopbackServer(msg) as server:
         async with openai_client(server, "openai-responses") as client:
             response = await client.responses.create(model="m", input="Hello")
@@ -219,7 +219,7 @@ async def test_responses_has_images_and_incomplete_replies() -> None:
 
 
 async def test_anthropic_returns_the_same_reply_complete_and_streamed() -> None:
-    with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
+    with LoopbackServer(Reply(REPLY_WITH_THINKING, usage=USAGE)) as server:
         async with anthropic_client(server) as client:
             reply = await client.messages.create(model="m", max_tokens=99, messages=HELLO)
             async with client.messages.stream(model="m", max_tokens=99, messages=HELLO) as stream:
@@ -234,7 +234,7 @@ async def test_anthropic_returns_the_same_reply_complete_and_streamed() -> None:
 
 
 async def test_the_events_of_anthropic_are_in_order() -> None:
-    with LoopbackServer(THOUGHT) as server:
+    with LoopbackServer(REPLY_WITH_THINKING) as server:
         async with anthropic_client(server) as client:
             stream = await client.messages.create(model="m", max_tokens=99, messages=HELLO, stream=True)
             events = [cast("Any", event) async for event in stream]
@@ -299,7 +299,7 @@ def _parts(response: types.GenerateContentResponse) -> list[types.Part]:
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 async def test_gemini_returns_the_same_reply_complete_and_streamed(version: str) -> None:
-    with LoopbackServer(Reply(THOUGHT, usage=USAGE)) as server:
+    with LoopbackServer(Reply(REPLY_WITH_THINKING, usage=USAGE)) as server:
         client = gemini_client(server, version)
         reply = await _gemini_complete(client)
         chunks = [chunk async for chunk in _gemini_stream(client)]
@@ -344,7 +344,7 @@ async def test_gemini_signs_a_text_on_an_empty_part_and_sends_images() -> None:
 
 
 async def test_ollama_returns_the_same_reply_complete_and_streamed() -> None:
-    with LoopbackServer(THOUGHT) as server:
+    with LoopbackServer(REPLY_WITH_THINKING) as server:
         async with ollama_client(server) as client:
             reply = await client.chat(model="m", messages=HELLO)
             lines = [line async for line in await client.chat(model="m", messages=HELLO, stream=True)]

@@ -131,7 +131,7 @@ def test_counting_does_not_change_the_request() -> None:
     assert repr(request) == before
 
 
-class Words(LocalTokenCounter):
+class WordCounter(LocalTokenCounter):
     """Custom counter of words."""
 
     def __init__(self) -> None:
@@ -146,20 +146,20 @@ class Words(LocalTokenCounter):
 
 
 def test_a_local_counter_weighs_a_message_once() -> None:
-    counter, msg = Words(), text_msg("Bob", "one two three")
+    counter, msg = WordCounter(), text_msg("Bob", "one two three")
     assert [counter.weight(msg) for _ in range(3)] == [3, 3, 3]
     assert counter.weighed == 1
 
 
 def test_two_counters_have_separate_weights() -> None:
     msg = text_msg("Bob", "one two three")
-    assert Words().weight(msg) == 3
+    assert WordCounter().weight(msg) == 3
     assert COUNTER.weight(msg) == COUNTER.weigh(msg) != 3
     assert CharacterTokenCounter(5).weight(msg) == COUNTER.weight(msg)
 
 
 def test_a_local_counter_also_counts_asynchronously() -> None:
-    assert anyio.run(Words().count, {"messages": ["a b"]}) == 3
+    assert anyio.run(WordCounter().count, {"messages": ["a b"]}) == 3
 
 
 @pytest.mark.parametrize("kind", [TokenCounterBase, LocalTokenCounter])

@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-TALK = [
+MESSAGES = [
     text_msg("system", "Be brief.", "system"),
     text_msg("Bob", "What is the weather in Lyon?"),
     call("c1"),
@@ -91,7 +91,10 @@ def render(request: dict[str, Any]) -> str:
 def test_the_count_is_the_count_of_the_rendered_conversation(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     request = (
-        load_provider("vllm").chat_formatter().lower(TALK, tools=[{"name": "search", "parameters": {}}]).request
+        load_provider("vllm")
+        .chat_formatter()
+        .lower(MESSAGES, tools=[{"name": "search", "parameters": {}}])
+        .request
     )
     before = copy.deepcopy(request)
     tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -114,8 +117,8 @@ def test_media_have_a_price_and_no_text(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses", "ollama", "dashscope"])
 def test_a_request_of_another_wire_format_is_counted(folder: Path, name: str) -> None:
     counter = HuggingFaceTokenCounter(folder)
-    counted = counter.measure(load_provider(name).chat_formatter().lower(TALK).request, load_provider(name))
-    exact = counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request, load_provider("vllm"))
+    counted = counter.measure(load_provider(name).chat_formatter().lower(MESSAGES).request, load_provider(name))
+    exact = counter.measure(load_provider("vllm").chat_formatter().lower(MESSAGES).request, load_provider("vllm"))
     assert 0.7 < counted / exact < 1.4
 
 
@@ -146,12 +149,12 @@ def test_a_missing_template_is_a_reason(folder: Path, tmp_path: Path) -> None:
 
 def test_weights_are_estimates_without_the_tokenizer(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
-    weighed = sum(map(counter.weight, TALK))
+    weighed = sum(map(counter.weight, MESSAGES))
     assert "_encode" not in counter.__dict__
     assert (
         0.5
         < weighed
-        / counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request, load_provider("vllm"))
+        / counter.measure(load_provider("vllm").chat_formatter().lower(MESSAGES).request, load_provider("vllm"))
         < 1.5
     )
 
@@ -169,7 +172,7 @@ def test_an_odd_request_is_counted(folder: Path, messages: list[Any]) -> None:
 async def test_counting_in_a_worker_thread_returns_the_same_count(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     await counter.prepare()
-    request = load_provider("vllm").chat_formatter().lower(TALK).request
+    request = load_provider("vllm").chat_formatter().lower(MESSAGES).request
     assert await counter.count(request, OPENAI) == counter.measure(request, OPENAI)
     assert pickle.loads(pickle.dumps(counter)).key == counter.key
 

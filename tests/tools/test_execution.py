@@ -468,7 +468,7 @@ async def test_a_value_that_is_not_a_call_is_refused_before_tools_are_checked() 
 # -- errors of tools: for the log, for the developer, for the model -----------------------------------------------
 
 
-class NastyError(BaseException):
+class NonExceptionError(BaseException):
     """Error that does not derive from Exception."""
 
 
@@ -549,7 +549,7 @@ async def test_a_long_error_text_has_4_000_of_its_characters_and_a_long_tracebac
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> None:
     inner = ExceptionGroup("inner", [ValueError("one"), KeyError("two")])
-    group = BaseExceptionGroup("outer", [inner, NastyError("three")])
+    group = BaseExceptionGroup("outer", [inner, NonExceptionError("three")])
 
     def fail() -> str:
         raise group
@@ -560,10 +560,10 @@ async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> 
     result = await _run(fail_later if is_async else fail)
     first, *lines = result.text.splitlines()
     assert first.startswith("BaseExceptionGroup: outer")
-    assert lines == ["- ValueError: one", "- KeyError: 'two'", "- NastyError: three"]
+    assert lines == ["- ValueError: one", "- KeyError: 'two'", "- NonExceptionError: three"]
 
 
-@pytest.mark.parametrize("error", [NastyError("x"), GeneratorExit(), SystemExit("x")])
+@pytest.mark.parametrize("error", [NonExceptionError("x"), GeneratorExit(), SystemExit("x")])
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_errors_that_are_no_exceptions_are_results(error: BaseException, is_async: bool) -> None:
     def fail() -> str:

@@ -75,7 +75,7 @@ MULTIMODAL: Final = _event(
 )
 
 
-def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
+def _create_increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     """Returns the events of the reply as increments. Later deltas of a call have the id "" and no name."""
 
     def as_content(piece: str) -> Any:
@@ -91,7 +91,7 @@ def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     return [*events, _event(as_content(""), "tool_calls")]
 
 
-def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
+def _create_cumulative_events(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     """Returns cumulative events of the reply."""
     thinking, text = "", ""
     events: list[dict[str, Any]] = []
@@ -178,13 +178,13 @@ def test_objects_of_the_classic_sdk_are_read_as_dicts(kind: Any) -> None:
     with pytest.raises(AttributeError):
         _ = response.output.choices[0].nothing
     assert parse_response(response) == parse_response(REPLY)
-    events = _increments([3, 5])
+    events = _create_increments([3, 5])
     assert _read_stream(*map(answer, events))[0] == parse_response(REPLY)
 
 
 def test_objects_of_the_new_client_are_read_as_dicts() -> None:
     assert parse_response(parse_completion(REPLY)) == parse_response(REPLY)
-    chunks = [parse_chunk(event) for event in _increments([3, 5], listed=True)]
+    chunks = [parse_chunk(event) for event in _create_increments([3, 5], listed=True)]
     assert _read_stream(*chunks)[0] == parse_response(REPLY)
 
 
@@ -194,7 +194,7 @@ def test_any_chunks_of_increments_give_the_message_of_the_complete_reply(
     cuts: list[int], listed: bool, byte_cuts: list[int], has_request: bool
 ) -> None:
     request = {"incremental_output": True} if has_request else None
-    events = _increments(cuts, listed)
+    events = _create_increments(cuts, listed)
     reply = parse_response(REPLY, request=request)
     assert _read_stream(*events, request=request)[0] == reply
     assert _read_stream(*cut(_sse(events), byte_cuts), request=request)[0] == reply
@@ -206,11 +206,11 @@ def test_any_chunks_of_cumulative_events_give_the_message_of_the_complete_reply(
     cuts: list[int], listed: bool, has_request: bool
 ) -> None:
     request = {"parameters": {"incremental_output": False}} if has_request else None
-    assert _read_stream(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
+    assert _read_stream(*_create_cumulative_events(cuts, listed), request=request)[0] == parse_response(REPLY)
 
 
 def test_deltas_of_a_cumulative_stream_have_only_new_text() -> None:
-    _, events = _read_stream(*_cumulative([4, 9]))
+    _, events = _read_stream(*_create_cumulative_events([4, 9]))
     assert [event.text for event in events if isinstance(event, TextDelta)] == cut(TEXT, [4, 9])
     arguments = [event.text for event in events if isinstance(event, ToolUseDelta) and event.index == 2]
     assert arguments == cut(CALLS[0][2], [4, 9])
@@ -378,7 +378,7 @@ def test_search_results_become_citations_of_the_text() -> None:
 
 
 @examples(200)
-@given(mangled_events([*_increments([3, 9]), *_cumulative([5], listed=True)]))
+@given(mangled_events([*_create_increments([3, 9]), *_create_cumulative_events([5], listed=True)]))
 def test_mangled_events_never_raise(events: list[Any]) -> None:
     msg, _ = _read_stream(*events)
     assert Msg.from_dict(msg.to_dict()) == msg

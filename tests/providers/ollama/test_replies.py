@@ -71,7 +71,7 @@ def _ndjson(lines: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def _streamed(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
+def _read_stream(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
     parser = OllamaStreamParser()
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     msg = parser.finish()
@@ -115,7 +115,7 @@ def test_an_sdk_object_is_read_like_its_dict_except_for_lost_ids() -> None:
     assert parse_response(ChatResponse.model_validate(REPLY)) == parse_response(without)
     assert parse_response(json.dumps(REPLY)) == parse_response(REPLY)
     lines = [ChatResponse.model_validate(line) for line in _lines(without, 3)]
-    assert _streamed(*lines)[0] == parse_response(without)
+    assert _read_stream(*lines)[0] == parse_response(without)
 
 
 def test_the_path_of_a_file_in_a_reply_is_not_opened(tmp_path: Any) -> None:
@@ -132,14 +132,14 @@ def test_any_chunks_of_a_stream_give_the_message_of_the_complete_reply(
 ) -> None:
     reply = parse_response(REPLY)
     lines = _lines(REPLY, *cuts)
-    assert _streamed(*lines)[0] == reply
+    assert _read_stream(*lines)[0] == reply
     raw = _ndjson(lines)
-    assert _streamed(*cut(raw, byte_cuts))[0] == reply
-    assert _streamed(raw.removesuffix(b"\n"))[0] == reply
+    assert _read_stream(*cut(raw, byte_cuts))[0] == reply
+    assert _read_stream(raw.removesuffix(b"\n"))[0] == reply
 
 
 def test_events_are_returned_as_soon_as_lines_are_complete() -> None:
-    _, events = _streamed(*_lines(REPLY, 6))
+    _, events = _read_stream(*_lines(REPLY, 6))
     kinds = [event.type for event in events]
     assert events[0] == MessageStart(None, "qwen3")
     assert kinds.count("tool-use-start") == kinds.count("tool-use-end") == 2
@@ -150,8 +150,10 @@ def test_events_are_returned_as_soon_as_lines_are_complete() -> None:
 
 def test_calls_may_share_a_line_or_have_separate_lines() -> None:
     calls: list[dict[str, Any]] = [{"function": {"name": name, "arguments": {}}} for name in ("a", "b", "c")]
-    msg, _ = _streamed(_line(tool_calls=calls), _line(done=True, content=""))
-    several, _ = _streamed(_line(tool_calls=calls[:1]), _line(tool_calls=calls[1:]), _line(done=True, content=""))
+    msg, _ = _read_stream(_line(tool_calls=calls), _line(done=True, content=""))
+    several, _ = _read_stream(
+        _line(tool_calls=calls[:1]), _line(tool_calls=calls[1:]), _line(done=True, content="")
+    )
     assert msg == several
     assert [call.name for call in msg.tool_uses] == ["a", "b", "c"]
     assert len({call.id for call in msg.tool_uses}) == 3
@@ -162,13 +164,13 @@ def test_calls_may_share_a_line_or_have_separate_lines() -> None:
     [('{"place": "here"}', {"place": "here"}), ("", {}), (None, {}), ([1], {}), ({}, {})],
 )
 def test_arguments_are_an_object_or_json_text(arguments: Any, expected: Any) -> None:
-    msg, events = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": arguments}}]))
+    msg, events = _read_stream(_line(tool_calls=[{"function": {"name": "look", "arguments": arguments}}]))
     assert msg.tool_uses[0].input == expected
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
 
 
 def test_truncated_argument_text_is_the_raw_input() -> None:
-    msg, _ = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": '{"pla'}}]))
+    msg, _ = _read_stream(_line(tool_calls=[{"function": {"name": "look", "arguments": '{"pla'}}]))
     assert (msg.tool_uses[0].input, msg.tool_uses[0].raw_input) == ({}, '{"pla')
     assert msg.tool_uses[0].metadata == {"incomplete": True}
 
@@ -189,7 +191,7 @@ def test_a_reply_without_counters_has_no_usage() -> None:
 
 
 def test_an_error_in_the_stream_does_not_remove_the_blocks_before_it() -> None:
-    msg, events = _streamed(_line(content="Half an"), b'{"error": "an error was encountered"}\n')
+    msg, events = _read_stream(_line(content="Half an"), b'{"error": "an error was encountered"}\n')
     assert msg.text == "Half an"
     assert msg.finish_reason is FinishReason.ERROR
     assert ErrorEvent("an error was encountered") in events
@@ -197,7 +199,7 @@ def test_an_error_in_the_stream_does_not_remove_the_blocks_before_it() -> None:
 
 
 def test_an_interrupted_stream_has_the_reason_interrupted() -> None:
-    msg, events = _streamed(*_lines(REPLY, 5)[:3])
+    msg, events = _read_stream(*_lines(REPLY, 5)[:3])
     assert msg.finish_reason is FinishReason.INTERRUPTED
     assert events[-1] == MessageEnd(FinishReason.INTERRUPTED)
 
@@ -232,7 +234,7 @@ def test_log_probabilities_are_metadata_of_the_text() -> None:
         _line(done=True, content=""),
     ]
     reply = parse_response({**_line(done=True, content="ab"), "logprobs": [first, second]})
-    assert _streamed(*lines)[0] == reply
+    assert _read_stream(*lines)[0] == reply
     assert reply.blocks[0].metadata == {"logprobs": [first, {"token": "b", "logprob": None}]}
 
 
@@ -245,7 +247,7 @@ def test_a_reply_has_the_original_names_of_its_speaker_and_tools() -> None:
 @examples(150)
 @given(mangled_events(_lines(REPLY, 7)))
 def test_mangled_lines_never_raise(events: list[Any]) -> None:
-    msg, _ = _streamed(*events)
+    msg, _ = _read_stream(*events)
     assert Msg.from_dict(msg.to_dict()) == msg
 
 

@@ -51,7 +51,7 @@ def lower(source: str, target: str, log: list[dict[str, Any]], *, multi: bool = 
     return formatter(on_loss="describe").lower(load_native(source, log))
 
 
-def reported_keys(plan: Plan, keys: tuple[str, ...]) -> set[str]:
+def list_reported_keys(plan: Plan, keys: tuple[str, ...]) -> set[str]:
     """Returns the keys that the ledger reports as omitted, alone or together with their blocks."""
     reported: set[str] = set()
     for entry in plan.ledger.entries:
@@ -78,7 +78,7 @@ def list_keys(value: object) -> Iterator[str]:
 def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str, multi: bool) -> None:
     plan = lower(source, target, MESSAGES, multi=multi)
     sent = {*list_keys(plan.request)} & {*UNKNOWN_KEYS}
-    assert sent == {*UNKNOWN_KEYS} - reported_keys(plan, UNKNOWN_KEYS)
+    assert sent == {*UNKNOWN_KEYS} - list_reported_keys(plan, UNKNOWN_KEYS)
 
 
 @pytest.mark.parametrize("provider", CHAT_PROVIDERS)
