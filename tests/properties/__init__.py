@@ -1,1 +1,1 @@
-"""Tests of properties."""
+"""Property tests: rules that hold for all generated conversations."""

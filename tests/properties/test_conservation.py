@@ -42,20 +42,20 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec
 from tests.conftest import ECHO, EchoFormatter
-from tests.conversations import DATA, POLICIES, TARGETS, Marks, OnLoss, Target, histories, marked
+from tests.conversations import DATA, POLICIES, TARGETS, Markers, OnLoss, Target, add_markers, histories
 from tests.profiles import examples
-from tests.properties.test_invariants import all_strings, as_json, case, problems, waited
+from tests.properties.test_invariants import as_json, describe_case, find_problems, get_strings, run_async
 
 SENT = (Disposition.CARRIED, Disposition.MOVED, Disposition.MERGED)
 
 
 def sees_system_messages(msg: Msg) -> bool:
-    """A viewer who sees nothing but system messages."""
+    """Returns True for system messages."""
     return msg.role == "system" and not msg.tool_results
 
 
 def sees_all_but_bob(msg: Msg) -> bool:
-    """A viewer who sees nothing of Bob."""
+    """Returns True for messages of all speakers except Bob."""
     return msg.name != "Bob"
 
 
@@ -71,7 +71,7 @@ on_losses: SearchStrategy[OnLoss] = st.sampled_from(("describe", "drop", "raise"
 _Item: TypeAlias = TextBlock | MediaBlock
 
 
-def _medium(kind: str) -> _Item:
+def _create_block(name: str) -> _Item:
     blocks: dict[str, _Item] = {
         "text": TextBlock("Hello."),
         "image": ImageBlock(Base64Source("image/png", DATA["image/png"])),
@@ -81,14 +81,14 @@ def _medium(kind: str) -> _Item:
         "document": DocumentBlock(Base64Source("application/pdf", DATA["application/pdf"])),
         "text document": DocumentBlock(Base64Source("text/plain", DATA["text/plain"])),
     }
-    return blocks[kind]
+    return blocks[name]
 
 
-_kinds = st.sampled_from(
+_block_names = st.sampled_from(
     ("text", "image", "image URL", "image data URL", "audio", "document", "text document", "image")
 )
-_contents = st.lists(_kinds.map(_medium), min_size=1, max_size=3).map(tuple)
-_spoken: SearchStrategy[list[Msg]] = st.builds(
+_contents = st.lists(_block_names.map(_create_block), min_size=1, max_size=3).map(tuple)
+_messages: SearchStrategy[list[Msg]] = st.builds(
     Msg,
     st.sampled_from(("Bob", "Alice", "Friday", "system")),
     _contents,
@@ -97,11 +97,11 @@ _spoken: SearchStrategy[list[Msg]] = st.builds(
 
 
 def _as_exchange(
-    name: str, content: tuple[Any, ...], output: tuple[Any, ...], is_error: bool, lost: int
+    name: str, content: tuple[Any, ...], output: tuple[Any, ...], is_error: bool, variant: int
 ) -> list[Msg]:
     call = Msg(name, (*content, ToolUseBlock("call_1", "look", {})), "assistant")
-    answer = Msg("tool", (ToolResultBlock("call_1", "look", output, is_error),), "system")
-    return [[call, answer], [call], [answer], [answer, call]][lost]
+    result = Msg("tool", (ToolResultBlock("call_1", "look", output, is_error),), "system")
+    return [[call, result], [call], [result], [result, call]][variant]
 
 
 _exchanges = st.builds(
@@ -109,16 +109,16 @@ _exchanges = st.builds(
     st.sampled_from((0, 0, 0, 1, 2, 3)),
 )  # fmt: skip
 media_histories: SearchStrategy[list[Msg]] = st.lists(
-    st.one_of(_spoken, _spoken, _exchanges), min_size=1, max_size=5
+    st.one_of(_messages, _messages, _exchanges), min_size=1, max_size=5
 ).map(lambda pieces: [msg for piece in pieces for msg in piece])
-"""Short conversations with media everywhere: in the system prompt, in late system messages, in results."""
+"""Short conversations with media in system prompts, in other messages, and in tool results."""
 
 
-def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, has_call_ids: bool) -> list[tuple[str, str]]:
+def find_missing(plan: Plan, msgs: Sequence[Msg], markers: Markers, has_call_ids: bool) -> list[tuple[str, str]]:
     """Returns content that the ledger records as sent and the request does not contain, with its places."""
-    body, leaves = as_json(plan.request), {*all_strings(plan.request)}
+    body, leaves = as_json(plan.request), {*get_strings(plan.request)}
     by_place: dict[str, list[str]] = {}
-    for table in (marks.texts, marks.results, marks.calls, marks.thoughts, marks.media, marks.parts):
+    for table in (markers.texts, markers.results, markers.calls, markers.thoughts, markers.media, markers.parts):
         for mark, place in table.items():
             by_place.setdefault(place, []).append(mark)
     missing_content: list[tuple[str, str]] = []
@@ -134,28 +134,28 @@ def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, has_call_ids: bool) -
             missing_content += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
             continue
         missing_content += [
-            (entry.place, mark) for mark in by_place.get(entry.place, ()) if not Marks.times(mark, body)
+            (entry.place, mark) for mark in by_place.get(entry.place, ()) if not Markers.count(mark, body)
         ]
         if isinstance(block, ToolUseBlock) and not as_text:
             missing_content += (
-                [(entry.place, block.name)] if _spelling(block.name, plan.tool_names, leaves) else []
+                [(entry.place, block.name)] if _is_absent(block.name, plan.tool_names, leaves) else []
             )
         if isinstance(block, ToolUseBlock | ToolResultBlock) and not as_text and has_call_ids:
-            missing_content += [(entry.place, block.id)] if _spelling(block.id, plan.call_ids, leaves) else []
+            missing_content += [(entry.place, block.id)] if _is_absent(block.id, plan.call_ids, leaves) else []
         if isinstance(block, MediaBlock | OpaqueBlock) and entry.place not in by_place:
-            missing_content += [(entry.place, need) for need in _bare_needs(block) if need not in body]
+            missing_content += [(entry.place, text) for text in _get_required_texts(block) if text not in body]
     return missing_content
 
 
-def _spelling(name: str, fitted: dict[str, str], leaves: set[str]) -> bool:
-    """True if neither a name nor the spelling that the API got is a value of the request."""
-    return not ({name} | {new for new, old in fitted.items() if old == name}) & leaves
+def _is_absent(name: str, rewritten: dict[str, str], leaves: set[str]) -> bool:
+    """Returns True if the request contains neither a name nor the rewritten name."""
+    return not ({name} | {new for new, old in rewritten.items() if old == name}) & leaves
 
 
-def _bare_needs(block: Any) -> list[str]:
+def _get_required_texts(block: Any) -> list[str]:
     """Returns the text that the request must contain for media and opaque blocks without a mark."""
     if isinstance(block, OpaqueBlock):
-        return [json.dumps(leaf, ensure_ascii=False) for leaf in all_strings(block.data)]
+        return [json.dumps(leaf, ensure_ascii=False) for leaf in get_strings(block.data)]
     source: Any = block.source
     if isinstance(source, Base64Source):
         return ["".join(source.data.split())]
@@ -175,9 +175,13 @@ def _all_blocks(msgs: Sequence[Msg]) -> Iterator[Block]:
 _NO_CALL_IDS = frozenset({"ollama"})
 
 
-def check(target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], marks: Marks) -> None:
-    missing_content = missing(plan, msgs, marks, target.provider not in _NO_CALL_IDS)
-    assert not missing_content, case(target, formatter, (missing_content, plan.ledger.to_dict(), plan.request))
+def check_sent_content(
+    target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], markers: Markers
+) -> None:
+    missing_content = find_missing(plan, msgs, markers, target.provider not in _NO_CALL_IDS)
+    assert not missing_content, describe_case(
+        target, formatter, (missing_content, plan.ledger.to_dict(), plan.request)
+    )
 
 
 @examples(40)
@@ -185,15 +189,17 @@ def check(target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[M
 def test_content_that_the_ledger_records_as_sent_is_in_the_request(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
 ) -> None:
-    msgs, marks = marked(msgs)
+    msgs, markers = add_markers(msgs)
     for target in TARGETS:
         formatter = target.formatter(policy, on_loss)
         try:
             plan = formatter.lower(msgs)
         except LossError:
             continue
-        check(target, formatter, plan, msgs, marks)
-        assert not problems(target, plan.request), case(target, formatter, problems(target, plan.request))
+        check_sent_content(target, formatter, plan, msgs, markers)
+        assert not find_problems(target, plan.request), describe_case(
+            target, formatter, find_problems(target, plan.request)
+        )
 
 
 @examples(20)
@@ -201,7 +207,7 @@ def test_content_that_the_ledger_records_as_sent_is_in_the_request(
 def test_content_that_the_ledger_records_as_sent_is_in_the_request_within_a_budget(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss, share: int
 ) -> None:
-    msgs, marks = marked(msgs)
+    msgs, markers = add_markers(msgs)
 
     async def check_all() -> None:
         for target in TARGETS:
@@ -212,33 +218,36 @@ def test_content_that_the_ledger_records_as_sent_is_in_the_request_within_a_budg
                 plan = await formatter.plan(msgs)
             except (LossError, BudgetError):
                 continue
-            check(target, formatter, plan, msgs, marks)
+            check_sent_content(target, formatter, plan, msgs, markers)
 
-    waited(check_all)
+    run_async(check_all)
 
 
-_PLACES: dict[str, list[Msg]] = {
-    "a system prompt alone": [Msg("system", [TextBlock("See."), _medium("image")], "system")],
-    "a system prompt of media": [Msg("system", [_medium("image")], "system")],
-    "two system messages": [Msg("system", "See.", "system"), Msg("Guide", [_medium("image")], "system")],
+_HISTORIES: dict[str, list[Msg]] = {
+    "only a system prompt": [Msg("system", [TextBlock("See."), _create_block("image")], "system")],
+    "a system prompt without text": [Msg("system", [_create_block("image")], "system")],
+    "two system messages": [Msg("system", "See.", "system"), Msg("Guide", [_create_block("image")], "system")],
     "before an assistant": [
-        Msg("system", [_medium("image")], "system"),
+        Msg("system", [_create_block("image")], "system"),
         Msg("Friday", "Hello.", "assistant"),
     ],
     "before a call": [
-        Msg("system", [_medium("image")], "system"),
+        Msg("system", [_create_block("image")], "system"),
         Msg("Friday", [ToolUseBlock("c1", "look", {})], "assistant"),
-        Msg("tool", [ToolResultBlock("c1", "look", [_medium("image")])], "system"),
+        Msg("tool", [ToolResultBlock("c1", "look", [_create_block("image")])], "system"),
     ],
     "a late system message": [
         Msg("Bob", "Hi.", "user"),
-        Msg("system", [TextBlock("See."), _medium("image")], "system"),
+        Msg("system", [TextBlock("See."), _create_block("image")], "system"),
     ],
-    "a late system message of media": [Msg("Bob", "Hi.", "user"), Msg("system", [_medium("image")], "system")],
-    "an assistant's": [Msg("Friday", [_medium("image")], "assistant")],
-    "a result without a call": [Msg("tool", [ToolResultBlock("c1", "look", [_medium("image")])], "system")],
-    "the viewer sees system messages alone": [
-        Msg("system", [_medium("image")], "system"),
+    "a late system message without text": [
+        Msg("Bob", "Hi.", "user"),
+        Msg("system", [_create_block("image")], "system"),
+    ],
+    "an assistant message": [Msg("Friday", [_create_block("image")], "assistant")],
+    "a result without a call": [Msg("tool", [ToolResultBlock("c1", "look", [_create_block("image")])], "system")],
+    "the viewer sees only system messages": [
+        Msg("system", [_create_block("image")], "system"),
         Msg("Bob", "Hi.", "user"),
         Msg("Friday", "Hi.", "assistant"),
     ],
@@ -249,16 +258,16 @@ _PLACES: dict[str, list[Msg]] = {
 @pytest.mark.parametrize(
     "history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=["chat", "viewer", "visible"]
 )
-@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize("place", _HISTORIES)
 async def test_an_image_in_any_place_is_sent(
     place: str, history: HistoryPolicy, provider: str, anyio_backend: str
 ) -> None:
-    msgs, marks = marked(_PLACES[place])
+    msgs, markers = add_markers(_HISTORIES[place])
     target = Target(provider, "qwen3-vl-plus" if provider == "dashscope" else None)
     for budget in (None, Budget(100_000)):
         formatter = target.formatter(history, budget=budget)
         plan = await formatter.plan(msgs)
-        check(target, formatter, plan, msgs, marks)
+        check_sent_content(target, formatter, plan, msgs, markers)
         (entry,) = [entry for entry in plan.ledger.entries if entry.kind == "image"][:1]
         invisible = history is _VIEWS[0] and not sees_system_messages(msgs[int(entry.place[5])])
         described = provider == "deepseek"
@@ -266,8 +275,8 @@ async def test_an_image_in_any_place_is_sent(
             assert entry.disposition in SENT, entry
 
 
-class Checked(EchoFormatter):
-    """Target that accepts little and checks the origins of its blocks."""
+class OriginCheckingFormatter(EchoFormatter):
+    """Formatter of a target with many restrictions, which checks that each block has an origin."""
 
     base = ECHO.override(
         {
@@ -296,6 +305,9 @@ class Checked(EchoFormatter):
 def test_every_converted_block_has_a_single_origin(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
 ) -> None:
-    for formatter in (Checked(history=policy), Checked(history=policy, on_loss=on_loss)):
+    for formatter in (
+        OriginCheckingFormatter(history=policy),
+        OriginCheckingFormatter(history=policy, on_loss=on_loss),
+    ):
         with contextlib.suppress(LossError):
             formatter.lower(msgs)

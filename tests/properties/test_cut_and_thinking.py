@@ -1,4 +1,4 @@
-"""An agent with thinking and any budget: a server that binds thinking to its prefix never refuses a request.
+"""Requests of an agent with any budget are valid for a server that binds thinking to its prefix.
 
 The server is written from what the providers document (Anthropic, build-with-claude/preserved-thinking and
 …/prefix-checks), and shares nothing with `agentkit.formatting.thinking_prefix`.
@@ -36,11 +36,11 @@ from agentkit import (
 )
 from tests.profiles import examples
 from tests.properties.test_cut_invariants import counters, pipelines
-from tests.properties.test_invariants import waited
+from tests.properties.test_invariants import run_async
 from tests.wire.walker import check_request
 
 LOOK = Tool("look", "Look at a place.", {"type": "object", "properties": {"place": {"type": "string"}}})
-BINDING = (
+TARGETS = (
     ("anthropic", "claude-opus-5-5"),
     ("anthropic", None),
     ("openai-responses", "gpt-6.2"),
@@ -48,7 +48,7 @@ BINDING = (
 )
 
 
-# -- a server that refuses -------------------------------------------------------------------------------------
+# -- the simulated server -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -60,19 +60,19 @@ class Server:
     """
 
     issued: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
-    """By proof: the request that it was issued for, and the proof before it in the same reply."""
+    """By proof: prefix of the request that was replied to, and the previous proof of the same reply."""
 
     def issue(self, request: Mapping[str, Any], proofs: Sequence[str]) -> None:
-        """A reply to a request, with these proofs in it."""
-        prefix = _get_prefix(request, _positions(request)[-1])
+        """Records a reply with `proofs` to a request."""
+        prefix = _get_prefix(request, _get_positions(request)[-1])
         for before, proof in zip(("", *proofs), proofs, strict=False):
             self.issued[proof] = (prefix, before)
 
-    def refusals(self, request: Mapping[str, Any]) -> list[str]:
-        """Why this request gets a 400; nothing if it does not."""
+    def get_refusals(self, request: Mapping[str, Any]) -> list[str]:
+        """Returns the reasons to refuse a request with status 400. Empty if the request is valid."""
         problems: list[str] = []
         last = ""
-        for position, part in zip(_positions(request), _parts(request), strict=False):
+        for position, part in zip(_get_positions(request), _get_parts(request), strict=False):
             proof = part.get("signature") or part.get("data") or part.get("encrypted_content")
             if not isinstance(proof, str) or proof not in self.issued:
                 continue
@@ -85,27 +85,27 @@ class Server:
         return problems
 
 
-def _flat(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Every part with its turn's role, as the server has them once it merged turns of one role."""
-    proofs: list[tuple[str, dict[str, Any]]] = []
+def _get_parts_with_roles(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Returns every part with the role of its turn."""
+    parts: list[tuple[str, dict[str, Any]]] = []
     turns = cast("list[dict[str, Any]]", request.get("messages") or request.get("input"))
     for turn in turns:
         content: Any = turn.get("content")
         if isinstance(content, str):
-            proofs.append((turn["role"], {"type": "text", "text": content}))
+            parts.append((turn["role"], {"type": "text", "text": content}))
         elif isinstance(content, list):
-            proofs.extend((turn["role"], part) for part in cast("list[dict[str, Any]]", content))
+            parts.extend((turn["role"], part) for part in cast("list[dict[str, Any]]", content))
         else:
-            proofs.append((str(turn.get("role")), turn))
-    return proofs
+            parts.append((str(turn.get("role")), turn))
+    return parts
 
 
-def _parts(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [part for _, part in _flat(request)]
+def _get_parts(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [part for _, part in _get_parts_with_roles(request)]
 
 
-def _positions(request: Mapping[str, Any]) -> range:
-    return range(len(_flat(request)) + 1)
+def _get_positions(request: Mapping[str, Any]) -> range:
+    return range(len(_get_parts_with_roles(request)) + 1)
 
 
 def _get_prefix(request: Mapping[str, Any], stop: int) -> str:
@@ -113,15 +113,17 @@ def _get_prefix(request: Mapping[str, Any], stop: int) -> str:
     head = {name: request.get(name) or None for name in ("system", "instructions", "tools")}
     if isinstance(head["system"], str):
         head["system"] = [{"type": "text", "text": head["system"]}]
-    return json.dumps([_unmarked(head), _unmarked(_flat(request)[:stop])], sort_keys=True)
+    return json.dumps(
+        [_remove_cache_markers(head), _remove_cache_markers(_get_parts_with_roles(request)[:stop])], sort_keys=True
+    )
 
 
-def _unmarked(value: Any) -> Any:
+def _remove_cache_markers(value: Any) -> Any:
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _unmarked(item) for key, item in pairs if key != "cache_control"}
+        return {key: _remove_cache_markers(item) for key, item in pairs if key != "cache_control"}
     if isinstance(value, list | tuple):
-        return [_unmarked(item) for item in cast("list[Any]", value)]
+        return [_remove_cache_markers(item) for item in cast("list[Any]", value)]
     return value
 
 
@@ -153,7 +155,7 @@ rounds = st.lists(
 
 
 class Agent:
-    """A ReAct loop with a provider that binds thinking."""
+    """Agent that runs a ReAct loop with a provider that binds thinking to its prefix."""
 
     def __init__(self, provider: str, digests: bool) -> None:
         self.provider = provider
@@ -162,14 +164,14 @@ class Agent:
         self.number = 0
         self.msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Find the library. " * 5, "user")]
 
-    def answer(self, request: Mapping[str, Any], round_: Round) -> None:
+    def add_reply(self, request: Mapping[str, Any], round_: Round) -> None:
         """Adds the reply to a request and the messages after it."""
         prefix = prefix_digest(request, load_provider(self.provider)) if self.digests else None
         blocks: list[Block] = []
         proofs: list[str] = []
         for index in range(round_.thoughts):
             proofs.append(f"proof-{self.number}-{index}")
-            blocks.append(ThinkingBlock(f"thought of {proofs[-1]}", self.state(proofs[-1], prefix)))
+            blocks.append(ThinkingBlock(f"thought of {proofs[-1]}", self._create_state(proofs[-1], prefix)))
         calls = [
             ToolUseBlock(f"c{self.number}_{index}", "look", {"place": str(index)}) for index in range(round_.calls)
         ]
@@ -183,7 +185,7 @@ class Agent:
         for name in () if calls else round_.speakers:
             self.msgs.append(Msg(name, f"Go on, {self.number}. " + "word " * (round_.length // 4), "user"))
 
-    def state(self, proof: str, prefix: str | None) -> OpaqueState:
+    def _create_state(self, proof: str, prefix: str | None) -> OpaqueState:
         if self.provider == "anthropic":
             return OpaqueState("anthropic", signature=proof, prefix=prefix)
         return OpaqueState("openai", encrypted_content=proof, prefix=prefix)
@@ -196,12 +198,12 @@ policies: st.SearchStrategy[HistoryPolicy] = st.sampled_from(
 
 @examples(70)
 @given(
-    st.sampled_from(BINDING), policies, pipelines(), counters, rounds,
+    st.sampled_from(TARGETS), policies, pipelines(), counters, rounds,
     st.integers(250, 900), st.sampled_from(("never", "always", "at times")), st.booleans(),
 )  # fmt: skip
 def test_no_request_of_an_agent_is_refused_for_its_thinking(
     target: tuple[str, str | None], policy: HistoryPolicy, strategy: list[CutStrategy], counter: Any,
-    plot: list[Round], limit: int, adopts: str, digests: bool,
+    replies: list[Round], limit: int, adopts: str, digests: bool,
 ) -> None:  # fmt: skip
     provider, model = target
     agent = Agent(provider, digests)
@@ -209,51 +211,52 @@ def test_no_request_of_an_agent_is_refused_for_its_thinking(
     formatter = load_provider(provider).chat_formatter(model, history=policy, budget=budget)
 
     async def run() -> None:
-        for round_ in plot:
-            plan = await planned_with_tools(formatter, agent.msgs)
+        for round_ in replies:
+            plan = await try_plan_with_tools(formatter, agent.msgs)
             if plan is None:
                 event("refused")
                 return
-            refusals = agent.server.refusals(plan.request)
+            refusals = agent.server.get_refusals(plan.request)
             assert not refusals, (target, policy, strategy, refusals, plan.cut)
             assert not check_request(provider, plan.request)
             if plan.cut:
                 event("cut")
             if adopts == "always" or (adopts == "at times" and round_.adopt):
                 agent.msgs = list(plan.history)
-            agent.answer(plan.request, round_)
+            agent.add_reply(plan.request, round_)
 
-    waited(run)
+    run_async(run)
 
 
-async def planned_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | None:
+async def try_plan_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | None:
     try:
         return cast("Plan", await formatter.plan(msgs, tools=[LOOK]))
     except BudgetError:
         return None
 
 
-@pytest.mark.parametrize("fault", ["an earlier message", "the system prompt", "a gap", "brought back"])
-def test_the_model_of_the_server_refuses_the_same_requests_as_the_provider(fault: str) -> None:
-    """The server of these tests is no rubber stamp."""
+@pytest.mark.parametrize(
+    "fault", ["an earlier message", "the system prompt", "a missing block", "a block that was removed before"]
+)
+def test_the_simulated_server_refuses_changed_requests(fault: str) -> None:
     agent = Agent("anthropic", digests=False)
     free = load_provider("anthropic").chat_formatter("claude-opus-4-1")
     for _ in range(3):
-        request = waited(lambda: planned_with_tools(free, agent.msgs)).request
-        assert not agent.server.refusals(request)
-        agent.answer(request, Round(1, 1, 5, (), adopt=False))
-    request = waited(lambda: planned_with_tools(free, agent.msgs)).request
-    assert not agent.server.refusals(request)
+        request = run_async(lambda: try_plan_with_tools(free, agent.msgs)).request
+        assert not agent.server.get_refusals(request)
+        agent.add_reply(request, Round(1, 1, 5, (), adopt=False))
+    request = run_async(lambda: try_plan_with_tools(free, agent.msgs)).request
+    assert not agent.server.get_refusals(request)
     turns = request["messages"]
     if fault == "an earlier message":
         turns[0]["content"] = "Something else."
     elif fault == "the system prompt":
         request["system"] = "Be verbose."
-    elif fault == "a gap":
+    elif fault == "a missing block":
         turns[3]["content"] = turns[3]["content"][1:]
     else:
         without = [
             {**turn, "content": [p for p in turn["content"] if p["type"] != "thinking"]} for turn in turns[:5]
         ]
         agent.server.issue({**request, "messages": without}, ["proof-2-0"])
-    assert agent.server.refusals(request)
+    assert agent.server.get_refusals(request)

@@ -47,12 +47,12 @@ from tests.wire.walker import check_request
 USER = Msg("Bob", "hi", "user")
 
 
-def formatters() -> list[tuple[str, FormatterBase]]:
+def create_formatters() -> list[tuple[str, FormatterBase]]:
     return [(name, load_provider(name).chat_formatter()) for name in API_PROVIDERS]
 
 
-def turn(ids: list[str]) -> list[Msg]:
-    """A turn of calls with these ids, and its results."""
+def create_msgs(ids: list[str]) -> list[Msg]:
+    """Returns a message with calls that have these ids, and a message with their results."""
     return [
         USER,
         Msg("Friday", [ToolUseBlock(call_id, "look", {}) for call_id in ids], "assistant"),
@@ -64,7 +64,7 @@ def turn(ids: list[str]) -> list[Msg]:
     ]
 
 
-def faults(name: str, request: dict[str, Any]) -> list[str]:
+def find_problems(name: str, request: dict[str, Any]) -> list[str]:
     return check_request(name, request) or check_order(name, request)
 
 
@@ -79,41 +79,41 @@ def faults(name: str, request: dict[str, Any]) -> list[str]:
     ],
 )
 def test_ids_that_look_like_generated_ids_stay_distinct(ids: list[str]) -> None:
-    for name, formatter in formatters():
-        plan = formatter.lower(turn(ids))
-        assert faults(name, plan.request) == []
+    for name, formatter in create_formatters():
+        plan = formatter.lower(create_msgs(ids))
+        assert find_problems(name, plan.request) == []
         assert "result 2" in json.dumps(plan.request)
 
 
 def test_two_tools_with_the_same_rewritten_name_are_refused() -> None:
-    for name, formatter in formatters():
+    for name, formatter in create_formatters():
         capabilities = formatter.capabilities()
         forged = capabilities.tools.names.fit("my tool") if capabilities.tools.names else "my tool"
         if forged != "my tool":
-            with pytest.raises(MessageError, match="another tool's name"):
+            with pytest.raises(MessageError, match="would both become"):
                 formatter.lower([USER], tools=[Tool("my tool"), Tool(forged)])
         else:
             assert name == "ollama"
 
 
 def test_two_speakers_never_get_the_same_rewritten_name() -> None:
-    for name, formatter in formatters():
+    for name, formatter in create_formatters():
         if formatter.capabilities().turns.speaker_names:
             smith = Msg("Mr Smith", "hi", "user")
             first = formatter.lower([smith])
-            (turn,) = first.request["messages"]
-            assert turn["name"] in first.ledger.entries[0].reason
-            forger = Msg(turn["name"], "hi", "user")
+            (create_msgs,) = first.request["messages"]
+            assert create_msgs["name"] in first.ledger.entries[0].reason
+            forger = Msg(create_msgs["name"], "hi", "user")
             for msgs in ([smith, forger], [forger, smith], [forger, smith, smith, forger]):
                 plan = formatter.lower(msgs)
                 names = [message["name"] for message in plan.request["messages"]]
-                assert names[0] == turn["name"]
+                assert names[0] == create_msgs["name"]
                 assert [name_ == names[0] for name_ in names] == [msg.name == msgs[0].name for msg in msgs], name
                 assert names[1] in plan.ledger.entries[1].reason
 
 
 def test_a_rewritten_name_does_not_change_when_its_log_is_loaded() -> None:
-    for name, formatter in formatters():
+    for name, formatter in create_formatters():
         if formatter.capabilities().turns.speaker_names:
             msgs = [Msg("Mr Smith", "hi", "user"), Msg("x" * 80, "ho", "user"), Msg("An agent", "so", "assistant")]
             request = formatter.lower(msgs).request
@@ -138,11 +138,11 @@ def test_speakers_stay_distinct_and_the_names_of_the_first_speakers_do_not_chang
     assert [before.get(name, name) for name in spoken[:-1]] == sent[:-1]
 
 
-def nested(depth: int) -> Any:
-    nested: Any = {}
+def create_nested(depth: int) -> Any:
+    create_nested: Any = {}
     for _ in range(depth):
-        nested = {"a": nested}
-    return nested
+        create_nested = {"a": create_nested}
+    return create_nested
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def nested(depth: int) -> Any:
         lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"properties": 5}),
         lambda: load_provider("openai").chat_formatter().lower([USER], response_format=int),
         lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"type": "json_object"}),
-        lambda: Tool("t", parameters=nested(3000)),
-        lambda: Msg("a", "x", "user", metadata=nested(3000)),
+        lambda: Tool("t", parameters=create_nested(3000)),
+        lambda: Msg("a", "x", "user", metadata=create_nested(3000)),
         lambda: Msg("a", 10**5000, "user"),  # type: ignore[arg-type]
         lambda: load_messages({"agentkit": 10**5000, "messages": []}),
         lambda: MultiAgentHistory(viewer="\udcff"),
@@ -197,10 +197,10 @@ def test_nan_and_infinity_are_never_in_a_request() -> None:
     "url", ["data:a/b/c;base64,AAAA", "data:,", "data:x", "http:", "http:/etc/passwd", "https://"]
 )
 def test_an_odd_url_has_a_single_disposition(url: str) -> None:
-    for name, formatter in formatters():
+    for name, formatter in create_formatters():
         plan = formatter.lower([Msg("Bob", [TextBlock("see"), ImageBlock(URLSource(url))], "user")])
         assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"], name
-        assert faults(name, plan.request) == []
+        assert find_problems(name, plan.request) == []
 
 
 def test_reasoning_stays_directly_before_the_block_that_it_led_to() -> None:
@@ -208,7 +208,7 @@ def test_reasoning_stays_directly_before_the_block_that_it_led_to() -> None:
     msg = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
     formatter = load_provider("openai-responses").chat_formatter()
     request = formatter.lower([USER, msg, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
-    assert faults("openai-responses", request) == []
+    assert find_problems("openai-responses", request) == []
     kinds = [item.get("role", item["type"]) for item in request["input"]]
     assert kinds == ["user", "reasoning", "assistant", "function_call", "function_call_output"]
 
@@ -255,20 +255,20 @@ def test_unclosed_frames_are_read_in_linear_time() -> None:
     assert time.process_time() - started < 5
 
 
-def shapes(count: int) -> list[list[Msg]]:
-    """Turns of many parallel calls, with their results in every awkward place."""
+def create_histories(count: int) -> list[list[Msg]]:
+    """Returns histories with many parallel calls, whose results are in unusual places."""
     calls = [ToolUseBlock(f"c{index}", "t", {}) for index in range(count)]
     results = [ToolResultBlock(f"c{index}", "t", "r") for index in range(count)]
     turns = Msg("F", calls, "assistant")
-    one_each = [Msg("s", [result], "system") for result in reversed(results)]
+    separate = [Msg("s", [result], "system") for result in reversed(results)]
     mixed = [block for pair in zip(calls, results, strict=True) for block in (pair[0], TextBlock("x"), pair[1])]
     same = [ToolUseBlock("c", "t", {}) for _ in range(count)]
     answers = [ToolResultBlock("c", "t", "r") for _ in range(count)]
     return [
         [USER, Msg("F", same, "assistant"), Msg("s", answers, "system")],
         [USER, turns, Msg("s", results[::-1], "system")],
-        [USER, turns, *one_each],
-        [USER, turns, *one_each[1:]],
+        [USER, turns, *separate],
+        [USER, turns, *separate[1:]],
         [USER, Msg("F", [*results, *calls], "assistant")],
         [USER, Msg("F", mixed, "assistant")],
     ]
@@ -276,16 +276,16 @@ def shapes(count: int) -> list[list[Msg]]:
 
 @pytest.mark.parametrize("shape", range(6))
 def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
-    """Counted, not timed: how often a block's id is looked at while a turn is formatted."""
+    # The test counts function calls and returns, because times vary.
 
-    def steps(count: int) -> int:
+    def count_steps(count: int) -> int:
         total = 0
 
         def look(*_: object) -> None:
             nonlocal total
             total += 1
 
-        msgs = shapes(count)[shape]
+        msgs = create_histories(count)[shape]
         sys.setprofile(look)
         try:
             load_provider("gemini").chat_formatter().lower(msgs)
@@ -293,8 +293,8 @@ def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
             sys.setprofile(None)
         return total
 
-    steps(50)
-    assert steps(400) < 2.5 * steps(200)
+    count_steps(50)
+    assert count_steps(400) < 2.5 * count_steps(200)
 
 
 def test_an_error_names_the_place_and_the_advice() -> None:

@@ -684,7 +684,7 @@ def test_thinking_is_sent_back_unchanged_and_no_request_is_refused(plot: list[st
                 plan = await formatter.plan(msgs, tools=[LOOK])
             except BudgetError:
                 return
-            assert not server.refusals(plan.request)
+            assert not server.get_refusals(plan.request)
             turns = json.dumps(plan.request["messages"])
             for proof, content in contents.items():
                 if proof in turns:  # byte for byte, with all blocks of its reply
