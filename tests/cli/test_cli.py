@@ -12,7 +12,7 @@ import pytest
 
 from agentkit import available_providers
 from agentkit.cli import run
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
 LIBRARY = str(DATA / "library.json")

@@ -19,7 +19,7 @@ from agentkit_gemini._rest_body import build_rest_body
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import LOOK, chat, multi_agent, user
-from tests.wire.loopback import expected_body
+from tests.wire.loopback import get_expected_body
 
 json_format: Any = import_module("google.protobuf.json_format")
 service: Any = import_module("google.ai.generativelanguage_v1beta")
@@ -45,7 +45,7 @@ def parse(body: dict[str, Any]) -> Any:
 
 def build_sdk_body(model: str | None, msgs: list[Msg], *, multi: bool = False, **options: Any) -> dict[str, Any]:
     formatter = (multi_agent if multi else chat)("gemini", model)
-    return expected_body("gemini", formatter.lower(msgs, **options).request)
+    return get_expected_body("gemini", formatter.lower(msgs, **options).request)
 
 
 def build_rest_request(

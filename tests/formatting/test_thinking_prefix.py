@@ -31,7 +31,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 SYSTEM = Msg("system", "Be brief.", "system")
 TASK = Msg("Bob", "Find the library.", "user")

@@ -37,7 +37,7 @@ from agentkit import (
 from tests.profiles import examples
 from tests.properties.test_cut_invariants import counters, pipelines
 from tests.properties.test_invariants import run_async
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 LOOK = Tool("look", "Look at a place.", {"type": "object", "properties": {"place": {"type": "string"}}})
 TARGETS = (

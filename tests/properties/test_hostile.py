@@ -42,7 +42,7 @@ from agentkit.provider_kit import FormatterBase, OutputSchema
 from tests.conversations import API_PROVIDERS
 from tests.profiles import examples
 from tests.wire.rules import check_order
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 USER = Msg("Bob", "hi", "user")
 

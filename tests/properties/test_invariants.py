@@ -67,7 +67,7 @@ from tests.conversations import (
 )
 from tests.profiles import examples
 from tests.wire.rules import check_order
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 _ROOT = Path(__file__).parents[2]
 

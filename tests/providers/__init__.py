@@ -17,7 +17,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase
 from tests.wire.rules import check_order
-from tests.wire.walker import check_request
+from tests.wire.shapes import check_request
 
 PROVIDERS: Final = (
     "anthropic",

@@ -24,7 +24,7 @@ from agentkit.provider_kit import FormatterBase
 from tests.conversations import POLICIES, valid_histories
 from tests.profiles import examples
 from tests.providers import LOOK, assistant, call, problems, result, system, user
-from tests.wire.loopback import expected_body, send
+from tests.wire.loopback import get_expected_body, send
 
 Target: TypeAlias = tuple[str, str | None]
 
@@ -401,5 +401,5 @@ def test_the_real_sdk_sends_the_markers(target: Target, history: HistoryPolicy) 
     request = _formatter(target, history).lower(_TALK, tools=[LOOK]).request
     captured = asyncio.run(send(target[0], request))
     assert captured.other_paths == []
-    assert captured.body == expected_body(target[0], request)
+    assert captured.body == get_expected_body(target[0], request)
     assert _count(captured.body) == _count(request) > 0

@@ -30,7 +30,7 @@ from agentkit import (
 from agentkit.testing import LoopbackError, LoopbackServer
 from tests.providers import LOOK, PROVIDERS, user
 from tests.providers.calling import HELLO, MODELS, SDKS, create_model, read_stream
-from tests.wire.loopback import expected_body
+from tests.wire.loopback import get_expected_body
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,7 @@ async def test_the_server_receives_the_planned_request(provider: str, stream: bo
             else:
                 await model.generate(plan)
     body = _without_call_fields(server.requests[0].body)
-    expected = plan.request if provider == "ollama" else expected_body(provider, plan.request)
+    expected = plan.request if provider == "ollama" else get_expected_body(provider, plan.request)
     assert body == _without_call_fields(_in_camel_case(expected) if provider == "gemini" else expected)
 
 

@@ -17,7 +17,7 @@ from typing_extensions import get_type_hints
 
 from agentkit import load_native
 from tests.providers import MP3, PDF, PNG, chat
-from tests.wire.sdk_types import samples
+from tests.wire.sdk_types import create_values
 
 Log = Any
 
@@ -58,7 +58,7 @@ def _anthropic_sample(kind: type, key: str) -> Any:
 
 def _anthropic_logs() -> Iterator[Log]:
     for kind in get_args(ContentBlockParam):
-        for block in samples(kind, _anthropic_sample):
+        for block in create_values(kind, _anthropic_sample):
             yield from _anthropic_places(block)
 
 
@@ -152,9 +152,9 @@ _ASKS: Final = {"role": "user", "content": "Hi."}
 
 def _chat_logs() -> Iterator[Log]:
     for kind in get_args(ChatCompletionMessageParam):
-        for message in samples(kind, _openai_sample):
+        for message in create_values(kind, _openai_sample):
             yield from _chat_places(message)
-    for part in samples(ChatCompletionContentPartParam, _openai_sample):
+    for part in create_values(ChatCompletionContentPartParam, _openai_sample):
         yield [{"role": "user", "content": [part]}]
 
 
@@ -306,7 +306,7 @@ def _changes_in_responses(log: Log) -> bool:
 
 
 def test_every_key_of_responses_is_restored() -> None:
-    logs = [_item_log(item) for item in samples(ResponseInputItemParam, _openai_sample)]
+    logs = [_item_log(item) for item in create_values(ResponseInputItemParam, _openai_sample)]
     expected = [log for log in logs if not _changes_in_responses(log)]
     assert len(expected) > 150
     for log in expected:
@@ -358,7 +358,7 @@ def _gemini_sample(kind: type, key: str) -> Any:
 
 def _gemini_logs() -> Iterator[Log]:
     for key, hint in get_type_hints(genai.PartDict).items():
-        for value in samples(hint, _gemini_sample):
+        for value in create_values(hint, _gemini_sample):
             if key not in _CONTENT:
                 yield from _gemini_logs_with_content(key, value)
             elif not (key == "function_call" and value.keys() & _STREAMED):

@@ -12,7 +12,7 @@ from agentkit import Msg, MultiAgentHistory, load_messages
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import LOOK, PROVIDERS, chat, multi_agent, problems, user
-from tests.wire.loopback import Captured, expected_body, send
+from tests.wire.loopback import Captured, get_expected_body, send
 
 DATA: Final = Path(__file__).parents[2] / "examples" / "data"
 EXAMPLES: Final = sorted(path.stem for path in DATA.glob("*.json"))
@@ -41,7 +41,7 @@ def _request(provider: str, kind: str, msgs: list[Msg], model: str | None = None
 
 def _assert_sent(provider: str, request: dict[str, Any], captured: Captured) -> None:
     assert captured.other_paths == []
-    assert captured.body == expected_body(provider, request)
+    assert captured.body == get_expected_body(provider, request)
 
 
 def test_every_kind_of_example_exists() -> None:

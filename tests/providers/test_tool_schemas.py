@@ -13,7 +13,7 @@ from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.provider_kit import OutputSchema
 from tests.profiles import examples
 from tests.providers import problems, user
-from tests.wire.schema_rules import object_problems, strict_problems
+from tests.wire.schema_rules import find_object_problems, find_strict_problems
 
 PROVIDERS: Final = (
     *("openai", "openai-responses", "anthropic", "gemini", "ollama", "dashscope", "dashscope-compatible"),
@@ -169,7 +169,7 @@ def test_a_schema_is_closed_if_its_meaning_does_not_change(provider: str, schema
     assert root["additionalProperties"] is False
     assert [*root["properties"]] == [*schema.get("properties", {})] == root["required"]
     if provider != "anthropic":
-        assert [*strict_problems(root)] == []
+        assert [*find_strict_problems(root)] == []
 
 
 def test_nested_objects_are_closed_too() -> None:
@@ -323,7 +323,7 @@ def test_an_output_schema_is_strict_if_possible(
     assert sent["strict"] is expected
     assert len(reasons) == reason_count
     if expected:
-        assert [*strict_problems(sent["schema"])] == []
+        assert [*find_strict_problems(sent["schema"])] == []
     else:
         assert sent["schema"] == schema
 
@@ -389,9 +389,9 @@ def test_each_strict_schema_obeys_the_rules_of_strict_mode(schema: dict[str, Any
         sent, reasons = _send_tool(provider, tool)
         root: Any = sent["schema"]
         if root is not None:
-            assert [*object_problems(root)] == [], provider
+            assert [*find_object_problems(root)] == [], provider
         if root is not None and sent["strict"] and provider in OPENAI:
-            assert [*strict_problems(root)] == [], provider
+            assert [*find_strict_problems(root)] == [], provider
         if strict and not sent["strict"]:
             assert any("strict" in reason for reason in reasons), provider
     assert schema == before

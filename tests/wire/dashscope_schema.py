@@ -1,4 +1,4 @@
-"""Our own schema of DashScope's native chat request, for both paths: its SDK has no types for messages.
+"""Schema of the native chat requests of DashScope, for both endpoints, because its SDK has no types for messages.
 
 Source: Alibaba's API reference and error-code pages (help.aliyun.com/zh/model-studio, 2025-12) and the
 parameters of `dashscope.AioGeneration.call` and `dashscope.AioMultiModalConversation.call` (SDK 2.0.2).
@@ -13,7 +13,7 @@ Path: TypeAlias = Literal["text", "multimodal"]
 
 
 class CacheControl(TypedDict):
-    """Explicit context cache, on a content part only."""
+    """Marker for the explicit context cache. Only content parts accept it."""
 
     type: Literal["ephemeral"]
 
@@ -64,14 +64,14 @@ class JSONSchema(TypedDict):
 
 
 class SchemaFormat(TypedDict):
-    """Newer models only."""
+    """Response format with a schema, which only newer models accept."""
 
     type: Literal["json_schema"]
     json_schema: JSONSchema
 
 
 class Parameters(TypedDict, total=False):
-    """Everything but the messages; the SDK moves it under `parameters`."""
+    """All keys except the messages. The SDK moves them to `parameters`."""
 
     tools: list[Tool]
     tool_choice: Literal["none", "auto"] | NamedToolChoice
@@ -179,7 +179,7 @@ class PartsAssistant(TypedDict):
 
 
 class PartsTool(TypedDict):
-    """No media in a tool result: they move to a user message that follows."""
+    """Tool message, which accepts only text parts."""
 
     role: Literal["tool"]
     tool_call_id: str
@@ -195,7 +195,7 @@ SCHEMAS: Final[dict[Path, Any]] = {"text": TextRequest, "multimodal": Multimodal
 
 
 def get_path(request: Mapping[str, object]) -> Path:
-    """The path a request is written for: multimodal as soon as one content is a list."""
+    """Returns the endpoint of a request: multimodal if any content is a list."""
     messages = request.get("messages")
     if not isinstance(messages, list):
         return "text"

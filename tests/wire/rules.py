@@ -2,7 +2,7 @@
 
 The only sources are the documents and error texts of the providers, so that the rules can test agentkit. A rule
 is a function from a request to problems. `RULES` lists the rules of each provider with their sources. Rules
-assume the correct shape: call `walker.check_request` first.
+assume the correct shape: call `shapes.check_request` first.
 """
 
 import base64
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from tests.wire.schema_rules import object_problems, strict_problems
+from tests.wire.schema_rules import find_object_problems, find_strict_problems
 
 __all__ = ["RULES", "Rule", "check_order"]
 
@@ -33,10 +33,10 @@ class Rule:
     source: str
 
 
-# --- reading ----------------------------------------------------------------------------------------
+# --- access -----------------------------------------------------------------------------------------
 
 
-def _objects(value: object, path: str) -> list[Placed]:
+def _get_objects(value: object, path: str) -> list[Placed]:
     """Returns the objects of a list with their paths. Empty if the value is not a list."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     placed = [(f"{path}[{index}]", cast("dict[str, Any]", item)) for index, item in enumerate(items)]
@@ -50,41 +50,41 @@ def _get_path(value: object, *keys: str) -> Any:
     return value
 
 
-def _messages(request: JSON) -> list[Placed]:
-    return _objects(request.get("messages"), "messages")
+def _get_messages(request: JSON) -> list[Placed]:
+    return _get_objects(request.get("messages"), "messages")
 
 
-def _parts(placed: Placed) -> list[Placed]:
+def _get_parts(placed: Placed) -> list[Placed]:
     path, message = placed
-    return _objects(message.get("content"), f"{path}.content")
+    return _get_objects(message.get("content"), f"{path}.content")
 
 
-def _all_parts(request: JSON) -> Iterator[tuple[dict[str, Any], Placed]]:
-    """Every content part of `messages` with its message."""
-    for placed in _messages(request):
-        for part in _parts(placed):
+def _get_all_parts(request: JSON) -> Iterator[tuple[dict[str, Any], Placed]]:
+    """Yields every content part of `messages` with its message."""
+    for placed in _get_messages(request):
+        for part in _get_parts(placed):
             yield placed[1], part
 
 
-def _chat_calls(placed: Placed) -> list[Placed]:
-    return _objects(placed[1].get("tool_calls"), f"{placed[0]}.tool_calls")
+def _get_chat_calls(placed: Placed) -> list[Placed]:
+    return _get_objects(placed[1].get("tool_calls"), f"{placed[0]}.tool_calls")
 
 
-def _function(call: JSON) -> dict[str, Any]:
-    """The inside of a Chat Completions call or tool: `function`, or `custom`."""
+def _get_function(call: JSON) -> dict[str, Any]:
+    """Returns the value of `function` or `custom` in a Chat Completions call or tool."""
     return call.get("function") or call.get("custom") or {}
 
 
-def _walk(value: object, path: str) -> Iterator[Placed]:
-    """Every object inside a value, outermost first."""
+def _get_objects_inside(value: object, path: str) -> Iterator[Placed]:
+    """Yields every object inside a value with its path. Outer objects come first."""
     if isinstance(value, dict):
         mapping = cast("dict[str, Any]", value)
         yield path, mapping
         for key, item in mapping.items():
-            yield from _walk(item, f"{path}.{key}" if path else key)
+            yield from _get_objects_inside(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
         for index, item in enumerate(cast("list[object]", value)):
-            yield from _walk(item, f"{path}[{index}]")
+            yield from _get_objects_inside(item, f"{path}[{index}]")
 
 
 def _is_base64(text: object) -> bool:
@@ -95,25 +95,25 @@ def _is_base64(text: object) -> bool:
     return bool(text)
 
 
-def _data_url(url: str) -> tuple[str, bool] | None:
+def _parse_data_url(url: str) -> tuple[str, bool] | None:
     """Returns the media type of a data URL and True if its base64 is complete. None for any other URL."""
     match = re.fullmatch(r"data:([^;,]*)(?:;[^;,]+)*;base64,(.*)", url, re.DOTALL)
     return (match[1], _is_base64(match[2])) if match else None
 
 
-def _url_problem(
+def _find_url_problem(
     url: object, media_types: Iterable[str], schemes: tuple[str, ...] = ("http://", "https://")
 ) -> str:
     """Returns the problem of a media URL, or an empty text."""
     text = url if isinstance(url, str) else ""
     if text.startswith(schemes):
         return ""
-    data = _data_url(text)
+    data = _parse_data_url(text)
     if data is None:
         return f"{text[:40]!r} is neither a data URL nor one of {', '.join(schemes)}"
     if not data[1]:
-        return "the data URL holds no valid base64"
-    return "" if data[0] in media_types else f"media type {data[0]!r} is not taken"
+        return "the data URL has invalid base64"
+    return "" if data[0] in media_types else f"media type {data[0]!r} is not accepted"
 
 
 # --- lists, names and ids ---------------------------------------------------------------------------
@@ -134,21 +134,21 @@ _LISTS: Final = (
 )
 
 
-def some_message(request: JSON) -> Problems:
-    """A conversation is never empty."""
+def at_least_one_message(request: JSON) -> Problems:
+    """A request has at least one message."""
     if not any(request.get(key) for key in ("messages", "contents", "input")):
         yield "request: no message"
 
 
 def no_empty_list(request: JSON) -> Problems:
-    """Lists are omitted, never empty. Schemas and arguments are user data and not checked."""
-    for path, node in _conversation_objects(request):
+    """No list is empty. Schemas and arguments are user data and not checked."""
+    for path, node in _get_conversation_objects(request):
         for key in _LISTS if node.get("type") != "reasoning" else ():
             if node.get(key) == []:
                 yield f"{path or 'request'}: {key!r} is an empty list"
 
 
-_OPAQUE: Final = (
+_USER_DATA_KEYS: Final = (
     "parameters",
     "input_schema",
     "parameters_json_schema",
@@ -157,45 +157,45 @@ _OPAQUE: Final = (
     "arguments",
     "schema",
 )
-"""Keys under which the user's own JSON stands."""
+"""Keys of user data: JSON that agentkit sends unchanged."""
 
 
-def _conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
+def _get_conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
     """Yields every object of a request, except user data."""
     if isinstance(value, dict):
         mapping = cast("dict[str, Any]", value)
         yield path, mapping
         for key, item in mapping.items():
-            if key not in _OPAQUE and not (key == "input" and "name" in mapping):
-                yield from _conversation_objects(item, f"{path}.{key}" if path else key)
+            if key not in _USER_DATA_KEYS and not (key == "input" and "name" in mapping):
+                yield from _get_conversation_objects(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
         for index, item in enumerate(cast("list[object]", value)):
-            yield from _conversation_objects(item, f"{path}[{index}]")
+            yield from _get_conversation_objects(item, f"{path}[{index}]")
 
 
-def _declared_tools(request: JSON) -> list[tuple[str, str]]:
+def _get_declared_tools(request: JSON) -> list[tuple[str, str]]:
     """Returns the path and the name of every function that a request of any API declares."""
     config = cast("JSON", request.get("config") or {})
     declared = [
         function
-        for path, tool in _objects(config.get("tools"), "config.tools")
-        for function in _objects(tool.get("function_declarations"), f"{path}.function_declarations")
+        for path, tool in _get_objects(config.get("tools"), "config.tools")
+        for function in _get_objects(tool.get("function_declarations"), f"{path}.function_declarations")
     ]
-    declared += [(path, _function(tool) or tool) for path, tool in _objects(request.get("tools"), "tools")]
+    declared += [(path, _get_function(tool) or tool) for path, tool in _get_objects(request.get("tools"), "tools")]
     return [(path, str(tool["name"])) for path, tool in declared if "name" in tool]
 
 
 def tool_names(request: JSON) -> Problems:
     """A tool's name matches `[a-zA-Z0-9_-]{1,64}`."""
-    for path, name in _declared_tools(request):
+    for path, name in _get_declared_tools(request):
         if not _NAME.fullmatch(name):
             yield f"{path}: tool name {name!r}"
 
 
 def unique_tools(request: JSON) -> Problems:
-    """A tool's name occurs once."""
+    """Each tool name occurs once."""
     names: set[str] = set()
-    for path, name in _declared_tools(request):
+    for path, name in _get_declared_tools(request):
         if name in names:
             yield f"{path}: tool {name!r} is declared twice"
         names.add(name)
@@ -203,13 +203,13 @@ def unique_tools(request: JSON) -> Problems:
 
 def at_most_128_tools(request: JSON) -> Problems:
     """A request declares at most 128 tools."""
-    if len(_declared_tools(request)) > 128:
+    if len(_get_declared_tools(request)) > 128:
         yield "tools: more than 128"
 
 
 def search_is_reserved(request: JSON) -> Problems:
     """No tool is called `search`: 'Tool names are not allowed to be [search]'."""
-    for path, name in _declared_tools(request):
+    for path, name in _get_declared_tools(request):
         if name == "search":
             yield f"{path}: the tool name 'search' is reserved"
 
@@ -225,7 +225,7 @@ def tool_choice_has_tools(request: JSON) -> Problems:
         chosen = (
             _get_path(item, "function", "name") or _get_path(item, "custom", "name") or _get_path(item, "name")
         )
-        if chosen and chosen not in {name for _, name in _declared_tools(request)}:
+        if chosen and chosen not in {name for _, name in _get_declared_tools(request)}:
             yield f"tool_choice: {chosen!r} is not among the tools"
     if _get_path(choice, "type") == "allowed_tools" and not allowed:
         yield "tool_choice: allowed_tools without tools"
@@ -233,7 +233,7 @@ def tool_choice_has_tools(request: JSON) -> Problems:
 
 def speaker_names(request: JSON) -> Problems:
     r"""A message's `name` matches `^[^\s<|\\/>]+$` and has at most 64 characters."""
-    for path, message in _messages(request):
+    for path, message in _get_messages(request):
         name = message.get("name")
         if name is not None and not _SPEAKER.fullmatch(name):
             yield f"{path}.name: {name!r}"
@@ -244,19 +244,19 @@ def speaker_names(request: JSON) -> Problems:
 
 def _roles(*allowed: str) -> Callable[[JSON], Problems]:
     def roles(request: JSON) -> Problems:
-        """Only roles of the API."""
-        for path, message in _messages(request):
+        """Messages have only roles of the API."""
+        for path, message in _get_messages(request):
             if message.get("role") not in allowed:
-                yield f"{path}.role: {message.get('role')!r}, known are {', '.join(allowed)}"
+                yield f"{path}.role: {message.get('role')!r}, expected one of {', '.join(allowed)}"
 
     return roles
 
 
 def chat_pairing(request: JSON) -> Problems:
-    """A turn's calls are answered once each by the tool messages right after it, in any order."""
+    """The tool messages directly after a message with calls answer each call once, in any order."""
     open_ids: list[str] = []
     caller = ""
-    for placed in [*_messages(request), ("end", {"role": "end"})]:
+    for placed in [*_get_messages(request), ("end", {"role": "end"})]:
         path, message = placed
         if message.get("role") == "tool":
             call_id = message.get("tool_call_id")
@@ -267,59 +267,59 @@ def chat_pairing(request: JSON) -> Problems:
             continue
         if open_ids:
             yield f"{caller}: calls without a result right after: {', '.join(open_ids)}"
-        caller, open_ids = path, [str(call.get("id")) for _, call in _chat_calls(placed)]
+        caller, open_ids = path, [str(call.get("id")) for _, call in _get_chat_calls(placed)]
         if len(set(open_ids)) < len(open_ids):
             yield f"{path}: a call id occurs twice"
 
 
 def chat_calls_only_by_assistant(request: JSON) -> Problems:
-    """Calls are made by the assistant."""
-    for placed in _messages(request):
-        if placed[1].get("role") != "assistant" and _chat_calls(placed):
+    """Only assistant messages have calls."""
+    for placed in _get_messages(request):
+        if placed[1].get("role") != "assistant" and _get_chat_calls(placed):
             yield f"{placed[0]}: tool_calls of role {placed[1].get('role')!r}"
 
 
 def _call_ids(limit: int) -> Callable[[JSON], Problems]:
     def call_ids(request: JSON) -> Problems:
         """A call's id is not empty; 'string too long. Expected a string with maximum length 40'."""
-        for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
+        for path, call in (call for placed in _get_messages(request) for call in _get_chat_calls(placed)):
             if not 1 <= len(str(call.get("id", ""))) <= limit:
-                yield f"{path}.id: {len(str(call.get('id', '')))} characters, 1 to {limit} are taken"
+                yield f"{path}.id: {len(str(call.get('id', '')))} characters, expected 1 to {limit}"
 
     return call_ids
 
 
 def chat_call_names(request: JSON) -> Problems:
-    """A call in history has a valid function name too: one foreign name breaks every later request."""
-    for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
-        if not _NAME.fullmatch(str(_function(call).get("name", ""))):
-            yield f"{path}.function.name: {_function(call).get('name')!r}"
+    """A call in the history has a valid function name. One invalid name breaks every later request."""
+    for path, call in (call for placed in _get_messages(request) for call in _get_chat_calls(placed)):
+        if not _NAME.fullmatch(str(_get_function(call).get("name", ""))):
+            yield f"{path}.function.name: {_get_function(call).get('name')!r}"
 
 
 def chat_arguments(request: JSON) -> Problems:
     """A call without arguments has `{}`, not the empty text."""
-    for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
+    for path, call in (call for placed in _get_messages(request) for call in _get_chat_calls(placed)):
         if call.get("function", {}).get("arguments") == "":
-            yield f"{path}.function.arguments: empty text, '{{}}' is wanted"
+            yield f"{path}.function.arguments: empty text, expected '{{}}'"
 
 
 def chat_media_only_in_user(request: JSON) -> Problems:
     """Media are only in user messages: 'Image URLs are only allowed for messages with role 'user''."""
-    for message, (path, part) in _all_parts(request):
+    for message, (path, part) in _get_all_parts(request):
         if message.get("role") != "user" and part.get("type") not in ("text", "refusal"):
             yield f"{path}: {part.get('type')} in a message of role {message.get('role')!r}"
 
 
 def no_empty_text_part(request: JSON) -> Problems:
     """A text part is not empty."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         if part.get("text") == "":
             yield f"{path}: empty text"
 
 
 def assistant_has_content(request: JSON) -> Problems:
     """An assistant message has content or calls."""
-    for path, message in _messages(request):
+    for path, message in _get_messages(request):
         is_filled = any(
             message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix")
         )
@@ -328,8 +328,8 @@ def assistant_has_content(request: JSON) -> Problems:
 
 
 def content_length(request: JSON) -> Problems:
-    """One content text has at most 1,048,576 characters (`string_above_max_length`)."""
-    for path, message in _messages(request):
+    """Each content text has at most 1,048,576 characters (`string_above_max_length`)."""
+    for path, message in _get_messages(request):
         content = message.get("content")
         if isinstance(content, str) and len(content) > 1_048_576:
             yield f"{path}.content: more than 1,048,576 characters"
@@ -350,9 +350,9 @@ def json_object_mentions_json(request: JSON) -> Problems:
 _STRICT: Final = "a strict schema closes every object (additionalProperties false)"
 
 
-def _strict_schemas(request: JSON) -> Iterator[Placed]:
-    """Every schema that a request asks to be followed strictly."""
-    for path, node in _walk(
+def _get_strict_schemas(request: JSON) -> Iterator[Placed]:
+    """Yields every schema of a request with strict mode."""
+    for path, node in _get_objects_inside(
         {key: request[key] for key in ("tools", "response_format", "text") if key in request}, ""
     ):
         schema = node.get("parameters") or node.get("schema") or node.get("input_schema")
@@ -362,8 +362,8 @@ def _strict_schemas(request: JSON) -> Iterator[Placed]:
 
 def strict_schemas(request: JSON) -> Problems:
     """A strict schema closes every object and requires its every property."""
-    for path, schema in _strict_schemas(request):
-        for place, node in _walk(schema, f"{path}.schema"):
+    for path, schema in _get_strict_schemas(request):
+        for place, node in _get_objects_inside(schema, f"{path}.schema"):
             properties = node.get("properties")
             if node.get("type") != "object" or not isinstance(properties, dict):
                 continue
@@ -377,14 +377,14 @@ def strict_schemas(request: JSON) -> Problems:
 
 def strict_keywords(request: JSON) -> Problems:
     """A strict schema contains only keywords of strict mode."""
-    for path, schema in _strict_schemas(request):
-        yield from (f"{path}: {problem}" for problem in strict_problems(schema))
+    for path, schema in _get_strict_schemas(request):
+        yield from (f"{path}: {problem}" for problem in find_strict_problems(schema))
 
 
-def _tool_schemas(request: JSON) -> Iterator[Placed]:
+def _get_tool_schemas(request: JSON) -> Iterator[Placed]:
     """Returns the schema of every declared function of any API, if it has a schema."""
     for holder in ("tools", "config"):
-        for path, node in _walk({holder: request.get(holder)}, ""):
+        for path, node in _get_objects_inside({holder: request.get(holder)}, ""):
             if "name" in node:
                 for key in ("parameters", "input_schema", "parameters_json_schema"):
                     if isinstance(node.get(key), dict):
@@ -393,8 +393,8 @@ def _tool_schemas(request: JSON) -> Iterator[Placed]:
 
 def tool_schemas_are_objects(request: JSON) -> Problems:
     """A tool's schema is an object with properties, and no combination of schemas."""
-    for path, schema in _tool_schemas(request):
-        yield from (f"{path}: {problem}" for problem in object_problems(schema))
+    for path, schema in _get_tool_schemas(request):
+        yield from (f"{path}: {problem}" for problem in find_object_problems(schema))
 
 
 _OPENAI_IMAGES: Final = ("image/png", "image/jpeg", "image/webp", "image/gif")
@@ -405,9 +405,9 @@ def _image_urls(
 ) -> Callable[[JSON], Problems]:
     def image_urls(request: JSON) -> Problems:
         """An image is an http(s) URL or a data URL of a media type that the API accepts."""
-        for _, (path, part) in _all_parts(request):
+        for _, (path, part) in _get_all_parts(request):
             if part.get("type") == "image_url":
-                problem = _url_problem(part["image_url"].get("url"), media_types, schemes)
+                problem = _find_url_problem(part["image_url"].get("url"), media_types, schemes)
                 if problem:
                     yield f"{path}.image_url.url: {problem}"
 
@@ -416,18 +416,18 @@ def _image_urls(
 
 def openai_audio(request: JSON) -> Problems:
     """`input_audio.data` is raw base64 without a `data:` prefix."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         if part.get("type") == "input_audio" and not _is_base64(part["input_audio"].get("data")):
-            yield f"{path}.input_audio.data: no raw base64"
+            yield f"{path}.input_audio.data: not raw base64"
 
 
 def openai_files(request: JSON) -> Problems:
     """A file is a PDF: a data URL with a filename, or an uploaded file's id."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         file = part.get("file", {})
         if part.get("type") != "file" or "file_id" in file:
             continue
-        problem = _url_problem(file.get("file_data"), ("application/pdf",), ("data:application/pdf;base64,",))
+        problem = _find_url_problem(file.get("file_data"), ("application/pdf",), ("data:application/pdf;base64,",))
         if problem or not file.get("filename"):
             yield f"{path}.file: {problem or 'no filename'}"
 
@@ -435,7 +435,7 @@ def openai_files(request: JSON) -> Problems:
 def _only_part_types(*allowed: str) -> Callable[[JSON], Problems]:
     def part_types(request: JSON) -> Problems:
         """Only part types that the server supports: "Unsupported chat content part type: 'file'"."""
-        for _, (path, part) in _all_parts(request):
+        for _, (path, part) in _get_all_parts(request):
             if part.get("type") not in allowed:
                 yield f"{path}: part type {part.get('type')!r}"
 
@@ -444,8 +444,8 @@ def _only_part_types(*allowed: str) -> Callable[[JSON], Problems]:
 
 def only_function_tools(request: JSON) -> Problems:
     """Tools and calls are functions: "unknown variant 'custom', expected 'function'"."""
-    calls = [call for placed in _messages(request) for call in _chat_calls(placed)]
-    for path, node in [*_objects(request.get("tools"), "tools"), *calls]:
+    calls = [call for placed in _get_messages(request) for call in _get_chat_calls(placed)]
+    for path, node in [*_get_objects(request.get("tools"), "tools"), *calls]:
         if node.get("type", "function") != "function":
             yield f"{path}: type {node.get('type')!r}"
 
@@ -453,46 +453,46 @@ def only_function_tools(request: JSON) -> Problems:
 # --- DeepSeek ---------------------------------------------------------------------------------------
 
 
-def _thinks(request: JSON) -> bool:
+def _is_thinking_enabled(request: JSON) -> bool:
     return bool(_get_path(request, "extra_body", "thinking", "type") != "disabled")
 
 
-def _in_play(request: JSON) -> bool:
-    return bool(request.get("tools")) or any(_chat_calls(placed) for placed in _messages(request))
+def _has_tools(request: JSON) -> bool:
+    return bool(request.get("tools")) or any(_get_chat_calls(placed) for placed in _get_messages(request))
 
 
 def deepseek_reasoning(request: JSON) -> Problems:
     """In a request with tools, every assistant message has `reasoning_content`, which may be ""."""
-    if not (_thinks(request) and _in_play(request)):
+    if not (_is_thinking_enabled(request) and _has_tools(request)):
         return
-    for path, message in _messages(request):
+    for path, message in _get_messages(request):
         if message.get("role") == "assistant" and not isinstance(message.get("reasoning_content"), str):
-            yield f"{path}: no reasoning_content, though tools are in play"
+            yield f"{path}: no reasoning_content in a request with tools"
 
 
 def deepseek_strings(request: JSON) -> Problems:
     """Content is text in every role; only a user message with media is a list."""
-    for placed in _messages(request):
-        types = {part.get("type") for _, part in _parts(placed)}
+    for placed in _get_messages(request):
+        types = {part.get("type") for _, part in _get_parts(placed)}
         if isinstance(placed[1].get("content"), list) and types <= {"text", "refusal"}:
-            yield f"{placed[0]}.content: a list without media, text is wanted"
+            yield f"{placed[0]}.content: a list without media, expected text"
 
 
 def deepseek_tool_choice(request: JSON) -> Problems:
     """Thinking mode accepts only `none` and `auto`."""
-    if _thinks(request) and request.get("tool_choice") not in (None, "none", "auto"):
+    if _is_thinking_enabled(request) and request.get("tool_choice") not in (None, "none", "auto"):
         yield f"tool_choice: {request['tool_choice']!r} in thinking mode"
 
 
 def deepseek_format(request: JSON) -> Problems:
-    """There is no `json_schema`."""
+    """The response format is not `json_schema`."""
     if _get_path(request, "response_format", "type") == "json_schema":
-        yield "response_format: json_schema is not known"
+        yield "response_format: json_schema is not accepted"
 
 
 def deepseek_prefix(request: JSON) -> Problems:
     """Only the last message has `prefix`."""
-    for path, message in _messages(request)[:-1]:
+    for path, message in _get_messages(request)[:-1]:
         if message.get("prefix"):
             yield f"{path}: prefix before the last message"
 
@@ -501,15 +501,15 @@ def deepseek_prefix(request: JSON) -> Problems:
 
 
 def one_leading_system(request: JSON) -> Problems:
-    """One system message, first: templates raise on a second or a later one."""
-    for path, message in _messages(request)[1:]:
+    """Only the first message is a system message. Chat templates refuse any other system message."""
+    for path, message in _get_messages(request)[1:]:
         if message.get("role") in ("system", "developer"):
             yield f"{path}: a system message after the first message"
 
 
 def vllm_media_urls(request: JSON) -> Problems:
     """Audio and video are http(s), file or data URLs."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         kind = str(part.get("type"))
         if kind in ("audio_url", "video_url"):
             url = str(part[kind].get("url"))
@@ -526,46 +526,46 @@ _DASHSCOPE_IMAGES: Final = (
 _DASHSCOPE_SCHEMES: Final = ("http://", "https://", "oss://")
 
 
-def some_user(request: JSON) -> Problems:
+def at_least_one_user_message(request: JSON) -> Problems:
     """'The input messages do not contain elements with the role of user'."""
-    if not any(message.get("role") == "user" for _, message in _messages(request)):
+    if not any(message.get("role") == "user" for _, message in _get_messages(request)):
         yield "messages: no message of role user"
 
 
-def four_cache_markers(request: JSON) -> Problems:
-    """At most four `cache_control` markers, those of tools and system included."""
-    marked = [path for path, node in _conversation_objects(request) if node.get("cache_control")]
+def at_most_4_cache_markers(request: JSON) -> Problems:
+    """A request has at most four `cache_control` markers, including those of tools and system prompt."""
+    marked = [path for path, node in _get_conversation_objects(request) if node.get("cache_control")]
     if len(marked) > 4:
-        yield f"{marked[4]}: cache_control number 5 of {len(marked)}, 4 are taken"
+        yield f"{marked[4]}: cache_control number 5 of {len(marked)}, expected at most 4"
 
 
 def dashscope_compatible_audio(request: JSON) -> Problems:
-    """`input_audio.data` is a URL or `data:;base64,…`, not raw base64 as at OpenAI."""
-    for _, (path, part) in _all_parts(request):
+    """`input_audio.data` is a URL or `data:;base64,…`, and not raw base64 as for OpenAI."""
+    for _, (path, part) in _get_all_parts(request):
         if part.get("type") == "input_audio":
             data = str(part["input_audio"].get("data"))
-            is_complete = _data_url(data)
+            is_complete = _parse_data_url(data)
             if not data.startswith(("http://", "https://")) and not (is_complete and is_complete[1]):
                 yield f"{path}.input_audio.data: neither a URL nor a data URL"
 
 
 def dashscope_frames(request: JSON) -> Problems:
     """A video of frames has 4 to 512 frames."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         frames = part.get("video")
         if isinstance(frames, list) and not 4 <= len(cast("list[object]", frames)) <= 512:
-            yield f"{path}.video: {len(cast('list[object]', frames))} frames, 4 to 512 are taken"
+            yield f"{path}.video: {len(cast('list[object]', frames))} frames, expected 4 to 512"
 
 
 def dashscope_video_urls(request: JSON) -> Problems:
     """A video is an http(s) or oss URL, or a data URL."""
-    for _, (path, part) in _all_parts(request):
+    for _, (path, part) in _get_all_parts(request):
         url = part.get("video_url", {}).get("url") if part.get("type") == "video_url" else None
         if url is not None and not url.startswith((*_DASHSCOPE_SCHEMES, "data:video/")):
             yield f"{path}.video_url.url: {url[:40]!r}"
 
 
-def _media_urls(part: JSON) -> Iterator[tuple[str, str]]:
+def _get_media_urls(part: JSON) -> Iterator[tuple[str, str]]:
     for kind in ("image", "audio", "video"):
         value = part.get(kind)
         for url in cast("list[object]", value) if isinstance(value, list) else [value]:
@@ -575,18 +575,18 @@ def _media_urls(part: JSON) -> Iterator[tuple[str, str]]:
 
 def dashscope_media(request: JSON) -> Problems:
     """Media are URLs or data URLs; a path would be uploaded by the SDK."""
-    for _, (path, part) in _all_parts(request):
-        for kind, url in _media_urls(part):
-            data = _data_url(url)
+    for _, (path, part) in _get_all_parts(request):
+        for kind, url in _get_media_urls(part):
+            data = _parse_data_url(url)
             accepted = _DASHSCOPE_IMAGES if kind == "image" else (data[0],) if data else ()
-            problem = _url_problem(url, accepted, _DASHSCOPE_SCHEMES)
+            problem = _find_url_problem(url, accepted, _DASHSCOPE_SCHEMES)
             if problem:
                 yield f"{path}.{kind}: {problem}"
 
 
-def dashscope_no_file_as_text(request: JSON) -> Problems:
+def dashscope_no_local_file_in_text(request: JSON) -> Problems:
     """A user text that names a local file is uploaded by the SDK; one that begins with `file://` raises."""
-    for message, (path, part) in _all_parts(request):
+    for message, (path, part) in _get_all_parts(request):
         text = part.get("text") if message.get("role") == "user" else None
         if isinstance(text, str) and (text.startswith("file://") or os.path.isfile(os.path.expanduser(text))):
             yield f"{path}.text: {text[:40]!r} names a local file"
@@ -594,7 +594,7 @@ def dashscope_no_file_as_text(request: JSON) -> Problems:
 
 def dashscope_one_path(request: JSON) -> Problems:
     """Either every content is text, or every user's and system's content is a list of parts."""
-    contents = [m.get("content") for _, m in _messages(request) if m.get("role") in ("user", "system")]
+    contents = [m.get("content") for _, m in _get_messages(request) if m.get("role") in ("user", "system")]
     kinds = {isinstance(content, str) for content in contents}
     if len(kinds) > 1:
         yield "messages: content is text in one message and a list in another"
@@ -603,12 +603,12 @@ def dashscope_one_path(request: JSON) -> Problems:
 def dashscope_result_format(request: JSON) -> Problems:
     """With tools `result_format` is `message`."""
     if request.get("tools") and request.get("result_format", "message") != "message":
-        yield "result_format: 'message' is wanted with tools"
+        yield "result_format: expected 'message' with tools"
 
 
-def dashscope_tools_again(request: JSON) -> Problems:
+def dashscope_repeated_tools(request: JSON) -> Problems:
     """Tools are sent again with the results."""
-    if any(_chat_calls(placed) for placed in _messages(request)) and not request.get("tools"):
+    if any(_get_chat_calls(placed) for placed in _get_messages(request)) and not request.get("tools"):
         yield "tools: missing, though the messages hold calls"
 
 
@@ -618,11 +618,11 @@ _CALLS: Final = {"function_call": "function_call_output", "custom_tool_call": "c
 _ITEM_IDS: Final = {"function_call": "fc", "reasoning": "rs", "message": "msg", "custom_tool_call": "ctc"}
 
 
-def _items(request: JSON) -> list[Placed]:
-    return _objects(request.get("input"), "input")
+def _get_items(request: JSON) -> list[Placed]:
+    return _get_objects(request.get("input"), "input")
 
 
-def _item_type(item: JSON) -> str:
+def _get_item_type(item: JSON) -> str:
     return str(item.get("type") or "message")
 
 
@@ -632,8 +632,8 @@ def responses_pairing(request: JSON) -> Problems:
     Each call has one output after it, and no message between them.
     """
     open_calls: dict[str, str] = {}
-    for path, item in _items(request):
-        kind, call_id = _item_type(item), str(item.get("call_id"))
+    for path, item in _get_items(request):
+        kind, call_id = _get_item_type(item), str(item.get("call_id"))
         if kind in _CALLS:
             if call_id in open_calls:
                 yield f"{path}: call_id {call_id!r} is open already"
@@ -649,25 +649,25 @@ def responses_pairing(request: JSON) -> Problems:
 
 def responses_call_ids(request: JSON) -> Problems:
     """A `call_id` has 1 to 64 characters; an item's `id` begins with its kind's prefix."""
-    for path, item in _items(request):
+    for path, item in _get_items(request):
         if "call_id" in item and not 1 <= len(str(item["call_id"])) <= 64:
-            yield f"{path}.call_id: {len(str(item['call_id']))} characters, 1 to 64 are taken"
-        prefix, item_id = _ITEM_IDS.get(_item_type(item), ""), item.get("id")
+            yield f"{path}.call_id: {len(str(item['call_id']))} characters, expected 1 to 64"
+        prefix, item_id = _ITEM_IDS.get(_get_item_type(item), ""), item.get("id")
         if item_id is not None and not (str(item_id).startswith(prefix) and len(str(item_id)) <= 64):
-            yield f"{path}.id: {item_id!r}, an id that begins with {prefix!r} is wanted"
+            yield f"{path}.id: {item_id!r}, expected an id that begins with {prefix!r}"
 
 
 def responses_call_names(request: JSON) -> Problems:
     """A call in history has a valid name, and arguments that are not empty text."""
-    for path, item in _items(request):
-        if _item_type(item) in _CALLS and not _NAME.fullmatch(str(item.get("name", ""))):
+    for path, item in _get_items(request):
+        if _get_item_type(item) in _CALLS and not _NAME.fullmatch(str(item.get("name", ""))):
             yield f"{path}.name: {item.get('name')!r}"
         if item.get("type") == "function_call" and item.get("arguments") == "":
-            yield f"{path}.arguments: empty text, '{{}}' is wanted"
+            yield f"{path}.arguments: empty text, expected '{{}}'"
 
 
 def _belongs_to_reasoning(item: JSON) -> bool:
-    kind = _item_type(item)
+    kind = _get_item_type(item)
     if kind == "message":
         return item.get("role") == "assistant"
     return kind == "reasoning" or kind.endswith("_call")
@@ -675,7 +675,7 @@ def _belongs_to_reasoning(item: JSON) -> bool:
 
 def responses_reasoning(request: JSON) -> Problems:
     """'Item 'rs_…' of type 'reasoning' was provided without its required following item.'"""
-    items = _items(request)
+    items = _get_items(request)
     for (path, item), (_, following) in zip(items, [*items[1:], ("", {"role": "end"})], strict=False):
         if item.get("type") == "reasoning" and not _belongs_to_reasoning(following):
             yield f"{path}: reasoning without its following item"
@@ -685,9 +685,9 @@ def responses_paired_ids(request: JSON) -> Problems:
     """Reasoning with an id comes directly before an item with an id, other items have ids only after reasoning,
     and no id comes twice ("Duplicate item found with id").
     """
-    items, is_paired, ids = _items(request), False, set[object]()
+    items, is_paired, ids = _get_items(request), False, set[object]()
     for (path, item), (_, following) in zip(items, [*items[1:], ("", {})], strict=False):
-        kind, item_id = _item_type(item), item.get("id")
+        kind, item_id = _get_item_type(item), item.get("id")
         if kind == "reasoning":
             is_paired = item_id is not None
             if is_paired and following.get("id") is None:
@@ -706,16 +706,16 @@ def responses_stateless_reasoning(request: JSON) -> Problems:
     """With `store` false, reasoning is sent with its `encrypted_content`, because no id is stored."""
     if request.get("store") is not False:
         return
-    for path, item in _items(request):
+    for path, item in _get_items(request):
         if item.get("type") == "reasoning" and not item.get("encrypted_content"):
             yield f"{path}: reasoning without encrypted_content"
 
 
-def responses_part_sides(request: JSON) -> Problems:
+def responses_part_roles(request: JSON) -> Problems:
     """Assistant messages have `output_text` and `refusal`, others `input_*`; system messages have only text."""
-    for path, item in _items(request):
+    for path, item in _get_items(request):
         for place, part in (
-            _objects(item.get("content"), f"{path}.content") if _item_type(item) == "message" else []
+            _get_objects(item.get("content"), f"{path}.content") if _get_item_type(item) == "message" else []
         ):
             kind, role = str(part.get("type")), item.get("role")
             outward = kind in ("output_text", "refusal")
@@ -723,27 +723,27 @@ def responses_part_sides(request: JSON) -> Problems:
                 yield f"{place}: {kind} in a message of role {role!r}"
 
 
-def _responses_parts(request: JSON) -> Iterator[Placed]:
-    for path, item in _items(request):
+def _get_responses_parts(request: JSON) -> Iterator[Placed]:
+    for path, item in _get_items(request):
         for key in ("content", "output"):
-            yield from _objects(item.get(key), f"{path}.{key}")
+            yield from _get_objects(item.get(key), f"{path}.{key}")
 
 
 def responses_no_empty_part(request: JSON) -> Problems:
     """A text part is not empty, nor is a message's content or a list of outputs."""
-    for path, part in _responses_parts(request):
+    for path, part in _get_responses_parts(request):
         if part.get("text") == "":
             yield f"{path}: empty text"
-    for path, item in _items(request):
-        if item.get("output") == [] or (_item_type(item) == "message" and item.get("content") == ""):
+    for path, item in _get_items(request):
+        if item.get("output") == [] or (_get_item_type(item) == "message" and item.get("content") == ""):
             yield f"{path}: nothing in it"
 
 
 def responses_media(request: JSON) -> Problems:
     """`image_url` is a URL or data URL in plain text; a file is one of id, URL, or data URL with a name."""
-    for path, part in _responses_parts(request):
+    for path, part in _get_responses_parts(request):
         if part.get("type") == "input_image" and not part.get("file_id"):
-            problem = _url_problem(part.get("image_url"), _OPENAI_IMAGES)
+            problem = _find_url_problem(part.get("image_url"), _OPENAI_IMAGES)
             if problem:
                 yield f"{path}.image_url: {problem}"
         if part.get("type") == "input_file":
@@ -753,11 +753,11 @@ def responses_media(request: JSON) -> Problems:
 def _responses_file(path: str, part: JSON) -> Problems:
     ways = [key for key in ("file_data", "file_id", "file_url") if part.get(key)]
     if len(ways) != 1:
-        yield f"{path}: one of file_data, file_id and file_url is wanted, found {ways}"
+        yield f"{path}: expected one of file_data, file_id and file_url, got {ways}"
     elif ways == ["file_data"]:
-        complete = _data_url(str(part["file_data"]))
+        complete = _parse_data_url(str(part["file_data"]))
         if not (complete and complete[1] and part.get("filename")):
-            yield f"{path}.file_data: a data URL and a filename are wanted"
+            yield f"{path}.file_data: expected a data URL and a filename"
 
 
 # --- Anthropic --------------------------------------------------------------------------------------
@@ -769,15 +769,15 @@ _USER_ONLY: Final = ("tool_result", "image", "document", "search_result", "conta
 
 def anthropic_first_user(request: JSON) -> Problems:
     """'messages: first message must use the "user" role'."""
-    for path, message in _messages(request)[:1]:
+    for path, message in _get_messages(request)[:1]:
         if message.get("role") != "user":
             yield f"{path}: the first message has role {message.get('role')!r}"
 
 
 def anthropic_ends_with_user(request: JSON) -> Problems:
     """'The conversation must end with a user message.' (or a system message after it, or an open server tool)."""
-    for path, message in _messages(request)[-1:]:
-        parts = [part for _, part in _parts((path, message))]
+    for path, message in _get_messages(request)[-1:]:
+        parts = [part for _, part in _get_parts((path, message))]
         if message.get("role") == "assistant" and (not parts or parts[-1].get("type") != "server_tool_use"):
             yield f"{path}: the last message has role 'assistant'"
 
@@ -785,7 +785,7 @@ def anthropic_ends_with_user(request: JSON) -> Problems:
 def anthropic_alternation(request: JSON) -> Problems:
     """Roles alternate; a system message follows a user's and precedes an assistant's, or ends the list."""
     allowed = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
-    messages = _messages(request)
+    messages = _get_messages(request)
     for (_, before), (path, message) in itertools.pairwise(messages):
         if message.get("role") not in allowed.get(str(before.get("role")), set()):
             yield f"{path}: role {message.get('role')!r} after {before.get('role')!r}"
@@ -799,41 +799,41 @@ def anthropic_blank_text(request: JSON) -> Problems:
     """'text content blocks must contain non-whitespace text'; so must `system`, content and results."""
     if _is_blank(request.get("system")) or request.get("system") == []:
         yield "system: blank"
-    for path, node in _conversation_objects(request):
+    for path, node in _get_conversation_objects(request):
         if node.get("type") == "text" and _is_blank(node.get("text")):
             yield f"{path}: blank text"
         if _is_blank(node.get("content")):
             yield f"{path}.content: blank"
 
 
-def _blocks(placed: Placed, *types: str) -> list[Placed]:
-    return [(path, part) for path, part in _parts(placed) if part.get("type") in types]
+def _get_blocks(placed: Placed, *types: str) -> list[Placed]:
+    return [(path, part) for path, part in _get_parts(placed) if part.get("type") in types]
 
 
 def anthropic_pairing(request: JSON) -> Problems:
     """Every `tool_use` is answered once in the very next user message, and no result is an orphan."""
     waiting: list[str] = []
     caller = ""
-    for placed in [*_messages(request), ("end", {"role": "end"})]:
-        for path, block in _blocks(placed, "tool_result"):
+    for placed in [*_get_messages(request), ("end", {"role": "end"})]:
+        for path, block in _get_blocks(placed, "tool_result"):
             if block.get("tool_use_id") in waiting:
                 waiting.remove(block["tool_use_id"])
             else:
                 yield f"{path}: unexpected tool_use_id {block.get('tool_use_id')!r}"
         if waiting:
             yield f"{caller}: tool_use without tool_result immediately after: {', '.join(waiting)}"
-        caller, waiting = placed[0], [str(block.get("id")) for _, block in _blocks(placed, "tool_use")]
+        caller, waiting = placed[0], [str(block.get("id")) for _, block in _get_blocks(placed, "tool_use")]
         if len(set(waiting)) < len(waiting):
             yield f"{caller}: `tool_use` ids must be unique"
 
 
 def anthropic_server_pairs(request: JSON) -> Problems:
-    """A server tool's result has its use before it; a use without one stands in the last turn of the assistant,
-    with nothing but tool results behind (handle-tool-calls).
+    """The result of a server tool follows its call. Only the last assistant message may have a call without a
+    result, and only tool results may follow this message (handle-tool-calls).
     """
     waiting: dict[str, str] = {}
-    for placed in _messages(request):
-        parts = _parts(placed)
+    for placed in _get_messages(request):
+        parts = _get_parts(placed)
         has_text = isinstance(placed[1].get("content"), str) or any(
             p.get("type") != "tool_result" for _, p in parts
         )
@@ -852,9 +852,9 @@ def anthropic_server_pairs(request: JSON) -> Problems:
 
 def anthropic_results_first(request: JSON) -> Problems:
     """In a user message all `tool_result` blocks come first."""
-    for placed in _messages(request):
+    for placed in _get_messages(request):
         others = False
-        for path, block in _parts(placed):
+        for path, block in _get_parts(placed):
             if block.get("type") == "tool_result" and others:
                 yield f"{path}: a tool_result after another block"
             others = others or block.get("type") != "tool_result"
@@ -862,8 +862,8 @@ def anthropic_results_first(request: JSON) -> Problems:
 
 def anthropic_ids(request: JSON) -> Problems:
     """'tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$''."""
-    for placed in _messages(request):
-        for path, block in _blocks(placed, "tool_use", "tool_result"):
+    for placed in _get_messages(request):
+        for path, block in _get_blocks(placed, "tool_use", "tool_result"):
             key = "id" if block["type"] == "tool_use" else "tool_use_id"
             if not _CALL_ID.fullmatch(str(block.get(key, ""))):
                 yield f"{path}.{key}: {block.get(key)!r}"
@@ -871,17 +871,17 @@ def anthropic_ids(request: JSON) -> Problems:
 
 def anthropic_call_names(request: JSON) -> Problems:
     """A call in history has a valid tool name."""
-    for placed in _messages(request):
-        for path, block in _blocks(placed, "tool_use"):
+    for placed in _get_messages(request):
+        for path, block in _get_blocks(placed, "tool_use"):
             if not _NAME.fullmatch(str(block.get("name", ""))):
                 yield f"{path}.name: {block.get('name')!r}"
 
 
 def anthropic_error_is_text(request: JSON) -> Problems:
     """'all content must be type `text` if `is_error` is true'."""
-    for placed in _messages(request):
-        for path, block in _blocks(placed, "tool_result"):
-            inner = _objects(block.get("content"), f"{path}.content")
+    for placed in _get_messages(request):
+        for path, block in _get_blocks(placed, "tool_result"):
+            inner = _get_objects(block.get("content"), f"{path}.content")
             if block.get("is_error") and any(item.get("type") != "text" for _, item in inner):
                 yield f"{path}: is_error with content that is not text"
 
@@ -889,14 +889,14 @@ def anthropic_error_is_text(request: JSON) -> Problems:
 def anthropic_tools_defined(request: JSON) -> Problems:
     """'Requests which include `tool_use` or `tool_result` blocks must define tools.'"""
     if not request.get("tools") and any(
-        _blocks(placed, "tool_use", "tool_result") for placed in _messages(request)
+        _get_blocks(placed, "tool_use", "tool_result") for placed in _get_messages(request)
     ):
         yield "tools: missing, though the messages hold tool blocks"
 
 
-def anthropic_block_sides(request: JSON) -> Problems:
-    """Thinking and calls are the assistant's; results, images and documents the user's."""
-    for message, (path, block) in _all_parts(request):
+def anthropic_block_roles(request: JSON) -> Problems:
+    """Only assistant messages have thinking and calls. Only user messages have results, images and documents."""
+    for message, (path, block) in _get_all_parts(request):
         foreign = _ASSISTANT_ONLY if message.get("role") != "assistant" else _USER_ONLY
         if block.get("type") in foreign:
             yield f"{path}: {block.get('type')} in a message of role {message.get('role')!r}"
@@ -904,21 +904,21 @@ def anthropic_block_sides(request: JSON) -> Problems:
 
 def anthropic_signatures(request: JSON) -> Problems:
     """'Invalid `signature` in `thinking` block': it is never empty."""
-    for _, (path, block) in _all_parts(request):
+    for _, (path, block) in _get_all_parts(request):
         if block.get("type") == "thinking" and not block.get("signature"):
             yield f"{path}: thinking without a signature"
 
 
 def anthropic_uncached_blocks(request: JSON) -> Problems:
-    """`cache_control` is not for thinking."""
-    for _, (path, block) in _all_parts(request):
+    """Thinking blocks have no `cache_control`."""
+    for _, (path, block) in _get_all_parts(request):
         if block.get("cache_control") and block.get("type") in ("thinking", "redacted_thinking"):
             yield f"{path}: cache_control on {block['type']}"
 
 
 def anthropic_media(request: JSON) -> Problems:
     """Sources are plain base64 of a known type, or http(s) URLs."""
-    for path, node in _conversation_objects(request.get("messages"), "messages"):
+    for path, node in _get_conversation_objects(request.get("messages"), "messages"):
         source = node.get("source")
         if node.get("type") in ("image", "document") and isinstance(source, dict):
             yield from _anthropic_source(f"{path}.source", str(node["type"]), cast("dict[str, Any]", source))
@@ -930,16 +930,16 @@ def _anthropic_source(path: str, kind: str, source: JSON) -> Problems:
         if source.get("media_type") not in accepted:
             yield f"{path}.media_type: {source.get('media_type')!r}"
         if not _is_base64(source.get("data")):
-            yield f"{path}.data: no plain base64"
+            yield f"{path}.data: not plain base64"
     if source.get("type") == "url" and not str(source.get("url")).startswith(("http://", "https://")):
         yield f"{path}.url: {str(source.get('url'))[:40]!r}"
 
 
-def anthropic_hundred_images(request: JSON) -> Problems:
-    """At most 100 images a request, on the models with the smaller limit."""
+def anthropic_at_most_100_images(request: JSON) -> Problems:
+    """A request has at most 100 images, the limit of models with the smaller limit."""
     images = [
         path
-        for path, node in _conversation_objects(request.get("messages"), "messages")
+        for path, node in _get_conversation_objects(request.get("messages"), "messages")
         if node.get("type") == "image"
     ]
     if len(images) > 100:
@@ -948,7 +948,7 @@ def anthropic_hundred_images(request: JSON) -> Problems:
 
 def anthropic_user_citations(request: JSON) -> Problems:
     """A user's text has no citations (version 2026-10-21)."""
-    for message, (path, block) in _all_parts(request):
+    for message, (path, block) in _get_all_parts(request):
         if message.get("role") == "user" and block.get("type") == "text" and block.get("citations"):
             yield f"{path}: citations on a user's text"
 
@@ -956,9 +956,9 @@ def anthropic_user_citations(request: JSON) -> Problems:
 def anthropic_closed_schemas(request: JSON) -> Problems:
     """In `output_config.format` and strict tools every object has `additionalProperties: false`."""
     asked = _get_path(request, "output_config", "format", "schema")
-    schemas: list[tuple[str, Any]] = [("output_config.format.schema", asked), *_strict_schemas(request)]
+    schemas: list[tuple[str, Any]] = [("output_config.format.schema", asked), *_get_strict_schemas(request)]
     for path, schema in schemas:
-        for place, node in _walk(schema, path):
+        for place, node in _get_objects_inside(schema, path):
             if node.get("type") == "object" and node.get("additionalProperties") is not False:
                 yield f"{place}: {_STRICT}"
 
@@ -976,105 +976,105 @@ _GEMINI_MEDIA: Final = re.compile(
 _GEMINI_RESULT_MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain")
 
 
-_GEMINI_FOREIGN: Final = {
+_GEMINI_FORBIDDEN_PARTS: Final = {
     "user": ("function_call", "thought", "thought_signature"),
     "model": ("function_response", "file_data"),
 }
-"""What a content of a role never holds."""
+"""Part fields that a content of each role must not have."""
 
 
-def _contents(request: JSON) -> list[Placed]:
-    return _objects(request.get("contents"), "contents")
+def _get_contents(request: JSON) -> list[Placed]:
+    return _get_objects(request.get("contents"), "contents")
 
 
-def _gemini_parts(placed: Placed, *fields: str) -> list[Placed]:
+def _get_gemini_parts(placed: Placed, *fields: str) -> list[Placed]:
     """Returns the parts of a content, or only the parts with any of `fields`."""
-    parts = _objects(placed[1].get("parts"), f"{placed[0]}.parts")
+    parts = _get_objects(placed[1].get("parts"), f"{placed[0]}.parts")
     return [pair for pair in parts if not fields or any(pair[1].get(key) is not None for key in fields)]
 
 
 def gemini_roles(request: JSON) -> Problems:
     """'Please use a valid role: user, model.'"""
-    for path, content in _contents(request):
+    for path, content in _get_contents(request):
         if content.get("role") not in ("user", "model"):
             yield f"{path}.role: {content.get('role')!r}"
 
 
 def gemini_has_parts(request: JSON) -> Problems:
     """'contents.parts must not be empty'."""
-    for placed in _contents(request):
-        if not _gemini_parts(placed):
+    for placed in _get_contents(request):
+        if not _get_gemini_parts(placed):
             yield f"{placed[0]}: no parts"
 
 
-def gemini_one_datum(request: JSON) -> Problems:
+def gemini_one_data_field(request: JSON) -> Problems:
     """'required oneof field 'data' must have one initialized field', and text is not empty unless signed."""
-    for placed in _contents(request):
-        for path, part in _gemini_parts(placed):
+    for placed in _get_contents(request):
+        for path, part in _get_gemini_parts(placed):
             keys = [key for key in _DATA_FIELDS if part.get(key) is not None]
             if len(keys) != 1:
-                yield f"{path}: one kind of data is wanted, found {keys}"
+                yield f"{path}: expected one kind of data, got {keys}"
             elif part.get("text") == "" and not part.get("thought_signature"):
                 yield f"{path}: empty text"
 
 
-def gemini_sides(request: JSON) -> Problems:
-    """Calls, thoughts and signatures are the model's; responses and files the user's."""
-    for placed in _contents(request):
-        for path, part in _gemini_parts(placed):
-            for key in _GEMINI_FOREIGN.get(str(placed[1].get("role")), ()):
+def gemini_part_roles(request: JSON) -> Problems:
+    """Only model contents have calls, thoughts and signatures. Only user contents have responses and files."""
+    for placed in _get_contents(request):
+        for path, part in _get_gemini_parts(placed):
+            for key in _GEMINI_FORBIDDEN_PARTS.get(str(placed[1].get("role")), ()):
                 if part.get(key):
                     yield f"{path}: {key} in a content of role {placed[1].get('role')!r}"
 
 
-def gemini_first(request: JSON) -> Problems:
+def gemini_first_content(request: JSON) -> Problems:
     """'function call turn comes immediately after a user turn or after a function response turn'."""
-    for placed in _contents(request)[:1]:
-        if _gemini_parts(placed, "function_call"):
+    for placed in _get_contents(request)[:1]:
+        if _get_gemini_parts(placed, "function_call"):
             yield f"{placed[0]}: a function_call in the first content"
 
 
-def gemini_last(request: JSON) -> Problems:
-    """The last content is the user's."""
-    for path, content in _contents(request)[-1:]:
+def gemini_last_content(request: JSON) -> Problems:
+    """The last content has the role user."""
+    for path, content in _get_contents(request)[-1:]:
         if content.get("role") != "user":
             yield f"{path}: the last content has role {content.get('role')!r}"
 
 
 def gemini_pairing(request: JSON) -> Problems:
-    """The next user content answers every call of the model's turn: as many, in order, by id and name.
+    """The next user content answers every call of the model, in order, by id and name.
 
     Consecutive model contents are one turn (recorded traffic).
     """
     calls: list[Placed] = []
-    for placed in [*_contents(request), ("end", {"role": "end"})]:
+    for placed in [*_get_contents(request), ("end", {"role": "end"})]:
         if placed[1].get("role") == "model":
-            calls += _gemini_parts(placed, "function_call")
+            calls += _get_gemini_parts(placed, "function_call")
             continue
-        answers = _gemini_parts(placed, "function_response")
+        answers = _get_gemini_parts(placed, "function_response")
         if len(calls) != len(answers):
             place = placed[0] if placed[0] != "end" else calls[0][0]
             yield f"{place}: {len(answers)} function responses for {len(calls)} function calls"
         for (_, call), (path, answer) in zip(calls, answers, strict=False):
             asked, response = call["function_call"], answer["function_response"]
             if (asked.get("id"), asked.get("name")) != (response.get("id"), response.get("name")):
-                yield f"{path}: answers {response.get('name')!r}, asked was {asked.get('name')!r}"
+                yield f"{path}: answers {response.get('name')!r}, expected {asked.get('name')!r}"
         calls = []
 
 
 def gemini_unmixed_responses(request: JSON) -> Problems:
     """A content with function responses has no other parts."""
-    for placed in _contents(request):
-        answers = _gemini_parts(placed, "function_response")
-        if answers and len(answers) != len(_gemini_parts(placed)):
+    for placed in _get_contents(request):
+        answers = _get_gemini_parts(placed, "function_response")
+        if answers and len(answers) != len(_get_gemini_parts(placed)):
             yield f"{placed[0]}: function responses beside other parts"
 
 
-def _current_turn(request: JSON) -> list[Placed]:
+def _get_current_turn(request: JSON) -> list[Placed]:
     """Returns the contents after the newest user content with ordinary parts."""
     turn: list[Placed] = []
-    for placed in reversed(_contents(request)):
-        if placed[1].get("role") == "user" and not _gemini_parts(placed, "function_response"):
+    for placed in reversed(_get_contents(request)):
+        if placed[1].get("role") == "user" and not _get_gemini_parts(placed, "function_response"):
             break
         turn.insert(0, placed)
     return turn
@@ -1083,10 +1083,10 @@ def _current_turn(request: JSON) -> list[Placed]:
 def gemini_signatures(request: JSON) -> Problems:
     """In the current turn the first call of each step is signed: 'missing a `thought_signature`'."""
     first = True
-    for placed in _current_turn(request):
+    for placed in _get_current_turn(request):
         if placed[1].get("role") == "user":
             first = True
-        for path, part in _gemini_parts(placed, "function_call"):
+        for path, part in _get_gemini_parts(placed, "function_call"):
             if first and not part.get("thought_signature"):
                 yield f"{path}: the first function_call of its step has no thought_signature"
             first = False
@@ -1096,23 +1096,25 @@ def gemini_names(request: JSON) -> Problems:
     """A function's name begins with a letter or underscore and has at most 63 of `[a-zA-Z0-9_-]`."""
     named = [
         (f"{path}.{key}", str(part[key].get("name")))
-        for placed in _contents(request)
+        for placed in _get_contents(request)
         for key in ("function_call", "function_response")
-        for path, part in _gemini_parts(placed, key)
+        for path, part in _get_gemini_parts(placed, key)
     ]
-    for path, name in [*named, *_declared_tools(request)]:
+    for path, name in [*named, *_get_declared_tools(request)]:
         if not _GEMINI_NAME.fullmatch(name):
             yield f"{path}: function name {name!r}"
 
 
 def gemini_media(request: JSON) -> Problems:
     """Inline data has a media type that the service accepts. Function responses accept fewer types."""
-    for placed in _contents(request):
-        for path, part in _gemini_parts(placed, "inline_data"):
+    for placed in _get_contents(request):
+        for path, part in _get_gemini_parts(placed, "inline_data"):
             if not _GEMINI_MEDIA.fullmatch(str(part["inline_data"].get("mime_type"))):
                 yield f"{path}.inline_data.mime_type: {part['inline_data'].get('mime_type')!r}"
-        for path, part in _gemini_parts(placed, "function_response"):
-            for place, node in _objects(part["function_response"].get("parts"), f"{path}.function_response.parts"):
+        for path, part in _get_gemini_parts(placed, "function_response"):
+            for place, node in _get_objects(
+                part["function_response"].get("parts"), f"{path}.function_response.parts"
+            ):
                 if (
                     "inline_data" in node
                     and _get_path(node, "inline_data", "mime_type") not in _GEMINI_RESULT_MEDIA
@@ -1121,7 +1123,7 @@ def gemini_media(request: JSON) -> Problems:
 
 
 def gemini_config(request: JSON) -> Problems:
-    """Schemas go with JSON output, allowed names with ANY or VALIDATED, a cache without system and tools."""
+    """Schemas need JSON output, allowed names need ANY or VALIDATED, and a cache excludes system and tools."""
     config: dict[str, Any] = request.get("config") or {}
     if "response_json_schema" in config and config.get("response_mime_type") != "application/json":
         yield "config: response_json_schema without response_mime_type 'application/json'"
@@ -1131,29 +1133,29 @@ def gemini_config(request: JSON) -> Problems:
     allowed: list[str] = _get_path(calling, "allowed_function_names") or []
     if allowed and _get_path(calling, "mode") not in ("ANY", "VALIDATED"):
         yield "config.tool_config: allowed_function_names without mode ANY or VALIDATED"
-    for name in sorted(set(allowed) - {name for _, name in _declared_tools(request)}):
+    for name in sorted(set(allowed) - {name for _, name in _get_declared_tools(request)}):
         yield f"config.tool_config: {name!r} is not among the tools"
 
 
 def gemini_system(request: JSON) -> Problems:
-    """The system instruction is text alone, and not empty."""
+    """The system instruction is text and not empty."""
     system = _get_path(request, "config", "system_instruction")
     if system is None:
         return
     parts: object = [{"text": system}] if isinstance(system, str) else system
     if isinstance(system, dict):
         parts = _get_path(cast("object", system), "parts")
-    placed = _objects(parts, "config.system_instruction")
+    placed = _get_objects(parts, "config.system_instruction")
     for path, part in placed:
         if list(part) != ["text"] or not part["text"]:
-            yield f"{path}: text is wanted"
+            yield f"{path}: expected text"
     if not placed:
         yield "config.system_instruction: no parts"
 
 
 def gemini_one_schema(request: JSON) -> Problems:
     """`parameters` and `parameters_json_schema` exclude each other."""
-    for path, node in _walk(_get_path(request, "config", "tools"), "config.tools"):
+    for path, node in _get_objects_inside(_get_path(request, "config", "tools"), "config.tools"):
         if "parameters" in node and "parameters_json_schema" in node:
             yield f"{path}: parameters beside parameters_json_schema"
 
@@ -1162,11 +1164,11 @@ def gemini_one_schema(request: JSON) -> Problems:
 
 
 def ollama_images(request: JSON) -> Problems:
-    """Images are plain base64 ('illegal base64 data at input byte N'), and the user's."""
-    for path, message in _messages(request):
+    """Images are plain base64 ('illegal base64 data at input byte N') in user messages."""
+    for path, message in _get_messages(request):
         for index, image in enumerate(cast("list[object]", message.get("images") or [])):
             if not _is_base64(image):
-                yield f"{path}.images[{index}]: no plain base64"
+                yield f"{path}.images[{index}]: not plain base64"
             if message.get("role") != "user":
                 yield f"{path}.images[{index}]: an image in a message of role {message.get('role')!r}"
 
@@ -1175,36 +1177,36 @@ def ollama_pairing(request: JSON) -> Problems:
     """The tool messages right after a turn answer its calls one by one, in order, by `tool_name`."""
     names: list[str] = []
     caller = ""
-    for placed in [*_messages(request), ("end", {"role": "end"})]:
+    for placed in [*_get_messages(request), ("end", {"role": "end"})]:
         path, message = placed
         if message.get("role") == "tool":
             expected = names.pop(0) if names else None
             if expected is None or message.get("tool_name") != expected:
-                yield f"{path}: answers {message.get('tool_name')!r}, expected is {expected!r}"
+                yield f"{path}: answers {message.get('tool_name')!r}, expected {expected!r}"
             continue
         if names:
             yield f"{caller}: calls without a result right after: {', '.join(names)}"
-        caller, names = path, [str(_function(call).get("name")) for _, call in _chat_calls(placed)]
+        caller, names = path, [str(_get_function(call).get("name")) for _, call in _get_chat_calls(placed)]
 
 
 def ollama_ids(request: JSON) -> Problems:
     """If ids are sent, a result has the id of its call (newer renderers match by id)."""
-    ids = {call.get("id") for placed in _messages(request) for _, call in _chat_calls(placed)}
-    for path, message in _messages(request):
+    ids = {call.get("id") for placed in _get_messages(request) for _, call in _get_chat_calls(placed)}
+    for path, message in _get_messages(request):
         if message.get("tool_call_id") is not None and message["tool_call_id"] not in ids:
-            yield f"{path}.tool_call_id: {message['tool_call_id']!r} is no call's id"
+            yield f"{path}.tool_call_id: {message['tool_call_id']!r} is not the id of a call"
 
 
 def ollama_tools_are_functions(request: JSON) -> Problems:
     """A tool is a function with a name; its type leaves both optional."""
-    for path, tool in _objects(request.get("tools"), "tools"):
+    for path, tool in _get_objects(request.get("tools"), "tools"):
         if not _get_path(tool, "function", "name"):
             yield f"{path}: no function name"
 
 
 def user_has_content(request: JSON) -> Problems:
     """A user or system message has content: the SDK removes an empty one from the message."""
-    for path, message in _messages(request):
+    for path, message in _get_messages(request):
         if message.get("role") in ("user", "system") and not (message.get("content") or message.get("images")):
             yield f"{path}: neither content nor images"
 
@@ -1230,7 +1232,7 @@ _GEMINI_FILES: Final = "https://ai.google.dev/gemini-api/docs/file-input-methods
 _OLLAMA: Final = "ollama/ollama: api/types.go, server/routes.go"
 
 _CHAT: Final = (
-    Rule(some_message, _OPENAI),
+    Rule(at_least_one_message, _OPENAI),
     Rule(no_empty_list, _OPENAI),
     Rule(chat_pairing, _OPENAI),
     Rule(chat_calls_only_by_assistant, _OPENAI),
@@ -1247,7 +1249,7 @@ _CHAT: Final = (
     Rule(strict_schemas, _OPENAI),
     Rule(strict_keywords, _STRUCTURED),
 )
-"""What every OpenAI-shaped chat wire wants."""
+"""Rules of all APIs with Chat Completions requests."""
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "openai": (
@@ -1262,7 +1264,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(openai_files, _FILES),
     ),
     "openai-responses": (
-        Rule(some_message, _OPENAI),
+        Rule(at_least_one_message, _OPENAI),
         Rule(no_empty_list, _OPENAI),
         Rule(responses_pairing, _OPENAI),
         Rule(responses_call_ids, _OPENAI),
@@ -1270,7 +1272,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(responses_reasoning, _REASONING),
         Rule(responses_paired_ids, _REASONING),
         Rule(responses_stateless_reasoning, _REASONING),
-        Rule(responses_part_sides, _OPENAI),
+        Rule(responses_part_roles, _OPENAI),
         Rule(responses_no_empty_part, _OPENAI),
         Rule(responses_media, _FILES),
         Rule(tool_names, _OPENAI),
@@ -1283,7 +1285,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(strict_keywords, _STRUCTURED),
     ),
     "anthropic": (
-        Rule(some_message, _ANTHROPIC),
+        Rule(at_least_one_message, _ANTHROPIC),
         Rule(no_empty_list, _ANTHROPIC),
         Rule(anthropic_first_user, _ANTHROPIC),
         Rule(anthropic_ends_with_user, _ANTHROPIC),
@@ -1296,15 +1298,15 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(anthropic_call_names, _ANTHROPIC_TOOLS),
         Rule(anthropic_error_is_text, _ANTHROPIC_TOOLS),
         Rule(anthropic_tools_defined, _ANTHROPIC_TOOLS),
-        Rule(anthropic_block_sides, _ANTHROPIC),
+        Rule(anthropic_block_roles, _ANTHROPIC),
         Rule(
             anthropic_signatures,
             "https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting",
         ),
-        Rule(four_cache_markers, _ANTHROPIC_CACHE),
+        Rule(at_most_4_cache_markers, _ANTHROPIC_CACHE),
         Rule(anthropic_uncached_blocks, _ANTHROPIC_CACHE),
         Rule(anthropic_media, "https://platform.claude.com/docs/en/build-with-claude/vision"),
-        Rule(anthropic_hundred_images, "https://platform.claude.com/docs/en/build-with-claude/vision"),
+        Rule(anthropic_at_most_100_images, "https://platform.claude.com/docs/en/build-with-claude/vision"),
         Rule(anthropic_user_citations, "https://platform.claude.com/docs/en/api/migration-2026-10-21"),
         Rule(
             anthropic_closed_schemas,
@@ -1316,14 +1318,14 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(tool_schemas_are_objects, _ANTHROPIC_TOOLS),
     ),
     "gemini": (
-        Rule(some_message, _GEMINI),
+        Rule(at_least_one_message, _GEMINI),
         Rule(no_empty_list, _GEMINI),
         Rule(gemini_roles, _GEMINI),
         Rule(gemini_has_parts, _GEMINI),
-        Rule(gemini_one_datum, _GEMINI),
-        Rule(gemini_sides, _GEMINI),
-        Rule(gemini_first, _GEMINI),
-        Rule(gemini_last, _GEMINI),
+        Rule(gemini_one_data_field, _GEMINI),
+        Rule(gemini_part_roles, _GEMINI),
+        Rule(gemini_first_content, _GEMINI),
+        Rule(gemini_last_content, _GEMINI),
         Rule(gemini_pairing, _GEMINI),
         Rule(gemini_unmixed_responses, "pydantic/pydantic-ai#4210"),
         Rule(gemini_signatures, _SIGNATURES),
@@ -1336,7 +1338,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(unique_tools, _GEMINI),
     ),
     "ollama": (
-        Rule(some_message, _OLLAMA),
+        Rule(at_least_one_message, _OLLAMA),
         Rule(_roles("system", "user", "assistant", "tool"), _OLLAMA),
         Rule(ollama_images, _OLLAMA),
         Rule(ollama_pairing, "https://docs.ollama.com/capabilities/tool-calling"),
@@ -1350,20 +1352,20 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "dashscope": (
         *_CHAT,
         Rule(_roles("system", "user", "assistant", "tool"), _DASHSCOPE),
-        Rule(some_user, _DASHSCOPE),
+        Rule(at_least_one_user_message, _DASHSCOPE),
         Rule(search_is_reserved, _DASHSCOPE),
         Rule(dashscope_one_path, _DASHSCOPE),
         Rule(dashscope_media, _DASHSCOPE_SDK),
-        Rule(dashscope_no_file_as_text, _DASHSCOPE_SDK),
+        Rule(dashscope_no_local_file_in_text, _DASHSCOPE_SDK),
         Rule(dashscope_frames, _DASHSCOPE),
         Rule(dashscope_result_format, _DASHSCOPE),
-        Rule(dashscope_tools_again, _DASHSCOPE),
-        Rule(four_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
+        Rule(dashscope_repeated_tools, _DASHSCOPE),
+        Rule(at_most_4_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
     ),
     "dashscope-compatible": (
         *_CHAT,
         Rule(_roles("system", "user", "assistant", "tool"), _DASHSCOPE),
-        Rule(some_user, _DASHSCOPE),
+        Rule(at_least_one_user_message, _DASHSCOPE),
         Rule(search_is_reserved, _DASHSCOPE),
         Rule(only_function_tools, _DASHSCOPE),
         Rule(chat_media_only_in_user, _DASHSCOPE),
@@ -1372,7 +1374,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(dashscope_compatible_audio, _DASHSCOPE),
         Rule(dashscope_video_urls, _DASHSCOPE),
         Rule(dashscope_frames, _DASHSCOPE),
-        Rule(four_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
+        Rule(at_most_4_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
     ),
     "deepseek": (
         *_CHAT,
@@ -1399,7 +1401,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(vllm_media_urls, _VLLM),
     ),
 }
-"""Each wire's rules, with the document that states them."""
+"""Rules of each API, with their sources."""
 
 
 def check_order(provider: str, request: Mapping[str, object]) -> list[str]:

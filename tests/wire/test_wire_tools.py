@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 import pytest
 
-from tests.wire.loopback import WIRE_TABLE, expected_body, send
+from tests.wire.loopback import SDK_CHANGES, get_expected_body, send
 from tests.wire.rules import RULES, check_order
-from tests.wire.walker import EXTENSIONS, check_request
+from tests.wire.shapes import EXTENSIONS, check_request
 
 PNG: Final = base64.b64encode(b"\x89PNG\r\n\xff\xfe\xfb\xfa").decode()
 PDF: Final = base64.b64encode(b"%PDF-1.7").decode()
@@ -28,18 +28,23 @@ FUNCTION: Final[dict[str, Any]] = {"name": "search_web", "description": "Search.
 TOOL: Final[dict[str, Any]] = {"type": "function", "function": FUNCTION}
 
 
-def _call(call_id: str) -> dict[str, Any]:
+def _create_call(call_id: str) -> dict[str, Any]:
     function = {"name": "search_web", "arguments": '{"query": "x"}'}
     return {"id": call_id, "type": "function", "function": function}
 
 
-def _chat(*user_parts: dict[str, Any], **assistant: Any) -> list[dict[str, Any]]:
-    """A conversation of two parallel calls in the Chat Completions shape."""
+def _create_chat(*user_parts: dict[str, Any], **assistant: Any) -> list[dict[str, Any]]:
+    """Returns a Chat Completions conversation with two parallel calls."""
     content: Any = [{"type": "text", "text": "Alice: look"}, *user_parts] if user_parts else "Alice: look"
     return [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": content},
-        {"role": "assistant", "content": None, "tool_calls": [_call("call_1"), _call("call_2")], **assistant},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [_create_call("call_1"), _create_call("call_2")],
+            **assistant,
+        },
         {"role": "tool", "tool_call_id": "call_2", "content": "two"},
         {"role": "tool", "tool_call_id": "call_1", "content": ""},
         {"role": "assistant", "content": "Done.", **assistant},
@@ -48,7 +53,7 @@ def _chat(*user_parts: dict[str, Any], **assistant: Any) -> list[dict[str, Any]]
 
 
 OPENAI: Final[dict[str, Any]] = {
-    "messages": _chat(
+    "messages": _create_chat(
         {"type": "image_url", "image_url": {"url": PNG_URL, "detail": "low"}},
         {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}},
@@ -235,7 +240,7 @@ DASHSCOPE: Final[dict[str, Any]] = {
                 {"video": [f"https://example.org/{i}.png" for i in range(4)], "fps": 2},
             ],
         },
-        {"role": "assistant", "content": "", "tool_calls": [_call("c1"), _call("c2")]},
+        {"role": "assistant", "content": "", "tool_calls": [_create_call("c1"), _create_call("c2")]},
         {"role": "tool", "tool_call_id": "c1", "content": "one", "name": "search_web"},
         {"role": "tool", "tool_call_id": "c2", "content": [{"text": "two"}]},
         {"role": "assistant", "content": [{"text": "Done."}], "reasoning_content": "hm"},
@@ -249,7 +254,7 @@ DASHSCOPE_TEXT: Final[dict[str, Any]] = {
     "messages": [
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "/etc/hostname as json"},
-        {"role": "assistant", "content": "", "tool_calls": [_call("c1")]},
+        {"role": "assistant", "content": "", "tool_calls": [_create_call("c1")]},
         {"role": "tool", "tool_call_id": "c1", "content": "one"},
     ],
     "tools": [TOOL],
@@ -258,7 +263,7 @@ DASHSCOPE_TEXT: Final[dict[str, Any]] = {
     "incremental_output": True,
 }
 DASHSCOPE_COMPATIBLE: Final[dict[str, Any]] = {
-    "messages": _chat(
+    "messages": _create_chat(
         {"type": "image_url", "image_url": {"url": PNG_URL}, "max_pixels": 1003520},
         {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}, "fps": 2},
         {"type": "video", "video": [PNG_URL] * 4, "fps": 0.5},
@@ -270,13 +275,13 @@ DASHSCOPE_COMPATIBLE: Final[dict[str, Any]] = {
     "extra_body": {"enable_thinking": True, "preserve_thinking": True},
 }
 DEEPSEEK: Final[dict[str, Any]] = {
-    "messages": _chat(reasoning_content=""),
+    "messages": _create_chat(reasoning_content=""),
     "tools": [TOOL],
     "tool_choice": "auto",
     "extra_body": {"thinking": {"type": "enabled"}},
 }
 VLLM: Final[dict[str, Any]] = {
-    "messages": _chat(
+    "messages": _create_chat(
         {"type": "image_url", "image_url": {"url": PNG_URL}},
         {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{WAV}"}},
         {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}},
@@ -286,7 +291,7 @@ VLLM: Final[dict[str, Any]] = {
     "tool_choice": "required",
     "extra_body": {"chat_template_kwargs": {"enable_thinking": False}},
 }
-GOOD: Final[dict[str, dict[str, Any]]] = {
+VALID_REQUESTS: Final[dict[str, dict[str, Any]]] = {
     "openai": OPENAI,
     "openai-responses": OPENAI_RESPONSES,
     "anthropic": ANTHROPIC,
@@ -300,7 +305,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
 ABSENT: Final = object()
 
 Breakage = tuple[str, str, object, str]
-"""A provider, a place in its good request, what is put there (or ABSENT), and how the problem begins."""
+"""Provider, place in its valid request, invalid value for this place (or ABSENT), and beginning of the problem."""
 
 BROKEN_SHAPES: Final[list[Breakage]] = [
     ("openai", "messages[1].foo", 1, "messages[1]: unknown key 'foo'"),
@@ -322,7 +327,7 @@ BROKEN_SHAPES: Final[list[Breakage]] = [
     ("openai", "tool_choice", "any", "tool_choice: 'any'"),
     ("openai", "model", "gpt-6", "request: unknown key 'model'"),
     ("openai", "messages", ABSENT, "request: missing key 'messages'"),
-    ("openai", "messages[0].content", b"bytes", "messages[0].content: a bytes is no JSON value"),
+    ("openai", "messages[0].content", b"bytes", "messages[0].content: type bytes is not a JSON value"),
     ("openai", "extra_body", {"top_k": 1}, "extra_body: unknown key 'top_k'"),
     ("openai-responses", "input[0].content[1].detail", ABSENT, "input[0].content[1]: missing key 'detail'"),
     ("openai-responses", "input[0].content[0].type", "text", "input[0].content[0].type: 'text'"),
@@ -380,7 +385,7 @@ BROKEN_SHAPES: Final[list[Breakage]] = [
         "messages[2].tool_calls[0].function.arguments:",
     ),
     ("ollama", "tools[0].function.parameters.type", "array", "tools[0].function.parameters.type:"),
-    ("gemini", "contents[0].role", None, "contents[0].role: null, which its SDK drops"),
+    ("gemini", "contents[0].role", None, "contents[0].role: null, which the SDK drops"),
     ("ollama", "tool_choice", "auto", "request: unknown key 'tool_choice'"),
     ("dashscope", "messages[1].content[0].type", "text", "messages[1].content[0]: unknown key 'type'"),
     ("dashscope", "messages[1].content[0].image", PNG_URL, "messages[1].content[0]: unknown key"),
@@ -514,7 +519,7 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
         "anthropic",
         "messages[0].content[0].source.data",
         PNG_URL,
-        "messages[0].content[0].source.data: no plain base64",
+        "messages[0].content[0].source.data: not plain base64",
     ),
     (
         "anthropic",
@@ -532,7 +537,7 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
     ),
     ("gemini", "contents[0].parts", [], "contents[0]: no parts"),
     ("gemini", "contents[0].parts[0].text", "", "contents[0].parts[0]: empty text"),
-    ("gemini", "contents[0].parts[1].text", "x", "contents[0].parts[1]: one kind of data is wanted"),
+    ("gemini", "contents[0].parts[1].text", "x", "contents[0].parts[1]: expected one kind of data"),
     ("gemini", "contents[2].parts[1]", {"text": "x"}, "contents[2]: function responses beside other parts"),
     (
         "gemini",
@@ -565,9 +570,9 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
         "AUTO",
         "config.tool_config: allowed_function_names",
     ),
-    ("gemini", "config.system_instruction", "", "config.system_instruction[0]: text is wanted"),
+    ("gemini", "config.system_instruction", "", "config.system_instruction[0]: expected text"),
     ("ollama", "tools[0].function", ABSENT, "tools[0]: no function name"),
-    ("ollama", "messages[1].images[0]", PNG_URL, "messages[1].images[0]: no plain base64"),
+    ("ollama", "messages[1].images[0]", PNG_URL, "messages[1].images[0]: not plain base64"),
     ("ollama", "messages[3].tool_name", "other", "messages[3]: answers 'other'"),
     ("ollama", "messages[4]", {"role": "user", "content": "x"}, "messages[2]: calls without a result"),
     ("ollama", "messages[1]", {"role": "user", "content": ""}, "messages[1]: neither content nor images"),
@@ -587,7 +592,7 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
     ("dashscope", "messages[1].content[3].video", [PNG_URL], "messages[1].content[3].video: 1 frames"),
     ("dashscope", "messages[0].content", "text", "messages: content is text in one message"),
     ("dashscope", "tools[0].function.name", "search", "tools[0]: the tool name 'search' is reserved"),
-    ("dashscope", "result_format", "text", "result_format: 'message' is wanted"),
+    ("dashscope", "result_format", "text", "result_format: expected 'message'"),
     ("dashscope-compatible", "messages[0].role", "developer", "messages[0].role: 'developer'"),
     (
         "dashscope-compatible",
@@ -613,8 +618,8 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
 ]
 
 
-def _broken(request: dict[str, Any], place: str, value: object) -> dict[str, Any]:
-    """A copy of `request` with `value` at `place`; a list grows by one where the index is its length."""
+def _replace_value(request: dict[str, Any], place: str, value: object) -> dict[str, Any]:
+    """Returns a copy of `request` with `value` at `place`. An index after the last item appends it."""
     copied = copy.deepcopy(request)
     *steps, last = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", place)]
     target: Any = copied
@@ -629,14 +634,14 @@ def _broken(request: dict[str, Any], place: str, value: object) -> dict[str, Any
     return copied
 
 
-@pytest.mark.parametrize("provider", GOOD)
+@pytest.mark.parametrize("provider", VALID_REQUESTS)
 def test_a_valid_request_has_the_types_of_its_sdk(provider: str) -> None:
-    assert check_request(provider, GOOD[provider]) == []
+    assert check_request(provider, VALID_REQUESTS[provider]) == []
 
 
-@pytest.mark.parametrize("provider", GOOD)
+@pytest.mark.parametrize("provider", VALID_REQUESTS)
 def test_a_valid_request_obeys_every_rule(provider: str) -> None:
-    assert check_order(provider, GOOD[provider]) == []
+    assert check_order(provider, VALID_REQUESTS[provider]) == []
 
 
 def test_a_valid_request_passes_on_the_text_path_of_dashscope() -> None:
@@ -646,23 +651,23 @@ def test_a_valid_request_passes_on_the_text_path_of_dashscope() -> None:
 
 def test_the_text_path_of_dashscope_refuses_lists_of_parts() -> None:
     problems = check_request("dashscope", DASHSCOPE, path="text")
-    assert "messages[0].content: a list where text is wanted" in problems
+    assert "messages[0].content: a list, expected text" in problems
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_SHAPES)
 def test_a_wrong_type_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
-    problems = check_request(provider, _broken(GOOD[provider], place, value))
+    problems = check_request(provider, _replace_value(VALID_REQUESTS[provider], place, value))
     assert [line for line in problems if line.startswith(problem)], problems
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_ORDERS)
 def test_a_broken_rule_is_reported_with_its_place(provider: str, place: str, value: object, problem: str) -> None:
-    problems = check_order(provider, _broken(GOOD[provider], place, value))
+    problems = check_order(provider, _replace_value(VALID_REQUESTS[provider], place, value))
     assert [line for line in problems if line.startswith(problem)], problems
 
 
 def test_a_missing_signature_is_reported_only_in_the_current_turn() -> None:
-    unsigned = _broken(GEMINI, "contents[1].parts[1].thought_signature", ABSENT)
+    unsigned = _replace_value(GEMINI, "contents[1].parts[1].thought_signature", ABSENT)
     assert check_order("gemini", unsigned) == []
     current = unsigned | {"contents": unsigned["contents"][:3]}
     assert check_order("gemini", current) == [
@@ -673,7 +678,7 @@ def test_a_missing_signature_is_reported_only_in_the_current_turn() -> None:
 def test_a_fifth_cache_marker_is_reported() -> None:
     system = [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 4
     problems = check_order("anthropic", ANTHROPIC | {"system": system})
-    assert problems == ["messages[0].content[2]: cache_control number 5 of 5, 4 are taken"]
+    assert problems == ["messages[0].content[2]: cache_control number 5 of 5, expected at most 4"]
 
 
 def test_every_rule_has_a_description_and_a_source() -> None:
@@ -683,29 +688,29 @@ def test_every_rule_has_a_description_and_a_source() -> None:
             assert rule.source, (provider, rule)
 
 
-def test_every_table_has_the_same_providers() -> None:
-    assert set(GOOD) == set(RULES) == set(EXTENSIONS) == set(WIRE_TABLE)
+def test_all_tables_have_the_same_providers() -> None:
+    assert set(VALID_REQUESTS) == set(RULES) == set(EXTENSIONS) == set(SDK_CHANGES)
 
 
-@pytest.mark.parametrize("provider", GOOD)
-def test_the_sdk_sends_the_body_of_the_table(provider: str) -> None:
-    captured = asyncio.run(send(provider, GOOD[provider]))
+@pytest.mark.parametrize("provider", VALID_REQUESTS)
+def test_the_sdk_sends_the_expected_body(provider: str) -> None:
+    captured = asyncio.run(send(provider, VALID_REQUESTS[provider]))
     assert captured.other_paths == []
-    assert captured.body == expected_body(provider, GOOD[provider])
+    assert captured.body == get_expected_body(provider, VALID_REQUESTS[provider])
 
 
 def test_the_text_path_of_dashscope_has_a_separate_endpoint() -> None:
     captured = asyncio.run(send("dashscope", DASHSCOPE_TEXT, path="text"))
     assert captured.path == "/api/v1/services/aigc/text-generation/generation"
     assert captured.other_paths == []
-    assert captured.body == expected_body("dashscope", DASHSCOPE_TEXT)
+    assert captured.body == get_expected_body("dashscope", DASHSCOPE_TEXT)
 
 
-@pytest.mark.parametrize("provider", GOOD)
+@pytest.mark.parametrize("provider", VALID_REQUESTS)
 def test_sending_changes_no_request(provider: str) -> None:
-    request = copy.deepcopy(GOOD[provider])
+    request = copy.deepcopy(VALID_REQUESTS[provider])
     asyncio.run(send(provider, request))
-    assert request == GOOD[provider]
+    assert request == VALID_REQUESTS[provider]
     assert json.loads(json.dumps(request)) == request
 
 

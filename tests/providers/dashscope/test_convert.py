@@ -9,7 +9,7 @@ import pytest
 from agentkit import AudioBlock, ImageBlock, Msg, OptionError, URLSource, VideoBlock
 from agentkit_dashscope import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 from tests.providers import assistant, get_texts, picture, user
-from tests.wire.loopback import expected_body, send
+from tests.wire.loopback import get_expected_body, send
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_user_text_that_names_a_local_file_is_sent_as_text(text: str, formatte
     request = formatter.lower([user(text), assistant(text), user(text, picture(), name=text)]).request
     captured = asyncio.run(send("dashscope", request))
     assert captured.other_paths == []
-    assert captured.body == expected_body("dashscope", request)
+    assert captured.body == get_expected_body("dashscope", request)
     assert any(text.splitlines()[-1] in part for part in get_texts(request["messages"][0]))
 
 

@@ -1,8 +1,9 @@
 """Checks the shape of a request against the type annotations of the SDK.
 
 pydantic cannot do this: it validates the SDKs' `Iterable[...]` lazily and cannot forbid extra keys of a
-TypedDict. Here unknown keys are refused, required keys demanded, unions chosen by `type` and `role`, a bool
-is no int and a string no sequence. `EXTENSIONS` lists values that an API accepts beyond the types, with sources.
+TypedDict. This module reports unknown keys and missing keys, and chooses members of unions by `type` and `role`.
+A bool is not an int, and a string is not a sequence. `EXTENSIONS` lists values that an API accepts beyond the
+types, with sources.
 """
 
 import base64
@@ -35,7 +36,7 @@ from tests.wire.dashscope_schema import SCHEMAS, get_path
 __all__ = ["EXTENSIONS", "Extension", "Member", "Optionality", "check_request"]
 
 CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
-"""Keys of the SDK's call that the caller supplies beside the request; a request never holds them."""
+"""Arguments of the SDK that the caller passes in addition to the request. A request never has these keys."""
 
 
 # --- values that an API accepts beyond the types of its SDK -----------------------------------------
@@ -119,7 +120,7 @@ class ThinkingSwitch(TypedDict):
 
 
 class NoExtraBody(TypedDict):
-    """The parameters of the SDK are enough."""
+    """`extra_body` of an API that needs none."""
 
 
 class DeepSeekBody(TypedDict, total=False):
@@ -238,18 +239,18 @@ EXTENSIONS: Final[dict[str, tuple[Extension | Member | Optionality, ...]]] = {
         Extension(_CHAT, "extra_body", VLLMBody, _VLLM_BODY),
     ),
 }
-"""For each provider, what its wire takes beyond the types of the SDK that carries it."""
+"""Values that the API of each provider accepts beyond the types of its SDK."""
 
 
 class GeminiRequest(TypedDict):
-    """The arguments of `models.generate_content` as JSON."""
+    """Arguments of `models.generate_content` as JSON."""
 
     contents: list[gemini.Content]
     config: NotRequired[gemini.GenerateContentConfig]
 
 
 class OllamaRequest(TypedDict):
-    """The arguments of `ollama.AsyncClient.chat`."""
+    """Arguments of `ollama.AsyncClient.chat`."""
 
     messages: list[OllamaMessage]
     tools: NotRequired[list[OllamaTool]]
@@ -259,7 +260,7 @@ class OllamaRequest(TypedDict):
     keep_alive: NotRequired[float | str]
 
 
-# --- annotations, resolved --------------------------------------------------------------------------
+# --- annotations -----------------------------------------------------------------------------------
 
 _WRAPPERS: Final = frozenset(
     {typing.Required, typing.NotRequired, typing_extensions.Required, typing_extensions.NotRequired}
@@ -271,28 +272,28 @@ _SCALARS: Final[dict[Any, str]] = {str: "text", bool: "a bool", int: "an integer
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One key of a typed mapping."""
+    """Key of a typed mapping: the type of its value, and True if the key is required."""
 
     annotation: Any
     required: bool
 
 
-def _bare(annotation: Any) -> Any:
-    """The annotation without `Annotated`, `Required`, `NotRequired` and alias wrappers."""
+def _unwrap(annotation: Any) -> Any:
+    """Returns an annotation without `Annotated`, `Required`, `NotRequired` and type aliases."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated or origin in _WRAPPERS:
-        return _bare(typing.get_args(annotation)[0])
+        return _unwrap(typing.get_args(annotation)[0])
     if isinstance(annotation, typing_extensions.TypeAliasType):
-        return _bare(annotation.__value__)
+        return _unwrap(annotation.__value__)
     return None.__class__ if annotation is None else annotation
 
 
-def _members(annotation: Any) -> list[Any]:
+def _get_members(annotation: Any) -> list[Any]:
     """Returns the members of a union, flattened, or any other annotation as the only member."""
-    bare = _bare(annotation)
-    if typing.get_origin(bare) in (Union, builtin_types.UnionType):
-        return [member for argument in typing.get_args(bare) for member in _members(argument)]
-    return [bare]
+    annotation = _unwrap(annotation)
+    if typing.get_origin(annotation) in (Union, builtin_types.UnionType):
+        return [member for argument in typing.get_args(annotation) for member in _get_members(argument)]
+    return [annotation]
 
 
 def _is_typed(annotation: Any) -> bool:
@@ -304,7 +305,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 @functools.cache
-def _declared(owner: Any) -> dict[str, Field]:
+def _get_declared_fields(owner: Any) -> dict[str, Field]:
     """Returns the keys that a TypedDict or a pydantic model declares.
 
     `__required_keys__` misses `Required` inside postponed annotations, so the resolved hints decide.
@@ -314,13 +315,13 @@ def _declared(owner: Any) -> dict[str, Field]:
         model_fields = cast("dict[str, Any]", owner.model_fields)
         return {name: Field(field.annotation, field.is_required()) for name, field in model_fields.items()}
     hints: dict[str, Any] = typing_extensions.get_type_hints(owner, include_extras=True)
-    return {name: Field(hint, _demanded(owner, name, hint)) for name, hint in hints.items()}
+    return {name: Field(hint, _is_required(owner, name, hint)) for name, hint in hints.items()}
 
 
-def _demanded(owner: Any, name: str, hint: Any) -> bool:
+def _is_required(owner: Any, name: str, hint: Any) -> bool:
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
-        return _demanded(owner, name, typing.get_args(hint)[0])
+        return _is_required(owner, name, typing.get_args(hint)[0])
     if origin in (typing.Required, typing_extensions.Required):
         return True
     if origin in (typing.NotRequired, typing_extensions.NotRequired):
@@ -328,7 +329,7 @@ def _demanded(owner: Any, name: str, hint: Any) -> bool:
     return name in owner.__required_keys__
 
 
-def _kind(value: object) -> str:
+def _describe_value(value: object) -> str:
     match value:
         case None:
             return "null"
@@ -346,115 +347,117 @@ def _kind(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
-def _wanted(annotation: Any) -> str:
+def _describe_annotation(annotation: Any) -> str:
     """Returns a description of an annotation."""
-    bare = _bare(annotation)
-    origin = typing.get_origin(bare) or bare
+    annotation = _unwrap(annotation)
+    origin = typing.get_origin(annotation) or annotation
     if origin is Literal:
-        return "one of " + ", ".join(repr(value) for value in typing.get_args(bare))
-    if _is_typed(bare) or origin in _MAPPINGS:
+        return "one of " + ", ".join(repr(value) for value in typing.get_args(annotation))
+    if _is_typed(annotation) or origin in _MAPPINGS:
         return "an object"
     if origin in _LISTS:
         return "a list"
-    if isinstance(bare, type) and issubclass(bare, enum.Enum):
-        return "one of " + ", ".join(repr(member.value) for member in bare)
-    if bare is bytes:
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return "one of " + ", ".join(repr(member.value) for member in annotation)
+    if annotation is bytes:
         return "base64 text"
-    return _SCALARS.get(bare, "null" if bare is type(None) else f"a {bare}")
+    return _SCALARS.get(annotation, "null" if annotation is type(None) else f"a {annotation}")
 
 
-# --- the walk ---------------------------------------------------------------------------------------
+# --- the checks -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
+class ShapeChecker:
     """Compares a JSON value with an annotation and the extensions of a provider."""
 
     entries: tuple[Extension | Member | Optionality, ...] = ()
-    null_for_absent: bool = False
-    """Whether the wire takes null for a key that may be left out."""
+    accepts_null: bool = False
+    """True if the API accepts null for an optional key."""
     fields: dict[Any, dict[str, Field]] = field(default_factory=dict[Any, dict[str, Field]])
 
-    def walk(self, value: object, annotation: Any, path: str) -> list[str]:
+    def check(self, value: object, annotation: Any, path: str) -> list[str]:
         """Returns the problems of `value`, whose place is `path` and which should match `annotation`."""
-        members = self._with_added(_members(annotation))
+        members = self._add_members(_get_members(annotation))
         if len(members) == 1:
-            return self._walk_type(value, members[0], path)
+            return self._check_type(value, members[0], path)
         fitting = [member for member in members if _fits(value, member)]
         if not fitting:
-            wanted = dict.fromkeys(_wanted(member) for member in members)
-            return [f"{path}: {_kind(value)} where {' or '.join(wanted)} is wanted"]
+            expected = dict.fromkeys(_describe_annotation(member) for member in members)
+            return [f"{path}: {_describe_value(value)}, expected {' or '.join(expected)}"]
         if isinstance(value, dict):
-            return self._tagged(cast("dict[str, object]", value), fitting, path)
-        return self._best(value, fitting, path)
+            return self._check_by_tag(cast("dict[str, object]", value), fitting, path)
+        return self._check_best_member(value, fitting, path)
 
-    def _with_added(self, members: list[Any]) -> list[Any]:
+    def _add_members(self, members: list[Any]) -> list[Any]:
         added = [
             entry.annotation for entry in self.entries if isinstance(entry, Member) and entry.beside in members
         ]
         return members + added
 
-    def _best(self, value: object, members: list[Any], path: str) -> list[str]:
-        return min((self._walk_type(value, member, path) for member in members), key=len)
+    def _check_best_member(self, value: object, members: list[Any], path: str) -> list[str]:
+        return min((self._check_type(value, member, path) for member in members), key=len)
 
-    def _tagged(self, value: dict[str, object], members: list[Any], path: str) -> list[str]:
-        """Choose among typed mappings by `type`, then by `role`, then by the fewest problems."""
+    def _check_by_tag(self, value: dict[str, object], members: list[Any], path: str) -> list[str]:
+        """Chooses a typed mapping by `type`, then by `role`, then by the fewest problems. Returns its problems."""
         for tag in ("type", "role"):
-            tags = dict.fromkeys(name for member in members for name in self._tag_values(member, tag))
+            tags = dict.fromkeys(name for member in members for name in self._get_tag_values(member, tag))
             if not tags:
                 continue
-            chosen = [member for member in members if self._tag_agrees(value, member, tag)]
+            chosen = [member for member in members if self._matches_tag(value, member, tag)]
             if not chosen:
                 actual = repr(value[tag]) if tag in value else "absent"
-                return [f"{_join(path, tag)}: {actual}, known are {', '.join(map(repr, tags))}"]
+                return [f"{_join(path, tag)}: {actual}, expected one of {', '.join(map(repr, tags))}"]
             members = chosen
-        return self._best(value, members, path)
+        return self._check_best_member(value, members, path)
 
-    def _tag_values(self, member: Any, tag: str) -> tuple[object, ...]:
-        declared = self._fields(member).get(tag) if _is_typed(member) else None
-        members = _members(declared.annotation) if declared else []
+    def _get_tag_values(self, member: Any, tag: str) -> tuple[object, ...]:
+        declared = self._get_fields(member).get(tag) if _is_typed(member) else None
+        members = _get_members(declared.annotation) if declared else []
         return tuple(v for item in members if typing.get_origin(item) is Literal for v in typing.get_args(item))
 
-    def _tag_agrees(self, value: dict[str, object], member: Any, tag: str) -> bool:
+    def _matches_tag(self, value: dict[str, object], member: Any, tag: str) -> bool:
         if not _is_typed(member):
             return True
-        declared = self._fields(member).get(tag)
+        declared = self._get_fields(member).get(tag)
         if declared is None:
             return tag not in value
         if tag not in value:
             return not declared.required
-        tags = self._tag_values(member, tag)
+        tags = self._get_tag_values(member, tag)
         return (
-            not tags or value[tag] in tags or (value[tag] is None and type(None) in _members(declared.annotation))
+            not tags
+            or value[tag] in tags
+            or (value[tag] is None and type(None) in _get_members(declared.annotation))
         )
 
-    def _walk_type(self, value: object, bare: Any, path: str) -> list[str]:
-        """The problems beside one annotation that is no union."""
-        if not _fits(value, bare):
-            return [f"{path}: {_kind(value)} where {_wanted(bare)} is wanted"]
-        origin = typing.get_origin(bare) or bare
-        if origin is Literal or (isinstance(bare, type) and issubclass(bare, enum.Enum)):
-            return _listed(value, bare, path)
-        if bare is bytes:
-            return _base64(cast("str", value), path)
-        if _is_typed(bare):
-            return self._typed(cast("dict[str, object]", value), bare, path)
-        arguments = typing.get_args(bare)
+    def _check_type(self, value: object, annotation: Any, path: str) -> list[str]:
+        """Returns the problems of a value whose annotation is not a union."""
+        if not _fits(value, annotation):
+            return [f"{path}: {_describe_value(value)}, expected {_describe_annotation(annotation)}"]
+        origin = typing.get_origin(annotation) or annotation
+        if origin is Literal or (isinstance(annotation, type) and issubclass(annotation, enum.Enum)):
+            return _check_literal(value, annotation, path)
+        if annotation is bytes:
+            return _check_base64(cast("str", value), path)
+        if _is_typed(annotation):
+            return self._check_keys(cast("dict[str, object]", value), annotation, path)
+        arguments = typing.get_args(annotation)
         if origin in _LISTS and arguments:
             items = enumerate(cast("list[object]", value))
             return [
-                problem for index, item in items for problem in self.walk(item, arguments[0], f"{path}[{index}]")
+                problem for index, item in items for problem in self.check(item, arguments[0], f"{path}[{index}]")
             ]
         if origin in _MAPPINGS and arguments:
             entries = cast("dict[str, object]", value).items()
             return [
-                problem for key, item in entries for problem in self.walk(item, arguments[1], _join(path, key))
+                problem for key, item in entries for problem in self.check(item, arguments[1], _join(path, key))
             ]
         return []
 
-    def _typed(self, value: dict[str, object], owner: Any, path: str) -> list[str]:
-        """The problems of a mapping whose keys are declared."""
-        fields = self._fields(owner)
+    def _check_keys(self, value: dict[str, object], owner: Any, path: str) -> list[str]:
+        """Returns the problems of a mapping with declared keys."""
+        fields = self._get_fields(owner)
         here = path or "request"
         problems = [
             f"{here}: missing key {key!r}" for key, field in fields.items() if field.required and key not in value
@@ -464,19 +467,19 @@ class Walker:
             if declared is None:
                 problems.append(f"{here}: unknown key {key!r}")
             elif item is None and _is_model(owner):
-                problems.append(f"{_join(path, key)}: null, which its SDK drops; leave the key out")
-            elif not (item is None and self.null_for_absent and not declared.required):
-                problems += self.walk(item, declared.annotation, _join(path, key))
+                problems.append(f"{_join(path, key)}: null, which the SDK drops. Omit the key.")
+            elif not (item is None and self.accepts_null and not declared.required):
+                problems += self.check(item, declared.annotation, _join(path, key))
         return problems
 
-    def _fields(self, owner: Any) -> dict[str, Field]:
-        """The declared keys of `owner` with the provider's extensions, remembered."""
+    def _get_fields(self, owner: Any) -> dict[str, Field]:
+        """Returns the declared keys of `owner` and the extensions of the provider, from a cache."""
         if owner not in self.fields:
-            self.fields[owner] = self._extended(owner)
+            self.fields[owner] = self._create_fields(owner)
         return self.fields[owner]
 
-    def _extended(self, owner: Any) -> dict[str, Field]:
-        fields = dict(_declared(owner))
+    def _create_fields(self, owner: Any) -> dict[str, Field]:
+        fields = dict(_get_declared_fields(owner))
         for entry in self.entries:
             if isinstance(entry, Extension) and entry.owner is owner:
                 fields[entry.key] = Field(entry.annotation, required=False)
@@ -489,39 +492,41 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _fits(value: object, bare: Any) -> bool:
+def _fits(value: object, annotation: Any) -> bool:
     """Returns True if a value has the JSON type of an annotation. Inner values are not checked."""
-    origin = typing.get_origin(bare) or bare
+    origin = typing.get_origin(annotation) or annotation
     if origin in (Any, object):
         return True
     if origin is Literal:
-        return any(type(value) is type(literal) for literal in typing.get_args(bare))
-    if _is_typed(bare) or origin in _MAPPINGS:
+        return any(type(value) is type(literal) for literal in typing.get_args(annotation))
+    if _is_typed(annotation) or origin in _MAPPINGS:
         return isinstance(value, dict)
     if origin in _LISTS:
         return isinstance(value, list)
-    if bare is type(None):
+    if annotation is type(None):
         return value is None
-    return _fits_scalar(value, bare)
+    return _fits_scalar(value, annotation)
 
 
-def _fits_scalar(value: object, bare: Any) -> bool:
-    if bare is bool:
+def _fits_scalar(value: object, annotation: Any) -> bool:
+    if annotation is bool:
         return isinstance(value, bool)
-    if bare in (int, float):
-        return isinstance(value, int if bare is int else (int, float)) and not isinstance(value, bool)
-    textual = bare in (str, bytes, datetime.datetime) or (isinstance(bare, type) and issubclass(bare, enum.Enum))
+    if annotation in (int, float):
+        return isinstance(value, int if annotation is int else (int, float)) and not isinstance(value, bool)
+    textual = annotation in (str, bytes, datetime.datetime) or (
+        isinstance(annotation, type) and issubclass(annotation, enum.Enum)
+    )
     return textual and isinstance(value, str)
 
 
-def _listed(value: object, bare: Any, path: str) -> list[str]:
-    literals = typing.get_args(bare) or tuple(member.value for member in cast("type[enum.Enum]", bare))
+def _check_literal(value: object, annotation: Any, path: str) -> list[str]:
+    literals = typing.get_args(annotation) or tuple(member.value for member in cast("type[enum.Enum]", annotation))
     if any(type(value) is type(literal) and value == literal for literal in literals):
         return []
-    return [f"{path}: {value!r}, known are {', '.join(map(repr, literals))}"]
+    return [f"{path}: {value!r}, expected one of {', '.join(map(repr, literals))}"]
 
 
-def _base64(value: str, path: str) -> list[str]:
+def _check_base64(value: str, path: str) -> list[str]:
     """Bytes in a request are padded base64 in the standard alphabet (google-genai decodes both alphabets)."""
     try:
         base64.b64decode(value, validate=True)
@@ -530,60 +535,61 @@ def _base64(value: str, path: str) -> list[str]:
     return []
 
 
-# --- JSON alone -------------------------------------------------------------------------------------
+# --- JSON values ------------------------------------------------------------------------------------
 
 
-def _not_json(value: object, path: str) -> Iterator[str]:
-    """Places whose value `json.dumps` would refuse or change: bytes, tuples, NaN, keys that are no text."""
+def _find_non_json(value: object, path: str) -> Iterator[str]:
+    """Yields values that `json.dumps` refuses or changes: bytes, tuples, NaN, and keys that are not text."""
     match value:
         case None | bool() | str() | int():
             pass
         case float():
             if not math.isfinite(value):
-                yield f"{path}: {value} is no JSON number"
+                yield f"{path}: {value} is not a JSON number"
         case list():
             for index, item in enumerate(cast("list[object]", value)):
-                yield from _not_json(item, f"{path}[{index}]")
+                yield from _find_non_json(item, f"{path}[{index}]")
         case dict():
             for key, item in cast("dict[object, object]", value).items():
                 if isinstance(key, str):
-                    yield from _not_json(item, _join(path, key))
+                    yield from _find_non_json(item, _join(path, key))
                 else:
-                    yield f"{path}: the key {key!r} is no text"
+                    yield f"{path}: the key {key!r} is not text"
         case _:
-            yield f"{path}: a {type(value).__name__} is no JSON value"
+            yield f"{path}: type {type(value).__name__} is not a JSON value"
 
 
-# --- the SDKs that validate by themselves -----------------------------------------------------------
+# --- validation by SDKs ----------------------------------------------------------------------------
 
 
-def _validated(model: type[pydantic.BaseModel], value: object, path: str) -> list[str]:
+def _validate(model: type[pydantic.BaseModel], value: object, path: str) -> list[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # google-genai warns of a mismatch, then refuses it
+            warnings.simplefilter("ignore", UserWarning)  # google-genai warns before it raises an error
             model.model_validate(value)
     except pydantic.ValidationError as error:
         return [f"{_join(path, '.'.join(map(str, fault['loc'])))}: {fault['msg']}" for fault in error.errors()]
     return []
 
 
-def _gemini_accepts(request: Mapping[str, Any]) -> list[str]:
+def _validate_gemini(request: Mapping[str, Any]) -> list[str]:
     contents = enumerate(request["contents"])
-    problems = [problem for i, item in contents for problem in _validated(gemini.Content, item, f"contents[{i}]")]
-    return problems + _validated(gemini.GenerateContentConfig, request.get("config", {}), "config")
+    problems = [problem for i, item in contents for problem in _validate(gemini.Content, item, f"contents[{i}]")]
+    return problems + _validate(gemini.GenerateContentConfig, request.get("config", {}), "config")
 
 
-def _ollama_accepts(request: Mapping[str, Any]) -> list[str]:
-    """The SDK validates a copy without falsy values; not the images here, for it reads files they name."""
+def _validate_ollama(request: Mapping[str, Any]) -> list[str]:
+    """Returns the problems that the SDK finds in a copy without falsy values.
+
+    The copy has no images, because the SDK treats their values as file names and opens the files.
+    """
     copies = [{key: v for key, v in message.items() if v and key != "images"} for message in request["messages"]]
-    problems = [
-        p for i, message in enumerate(copies) for p in _validated(OllamaMessage, message, f"messages[{i}]")
-    ]
+    problems = [p for i, message in enumerate(copies) for p in _validate(OllamaMessage, message, f"messages[{i}]")]
     tools = enumerate(request.get("tools", []))
-    return problems + [p for i, tool in tools for p in _validated(OllamaTool, tool, f"tools[{i}]")]
+    return problems + [p for i, tool in tools for p in _validate(OllamaTool, tool, f"tools[{i}]")]
 
 
-# --- the door ---------------------------------------------------------------------------------------
+# --- entry point ------------------------------------------------------------------------------------
 
 _SCHEMAS: Final[dict[str, Any]] = {
     "openai": _CHAT,
@@ -595,38 +601,38 @@ _SCHEMAS: Final[dict[str, Any]] = {
     "deepseek": _CHAT,
     "vllm": _CHAT,
 }
-_SDK_CHECKS: Final = {"gemini": _gemini_accepts, "ollama": _ollama_accepts}
-_NULL_FOR_ABSENT: Final = frozenset({"openai-responses"})
-"""RecordedCall traffic shows the Responses API taking null for optional item keys."""
+_SDK_CHECKS: Final = {"gemini": _validate_gemini, "ollama": _validate_ollama}
+_ACCEPT_NULL: Final = frozenset({"openai-responses"})
+"""In recorded traffic, the Responses API accepts null for optional keys of items."""
 
 
 @functools.cache
-def _walker(provider: str) -> Walker:
-    """A provider's walker; the keys that the caller supplies are unknown to it."""
-    walker = Walker(EXTENSIONS[provider], null_for_absent=provider in _NULL_FOR_ABSENT)
+def _get_checker(provider: str) -> ShapeChecker:
+    """Returns the checker of a provider. It reports the keys of `CALLER_KEYS` as unknown."""
+    checker = ShapeChecker(EXTENSIONS[provider], accepts_null=provider in _ACCEPT_NULL)
     schemas = list(SCHEMAS.values()) if provider == "dashscope" else [_SCHEMAS[provider]]
     for schema in schemas:
-        declared = walker._extended(schema)  # pyright: ignore[reportPrivateUsage]
-        walker.fields[schema] = {key: field for key, field in declared.items() if key not in CALLER_KEYS}
-    return walker
+        declared = checker._create_fields(schema)  # pyright: ignore[reportPrivateUsage]
+        checker.fields[schema] = {key: field for key, field in declared.items() if key not in CALLER_KEYS}
+    return checker
 
 
 def check_request(
     provider: str, request: Mapping[str, object], *, path: Literal["text", "multimodal"] | None = None
 ) -> list[str]:
-    """The problems of a request's shape, each naming its place; empty when the SDK's types accept it.
+    """Returns the differences between a request and the types of the SDK, with their places.
 
-    `path` names DashScope's endpoint; without it, the request's contents tell.
+    `path` is the endpoint of DashScope. None chooses the endpoint by the contents of the request.
 
     >>> check_request("openai", {"messages": [{"role": "user", "content": "hi", "foo": 1}]})
     ["messages[0]: unknown key 'foo'"]
     """
     body = dict(request)
-    problems = list(_not_json(body, ""))
+    problems = list(_find_non_json(body, ""))
     if problems:
         return problems
     schema = SCHEMAS[path or get_path(body)] if provider == "dashscope" else _SCHEMAS[provider]
-    problems = _walker(provider).walk(body, schema, "")
+    problems = _get_checker(provider).check(body, schema, "")
     if not problems and provider in _SDK_CHECKS:
         problems = _SDK_CHECKS[provider](body)
     return problems
