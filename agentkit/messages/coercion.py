@@ -23,7 +23,7 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
 
 
 def adopt_block(value: object) -> object:
-    """Converts a block dict to the keys that agentkit uses. Returns any other value unchanged.
+    """Returns a copy of a block dict with agentkit's keys. Returns any other value unchanged.
 
     Unknown keys are moved to `metadata`, which is never sent to a provider. A null `output` becomes an empty text.
     An `input` that is JSON text is parsed, and the text is stored as `raw_input`.
@@ -63,7 +63,7 @@ def adopt_state(block: dict[str, Any]) -> None:
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
     """Adds the keys in `extra` to the metadata of a message dict or block dict.
 
-    Existing keys keep their values. Metadata of an invalid type remains unchanged, so that validation refuses it.
+    Existing keys keep their values. Metadata of an invalid type remains unchanged and later fails validation.
     """
     metadata = holder.get("metadata")
     if extra and (metadata is None or isinstance(metadata, dict)):
@@ -93,6 +93,6 @@ def _adopt_result(block: dict[str, Any]) -> None:
 
 
 def _adopt_item(item: object) -> object:
-    """Converts an item of a tool result. Returns a nested tool result unchanged, so that validation refuses it."""
+    """Converts an item of a tool result. A nested tool result remains unchanged and later fails validation."""
     block_type: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
     return cast("object", item) if block_type == "tool_result" else adopt_block(cast("object", item))

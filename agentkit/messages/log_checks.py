@@ -1,7 +1,7 @@
-"""Checks that a log loader can load the messages of a log without losing content.
+"""Checks that each log loader runs on messages and requests, so that no content is lost.
 
-Without these checks, a log in another format could load as an empty conversation. Each loader passes the names of
-the keys that the loader reads. If a message is in another known format, the error names this format.
+Without these checks, the result for a log in another format could be an empty conversation. Each loader passes the
+names of the keys that the loader reads. If a message is in another known format, the error names this format.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def check_log_message(
     foreign_keys = _CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)
     for key in sorted(foreign_keys) if foreign_keys else ():
         if message[key]:
-            reason = f"expected content under {_join_names(content_keys)}, but content under {key!r} would be lost"
+            reason = f"the loader reads content only under {_join_names(content_keys)}, not under {key!r}"
             raise MessageError(f"{place}.{key}", reason, _advice(find_log_format({key: message[key], "role": ""})))
     _check_types(message, place, content_keys)
     _check_blocks(message, f"{place}.content", block_key)
@@ -95,9 +95,10 @@ def _list_typed_keys(
     opaque_keys: tuple[str, ...] | frozenset[str],
     loaders: str,
 ) -> list[str] | None:
-    """Returns the content keys whose types must be checked. The `content` of the message is text or null.
+    """Returns the content keys of a message whose values must have the types in `_TYPES`.
 
-    Returns None if the message needs all checks, because the message may be in another format.
+    If the `content` of the message is text or null, these types are the only necessary check. Returns None if the
+    message may be in another format, so that all checks are necessary.
 
     Args:
         keys: Keys of the message that are in `_KNOWN_KEYS`.
@@ -123,16 +124,16 @@ _TYPES: dict[str, type] = {
 }
 """Required type of the value under each content key."""
 _KNOWN_KEYS = FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
-"""Message keys that decide which checks a message needs if its `content` is text or null."""
+"""Message keys that `_list_typed_keys` needs. All other keys of a message are irrelevant for the result."""
 
 
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
-    """Raises MessageError if the content of a message is an object, or if all its blocks are in another format."""
+    """Raises MessageError if `content` is an object, or a list of objects that all lack the key `key`."""
     content = message.get("content")
     blocks = as_list(content)
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "If the object is a content block, pass a list with the object.")
+        raise MessageError(place, reason, "Pass text or a list. If the object is a content block, pass [object].")
     if key is not None and blocks and all(as_object(block) and key not in block for block in blocks):
         reason = f"expected content blocks with the key {key!r}, got {_list_keys(as_object(blocks[0]))}"
         raise MessageError(place, reason, _advice(find_log_format({"role": "", "content": content})))
@@ -154,7 +155,7 @@ def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> No
     names = loaders.split()
     is_known = not names or not LOADERS.isdisjoint(names)
     if log_format is not None and is_known and log_format.loader not in names:
-        reason = f"the message is in another log format: it has {_list_keys(message)}"
+        reason = f"expected a message in a format that the loader reads, got {_list_keys(message)}"
         raise MessageError(place, reason, _advice(log_format))
 
 
@@ -175,12 +176,12 @@ def check_log_request(
     for key in stored_keys:
         if request.get(key):
             value = shorten_repr(request[key], 60)
-            reason = f"the value {value} refers to messages that only the server has"
-            advice = "Pass a list of all messages that starts with the messages from the server."
+            reason = f"the value {value} identifies messages that are stored on the server and cannot be loaded"
+            advice = "Pass a list of all messages, including the messages that are stored on the server."
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
-            reason = "requests in this format do not have this key, so its value would be lost"
+            reason = f"the loader does not read the request key {key!r}, so the value of the key would be lost"
             raise MessageError(key, reason, _advice(find_log_format(request)))
 
 

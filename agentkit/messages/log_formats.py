@@ -16,9 +16,9 @@ __all__ = ["FIRST_KEYS", "LOADERS", "LogFormat", "find_log_format", "may_match"]
 class LogFormat(NamedTuple):
     """Format of message logs, with the patterns that identify it.
 
-    A pattern lists features that a message must have, separated by spaces. A feature is a key of the message
-    (`key`) or a key with its text (`key=text`). `key.inner` is a key of an object under `key`, or of an object in
-    a list under `key`.
+    A pattern lists the features that a message must have, separated by spaces. The feature `key` means that the
+    message has this key. The feature `key=text` means that the value of the key is this text. `key.inner` is a key
+    of an object under `key`, or of an object in a list under `key`.
 
     Attributes:
         name: Name of the format in error messages.
@@ -116,7 +116,7 @@ _PATTERNS = [
 ]
 _FEATURES = frozenset(feature for pattern in _PATTERNS for feature in pattern.features)
 _VALUED = frozenset(feature.partition("=")[0] for feature in _FEATURES if "=" in feature)
-"""Keys, such as `content.type`, for which a pattern requires a certain text."""
+"""Keys, such as `content.type`, for which a pattern requires a text (`key=text`)."""
 
 
 def _first_key(feature: str) -> str:
@@ -166,7 +166,7 @@ def _match_format(features: frozenset[str], certain: bool) -> LogFormat | None:
 
 
 def _list_features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yields the features of a message: keys (`key`, `key.inner`), and keys with short texts (`key=text`)."""
+    """Yields the features of a message (see `LogFormat`): all keys, and the texts that patterns may require."""
     for key, item in message.items():
         name = f"{prefix}{key}"
         yield name

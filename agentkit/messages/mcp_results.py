@@ -28,7 +28,7 @@ class McpResult(Protocol):
 
 
 class McpItem(Protocol):
-    """Interface of a content item from an MCP SDK, which is a pydantic model."""
+    """Interface of a content item from an MCP SDK. The item is a pydantic model."""
 
     @property
     def type(self) -> str:
@@ -79,7 +79,8 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
     """Converts one content item of an MCP result to a block dict. Returns None for any other value.
 
-    Also returns None for a text with keys that MCP does not define, because the text may be a block of agentkit.
+    Also returns None for a text item with keys that MCP does not define, because the item may be a block dict of
+    agentkit.
 
     Args:
         value: Content item as an SDK object or a dict.
@@ -256,8 +257,9 @@ def _is_text(item: object) -> bool:
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     """Returns True if the text content of an MCP result repeats its structured content.
 
-    The text is usually the JSON text of the structured content. For a value that is not an object, the Python SDK
-    returns `{"result": value}`, with one text for the value, or one text for each item of a list.
+    The text is usually the JSON text of the structured content. If a tool returns a value that is not an object,
+    the structured content from the Python SDK is `{"result": value}`. The text content is then one text for the
+    value, or one text for each item if the value is a list.
     """
     if _is_any_text(structured, texts):
         return True

@@ -6,7 +6,7 @@ import re
 
 __all__ = ["canonical_media_type", "guess_media_type", "is_media_type", "is_text_type"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a scheme has at least two letters, because `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two or more letters, because `C:` is a Windows drive
 
 # A media type is restricted-name "/" restricted-name (RFC 6838, 4.2), with optional parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
@@ -75,7 +75,7 @@ def is_media_type(text: str) -> bool:
 
 
 def is_text_type(media_type: str) -> bool:
-    """Returns True if files of a media type contain text, such as `text/plain` or `application/json`."""
+    """Returns True if files of a media type contain text. Examples: `text/plain` and `application/json`."""
     return _TEXT_TYPES.fullmatch(media_type) is not None
 
 

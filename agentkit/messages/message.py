@@ -242,7 +242,7 @@ def _build_ordinary(
     metadata: Any = None,
     pinned: Any = False,
 ) -> Msg | None:
-    """Builds a message without pydantic, which takes several times as long.
+    """Builds a message without pydantic, because validation by pydantic takes several times as long.
 
     Returns None if an argument is invalid, or has a type that only pydantic checks.
     """
@@ -277,7 +277,7 @@ ORDINARY_BUILDERS[Msg] = _build_ordinary
 
 
 def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
-    """Returns a copy of a message with another role and other blocks.
+    """Returns a copy of a message, with the given role and blocks instead of the message's own.
 
     Unless `mark` is empty, `metadata[mark]` of the copy is True.
     """

@@ -1,4 +1,4 @@
-"""Opaque state: data in a reply, such as a signature, that only the system that issued the data can read."""
+"""Opaque state: data in a reply, such as a signature, that only the issuer of the data can read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["OpaqueState", "get_state_fields"]
 
 @validated_dataclass
 class OpaqueState(Validated):
-    """State of a block that only the system that issued the state can read.
+    """Opaque state of a block: data, such as a signature, that only the issuer of the data can read.
 
-    Later requests to that system contain the state unchanged.
+    The issuer is the system that produced the data. Later requests to the issuer contain the data unchanged.
 
     Attributes:
-        issuer: Name of the system, such as `anthropic`, `gemini`, `openai`, `deepseek`, `vllm`, `ollama` or
+        issuer: Name of the issuer, such as `anthropic`, `gemini`, `openai`, `deepseek`, `vllm`, `ollama` or
             `dashscope`.
         signature: Signature of a thinking block (Anthropic).
         redacted_data: Encrypted thinking (Anthropic).

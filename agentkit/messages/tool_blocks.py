@@ -49,7 +49,7 @@ class ToolUseBlock(_ComputedArguments):
         raw_input: Arguments as the JSON text that the model wrote. APIs that expect JSON text receive this
             text unchanged if it parses to the same value as `input`. Otherwise, these APIs receive `input` as JSON
             text. None if the model's text is unknown.
-        state: Opaque state of the call, which only the provider that issued it can read.
+        state: Opaque state of the call, such as a signature.
     """
 
     id: Text
@@ -72,7 +72,7 @@ class ToolUseBlock(_ComputedArguments):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text: `raw_input` if it parses to the same value as `input`, or else `input`."""
+        """The arguments as JSON text: `raw_input` if it parses to `input`, otherwise the text for `input`."""
         return self._arguments
 
     @property
@@ -98,7 +98,7 @@ def _is_json_for(text: str, value: dict[str, Any], encoded: bytes) -> bool:
     """
     try:
         parsed = from_json(text)
-        # A comparison of bytes is fast and distinguishes 1, 1.0 and true. `same_json` allows another key order.
+        # A comparison of JSON bytes is fast and distinguishes 1, 1.0 and true. `same_json` ignores the key order.
         return (parsed == value and to_json(parsed) == encoded) or same_json(parsed, value)
     except ValueError:
         return False
@@ -232,7 +232,7 @@ def _build_ordinary_call(
     try:
         block.__post_init__()
     except MessageError:
-        return None  # pydantic then repeats the validation, and its error names the class
+        return None  # pydantic then repeats the validation and raises an error that names the class
     return block
 
 

@@ -1,8 +1,8 @@
 """Base class of messages, blocks, sources and tools, which are immutable pydantic dataclasses.
 
 pydantic validates and copies the arguments of each constructor. `ValidatedType` converts pydantic's errors to
-`MessageError`, which has the path of the invalid value. UTF-8 must be able to encode all text, and JSON values
-must be writable as JSON text.
+`MessageError`, which has the path of the invalid value. A text is invalid if UTF-8 cannot encode the text, and a
+JSON value is invalid if it contains such a text.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_text(value: object) -> bool:
 
 
 def _check_writable(value: Any) -> Any:
-    """Raises ValueError if a string in a JSON value has a lone surrogate, which JSON text cannot contain."""
+    """Raises ValueError if a string in a JSON value has a lone surrogate, because UTF-8 cannot encode it."""
     try:
         to_json(value)
     except ValueError as error:
@@ -84,13 +84,13 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object without a check for lone surrogates, which the class of the field does."""
+    """A JSON object that may have lone surrogates. `__post_init__` of the class refuses them."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------
 
 ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
-"""Maps each class to a function that creates an instance without pydantic, which is slower.
+"""Maps each class to a function that creates an instance without pydantic, because pydantic is slower.
 
 The function returns None or raises TypeError if an argument is invalid, or has a type that only pydantic checks.
 pydantic then validates the arguments.
@@ -117,10 +117,10 @@ else:
 
         @__signature__.setter
         def __signature__(cls, value: Signature) -> None:
-            """Ignores the signature that pydantic assigns, because it would hide the computed signature."""
+            """Ignores the signature that pydantic assigns, so that the computed signature remains."""
 
         def __setattr__(cls, name: str, value: Any) -> None:
-            """Copies the signature of the class to pydantic's `__init__`, for documentation tools."""
+            """Sets an attribute. A new `__init__` gets the signature of the class, for documentation tools."""
             if name == "__init__" and not hasattr(value, "__signature__"):
                 this = Parameter("self", Parameter.POSITIONAL_ONLY)
                 value.__signature__ = Signature([this, *signature(cls).parameters.values()])
@@ -152,7 +152,7 @@ class Validated(metaclass=ValidatedType):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, which contain the fields but no computed results."""
+        """Returns the state for copies and pickles. The state contains the fields but no computed results."""
         values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.init}
         return (_rebuild, (type(self), values))
 

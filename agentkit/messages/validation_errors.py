@@ -27,10 +27,14 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, MessageError):
         return cause.with_prefix(place)
-    return MessageError(place, _reason(details), _ADVICE)
+    return MessageError(place, _reason(details), _ADVICE.get(details["type"], "Pass a valid value."))
 
 
-_ADVICE: Final = "Pass a valid value."
+_ADVICE: Final = {
+    "missing": "Pass a value for this field.",
+    "unexpected_keyword_argument": "Remove this argument.",
+    "unexpected_positional_argument": "Remove this argument.",
+}
 _MAX_PLACE: Final = 200  # maximum characters of a path, because the application's keys in a path can be long
 _MAX_REASON: Final = 400
 _MAX_VALUE: Final = 60

@@ -1,6 +1,6 @@
-"""Calls models with a formatter, the provider's official SDK client, and a parser for replies.
+"""Model calls: a formatter builds the request, the provider's SDK client sends it, and a parser parses the reply.
 
-A call accepts messages or a `Plan`, and options. It returns the reply as a `Msg`, or as a `ModelStream` of events.
+The arguments of a call are messages or a `Plan`, and options. The result is a `Msg`, or a `ModelStream` of events.
 A failed call raises a `ModelError`, whose class depends on the provider's `ErrorPatterns`. The SDK handles
 retries, credentials and transport.
 

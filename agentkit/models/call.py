@@ -166,7 +166,7 @@ class ModelCall:
             return OptionError("parameters", str(error), "Pass JSON values.")
         if _is_header_error(error):
             reason = "the API key or a header contains a character that HTTP headers do not allow"
-            return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
+            return OptionError("client", reason, "Pass the exact API key, and header values in printable ASCII.")
         failure, runtime_error = self.endpoint.failure_from_exception(error), _find_runtime_error(error)
         if self.endpoint.closed and (runtime_error or (failure and failure.network)):
             return self._closed_error()
@@ -175,7 +175,7 @@ class ModelCall:
             return self._client_error(f"the client is closed ({runtime_error})", advice)
         if runtime_error and _FOREIGN_LOOP.search(str(runtime_error)):
             advice = (
-                "Create a client for each event loop. Without a client, ChatModel opens a client for each loop."
+                "Create a client and a ChatModel for each event loop. Without `client`, ChatModel opens a client."
             )
             reason = f"the client has open connections in another event loop ({runtime_error})"
             return self._client_error(reason, advice)
@@ -227,5 +227,5 @@ def _is_header_error(error: BaseException | None) -> bool:
 
 
 def _find_runtime_error(error: BaseException) -> RuntimeError | None:
-    """Returns `error` or its cause if the class is exactly RuntimeError, and None if neither has this class."""
+    """Returns the RuntimeError: `error` or its cause. None if neither is a RuntimeError. Ignores subclasses."""
     return next((item for item in (error, error.__cause__) if type(item) is RuntimeError), None)

@@ -53,7 +53,7 @@ The share is below 1, because the local token count only approximates the provid
 
 
 class ChatModel:
-    """One model of one provider, which turns messages into a reply.
+    """One model of one provider. `generate` and `stream` send messages to the model and return its reply.
 
         model = ChatModel("anthropic:claude-opus-5", budget=Budget(100_000))
         reply = await model.generate(msgs, tools=[search])
@@ -156,13 +156,14 @@ class ChatModel:
         """Returns the complete reply.
 
         Args:
-            msgs: Messages, or a plan from `plan`. A plan is sent unchanged, even if the prompt is too long.
+            msgs: Messages, or a plan from `plan`. A plan already contains `tools`, `tool_choice` and
+                `response_format`, so these options cannot be passed with a plan. If the provider rejects the
+                prompt of a plan as too long, the call fails, because a plan is never shortened.
             **options: Options of the call:
 
                 - `tools`: tools that the model may call.
                 - `tool_choice`: choice among the tools (see `ToolChoice`).
-                - `response_format`: Pydantic model or JSON schema that the reply must match. A plan already
-                  contains these three options, so they cannot be passed with a plan.
+                - `response_format`: Pydantic model or JSON schema that the reply must match.
                 - `max_tokens`: maximum tokens of the reply. None means the `max_tokens` of this `ChatModel`.
                 - `parameters`: parameters under the provider's own names, such as `{"temperature": 0}`.
 
@@ -244,7 +245,7 @@ class ChatModel:
         try:
             shorter = await formatter.plan(tuple(plan.ledger.msgs), **options)
         except BudgetError:
-            _log.info("%s:%s: the prompt is too long, and no request has at most %d tokens", *self._names, limit)
+            _log.info("%s:%s: the prompt is too long, and cannot be shortened to %d tokens", *self._names, limit)
             return None
         _log.info("%s:%s: the prompt is too long; shortened to at most %d tokens", *self._names, limit)
         return shorter
@@ -255,7 +256,7 @@ class ChatModel:
 
 
 def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of a call and the token limit. A parameter with the same name replaces the limit."""
+    """Returns `parameters` with the token limit added. A parameter with the same name overrides the limit."""
     merged = {**limit, **parameters}
     for name, value in limit.items():
         if isinstance(value, Mapping) and isinstance(merged[name], Mapping):

@@ -60,7 +60,7 @@ class ModelClient:
         return self._endpoint
 
     async def open(self) -> EndpointBase:
-        """Returns the endpoint. The first call opens the client.
+        """Returns the endpoint. Opens a client if no client is open.
 
         A worker thread opens the client, because the import of an SDK would block the event loop.
 
@@ -136,7 +136,8 @@ def _open_endpoint(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> 
     else:
         check_client(opened.client)
         return opened
-    # Inside the `except` block, an SDK error that may contain an API key would become the `__context__`.
+    # An error that is raised inside the `except` block has the SDK's error as its `__context__`. The SDK's error
+    # may contain an API key, so the error is raised here.
     raise refusal
 
 

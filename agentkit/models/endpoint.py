@@ -82,7 +82,7 @@ class EndpointBase(ABC):
     """Name of the package extra that installs the SDK, such as `anthropic`."""
 
     closed: bool = False
-    """True after the model has closed the client. Further calls raise a NetworkError."""
+    """True after agentkit has closed the client. Further calls raise a NetworkError."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -144,7 +144,7 @@ class EndpointBase(ABC):
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the provider's parameter that limits the tokens of a reply.
+        """Returns the parameter, with the provider's own name, that limits the tokens of a reply.
 
         The parameter may be nested, such as `{"config": {"max_tokens": 100}}`.
         """

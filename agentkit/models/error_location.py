@@ -70,9 +70,10 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request to which the paths in an error text refer.
 
-    Yields each part together with the list of later turns. For each path, the first part is a text at the end of
-    the path. The next parts are the JSON objects on the path, from the innermost object to the complete turn. If
-    the path refers to one part of the turn, the complete turn is omitted. The last parts are other strings.
+    Yields each part together with the list of later turns. The parts of a path are the JSON objects on the path,
+    from the innermost object to the turn, without the turn if the path leads into a list in the turn. If the path
+    ends at a string, the string is also a part: the first part if the last key is the key of a text, and otherwise
+    the last part.
     """
     turns = layout.read_turns(request)
     if not turns:
@@ -85,7 +86,8 @@ def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -
         strings = [value for value in trail if isinstance(value, str)]
         has_part = any(isinstance(value, list) for value in trail[:-1])
         objects = trail[1:] if has_part else trail
-        # A matching text is enough to identify a block. A match of only an id or a name is less reliable.
+        # A text comes first, because a text identifies a block. Any other string, such as a name, comes last,
+        # because it is less reliable.
         is_text = bool(layout.texts.intersection(steps[-1:]))
         yield from ((string, later_turns) for string in strings if is_text)
         yield from ((part, later_turns) for part in reversed(objects) if isinstance(part, dict))
@@ -139,8 +141,9 @@ def _find_block(
 ) -> BlockPath | None:
     """Returns the path of the message block from which a part of the request was written, or None.
 
-    If several blocks have the same text, the number of later turns with this text selects the block. The blocks
-    are counted from the end, because the request may not contain the start of the conversation.
+    If several blocks match equally well, the result depends on the later turns that have the same text: without
+    such a turn, the last of these blocks is selected; with one such turn, the second to last. The count starts at
+    the end, because the request may not contain the start of the conversation.
     """
     # Blanks around a text are ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers

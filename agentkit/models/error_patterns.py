@@ -27,7 +27,8 @@ class ErrorPatterns:
     413, 422 and 500. Matching ignores case, and a pattern matches if any part of a code or text matches. An empty
     pattern matches nothing. `a | b` has the patterns of both objects.
 
-    Text patterns ignore the quoted parts of an error text, because a quoted text may come from the request.
+    The quoted parts of an error text are not searched, because they may come from the request. Only `other_limit`,
+    `stream_only_text` and `context_sizes` are also searched in quoted parts.
 
     Attributes:
         statuses: Map from statuses that have a special meaning in this API to the usual status for this meaning.
@@ -35,19 +36,20 @@ class ErrorPatterns:
         context_length_code: Codes for a prompt that is too long.
         context_length_text: Texts for a prompt that is too long.
         other_limit: Codes and texts about limits other than the context length. If this pattern matches,
-            `context_length_text` is not searched.
+            `context_length_text` is not used.
         part_code: Codes about one part of the request. If this pattern matches the complete code,
-            `context_length_text` is not searched.
+            `context_length_text` is not used.
         context_sizes: Patterns for the token counts in texts about the prompt length. The first matching pattern
             is used. A pattern has the named group `limit` (context length). Optional groups are `count` (tokens of
             the prompt), `excess` (tokens of the prompt above the limit) and `reply` (tokens of the limit that are
             reserved for the reply).
         auth_code: Codes for a missing key, permission or payment.
         auth_text: Texts for a missing key, permission or payment, in errors with status 400.
-        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error also has no
-            code, this pattern searches its text.
-        overload_code: Codes for an overloaded server or an internal error, searched like `rate_limit_code`.
-        bad_request_code: Codes for a refused request, searched like `rate_limit_code`.
+        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has neither a
+            status nor a code, the pattern is searched in the error text.
+        overload_code: Codes for an overloaded server or an internal error. Used in the same cases as
+            `rate_limit_code`.
+        bad_request_code: Codes for a refused request. Used in the same cases as `rate_limit_code`.
         quota_code: Codes for an exhausted quota, which makes a RateLimitError not retryable.
         quota_text: Texts for an exhausted quota, in errors without a code.
         stream_only_text: Texts of the error if a model accepts only requests for a stream. `generate` then

@@ -43,7 +43,8 @@ async def _generate_once(call: ModelCall) -> Msg:
             raise
     if not requires_stream:
         assert raised is not None
-        # Inside the `except` block, an SDK error that may contain an API key would become the `__context__`.
+        # An error that is raised inside the `except` block has the SDK's error as its `__context__`. The SDK's
+        # error may contain an API key, so the error is raised here.
         raise raised
     call.endpoint.stream_only_models.add(call.model)
     return await _read_stream(call)

@@ -22,8 +22,8 @@ _TIMEOUT_SECONDS = 600.0
 class HttpEndpoint(HttpResponseEndpoint):
     """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Requires the extra `fetch`.
 
-    A subclass sets the class attributes. The body contains `model`, `stream`, the request and the parameters. The
-    API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
+    A subclass sets the class attributes. The body contains `model`, `stream`, the keys of the formatter's
+    request, and the parameters. The API key is sent as `Authorization: Bearer KEY`. Failed calls are not retried.
 
     If the URL contains the model, override `build_request`:
 

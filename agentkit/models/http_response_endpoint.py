@@ -50,9 +50,9 @@ class HttpResponseEndpoint(EndpointBase):
             yield IncomingStream(self.read_chunks(response), request_id)
 
     def failure_from_response(self, response: Any) -> Failure:
-        """Returns the failure for an HTTP response with an error status, whose body was read to its end.
+        """Returns the failure for an HTTP response with an error status. The complete body has already been read.
 
-        If the API has the error code in a header, override this method, and replace `code` in the failure that
+        If the API sends the error code in a header, override this method, and replace `code` in the failure that
         `super().failure_from_response(response)` returns.
         """
         status, headers = response.status_code, response.headers

@@ -10,6 +10,7 @@ from agentkit.argument_checks import check_names, check_option, check_parameters
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterOptions, RequestOptions
 from agentkit.models.registry import Provider, load_provider
+from agentkit.reprs import shorten_repr
 
 __all__ = [
     "CallOptions",
@@ -47,8 +48,8 @@ NO_PARAMETERS = "Pass the option to generate() or stream()."
 
 _MODEL_OPTIONS = frozenset({"provider", "model", "client", *ModelOptions.__annotations__})
 _ADVICE = (
-    "Pass a parameter of the provider as parameters={NAME: …}, an option of its SDK's client as "
-    "client_options={NAME: …}, or an option of its formatter as formatter_options={NAME: …}."
+    "Pass a parameter of the provider as parameters={NAME: …}, an option of the SDK's client as "
+    "client_options={NAME: …}, or an option of the formatter as formatter_options={NAME: …}."
 )
 
 
@@ -88,9 +89,12 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)
     for name in further or ():
-        if name == "model" or not isinstance(name, str):
-            reason = f"expected names of formatter options other than 'model', got {name!r}"
-            raise OptionError("formatter_options", reason, "Pass the name of the model to ChatModel.")
+        if not isinstance(name, str):
+            reason = f"expected names of formatter options, got {type(name).__name__} {shorten_repr(name, 60)}"
+            raise OptionError("formatter_options", reason, "Pass a dict whose keys are strings.")
+        if name == "model":
+            advice = "Pass the name of the model to ChatModel."
+            raise OptionError("formatter_options", "must not contain the key 'model'", advice)
     names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
     return {**{name: value for name, value in options.items() if name in names}, **(further or {})}
 

@@ -26,7 +26,7 @@ class SDKEndpoint(HttpResponseEndpoint):
     Attributes:
         provider: Name of the provider in error texts.
         sdk: Name of the SDK's package.
-        client_class: Name of the SDK's async client class, which `open` creates.
+        client_class: Name of the SDK's async client class. `open` creates an object of this class.
         error_class: Name of the base class of the SDK's errors.
         no_key: Pattern for the text of the SDK's error about missing credentials.
 
@@ -83,13 +83,14 @@ class SDKEndpoint(HttpResponseEndpoint):
         import httpx2
 
         sdk = self.import_sdk()
-        # Clients for cloud platforms, and middleware, read the body as a dict. Other clients send finished bytes.
+        # Clients for cloud platforms, and clients with middleware, need the body as a dict, because they read or
+        # change it. Any other client gets finished bytes, because this is faster.
         has_middleware = bool(getattr(self.client, "middleware", ()))
         reads_body = has_middleware or self.client.__class__ is not getattr(sdk, self.client_class)
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # With this class, the SDK returns the response unparsed. Clients that use httpx return httpx.Response.
+            # The SDK then returns the response unparsed. Its class is httpx.Response if the client uses httpx.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),

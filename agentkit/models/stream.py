@@ -57,7 +57,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True if events may be yielded, because no shorter prompt can be sent
+        self._releases_events = False  # True once events can be yielded; a shorter prompt is then no longer sent
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None
@@ -170,7 +170,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_as_failure(self._parser))
 
     async def _end(self) -> None:
-        """Finishes the message. Fails the call if the reply contains an error or no event."""
+        """Finishes the message. A reply that contains an error or no event is handled like a failed call."""
         assert self._parser is not None
         had_events = self._has_events
         self._finish_message()
@@ -186,8 +186,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
     def _add_events(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
         self._has_events = self._has_events or bool(events)
-        # Before the first content, the provider may still refuse the prompt as too long. The events of the refused
-        # request must then not be yielded.
+        # Before the first content, the provider can still refuse the prompt as too long. Until then, no event is
+        # yielded, because a request with a shorter prompt may replace the refused request.
         if not self._releases_events and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
             self._releases_events = self._parser is not None and self._parser.reply.error is None
 
@@ -201,10 +201,11 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._message = self._call.finish_message(message)
 
     async def _fail(self, error: Exception | Failure) -> None:
-        """Handles an error of the call. Sends a shorter prompt if the provider refused the prompt as too long.
+        """Handles an error of the call.
 
-        If no shorter prompt can be sent, stores a ModelError, which is raised after the events that arrived.
-        Raises any other error at once.
+        An error that is not a ModelError is raised at once. If the provider refused the prompt as too long, a
+        shorter prompt is sent, if possible. Otherwise, the ModelError is stored, and is raised after the events
+        that arrived.
         """
         assert self._call is not None
         raised = self._call.as_agentkit_error(error, self.request_id)

@@ -388,7 +388,7 @@ SERVER_STATE: Final = [
 def test_a_request_that_continues_messages_on_the_server_is_an_error(
     provider: str, request_: dict[str, Any], key: str
 ) -> None:
-    with pytest.raises(MessageError, match="refers to messages that only the server has") as caught:
+    with pytest.raises(MessageError, match="identifies messages that are stored on the server") as caught:
         load_native(provider, request_)
     assert caught.value.place == key
 

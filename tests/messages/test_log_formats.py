@@ -1,4 +1,4 @@
-"""A log of another format never loads as an empty conversation: tests of each format with each loader."""
+"""A log of another format never becomes an empty conversation: tests of each format with each loader."""
 
 from __future__ import annotations
 
