@@ -34,7 +34,7 @@ _GROUPS = {
 class Capabilities:
     """Rules of a target (provider, API and model) for the content of requests. Objects are compared by identity.
 
-    The defaults describe an API that accepts texts and tools and has no further rule.
+    The defaults describe an API that accepts texts and tools without further restrictions.
 
     An opaque block contains data that only one wire format can represent. Opaque state is data that a provider
     adds to a block, such as a signature.
@@ -94,10 +94,10 @@ class Capabilities:
         return replace(self, **values)
 
     def find_pair(self, block: Block) -> tuple[str, str]:
-        """Returns ("request", id) or ("response", id) for an opaque block of a pair, else ("", "").
+        """Returns ("request", id) or ("response", id) if the block belongs to a pair, otherwise ("", "").
 
-        A pair is a request, such as a call of a tool that the provider runs, and its response. Both blocks have
-        the same id. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
+        A pair consists of two opaque blocks with the same id: a request, such as a call of a tool that the
+        provider runs, and its response. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
         """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:

@@ -32,15 +32,15 @@ class TurnCapabilities:
         text_notes: Function that takes a text and the role of its message, and returns notes for the ledger about
             how the request changes the text. None if requests never change texts.
         merge: True if consecutive turns of one role are joined into one turn.
-        alternate: True if user and assistant turns must alternate. The rule ignores tool results. If a user turn
-            follows a tool result, an assistant turn is added between them. True implies `merge`, `first_user`,
+        alternate: True if user and assistant turns must alternate. Tool results do not count as turns, but an
+            assistant turn is added between a tool result and a user turn. True implies `merge`, `first_user`,
             `one_system` and `late_system="line"`.
         first_user: True if the first turn must be a user turn.
         last_user: True if the last turn must be a user turn.
         needs_user: True if the request must have at least one user turn.
-        resumable: True if the API can continue an assistant turn that ends with a call of a server tool and has no
-            result for the call (see `OpaqueCapabilities.pair_key`). No user turn is then added after the assistant
-            turn.
+        resumable: True if a request can end with an assistant turn whose last block is a call of a server tool
+            without a result (see `OpaqueCapabilities.pair_key`). The API then continues this turn, and no user
+            turn is added after it.
         system_role: True if the API has a system role. If False, the first user turn starts with the system
             prompt.
         late_system: How system messages after the first turn are sent. "native": with the system role. "line": as
@@ -164,10 +164,10 @@ class MediaCapabilities:
             result may have any URL that the rule for the kind of media accepts.
         error_results: True if a tool result that reports an error may have media.
         total: Maximum length of the base64 text of all media in a request, in characters. 0 if no limit is known.
-        audio_by_id: True if audio of an earlier reply is sent as its id, without the data. The id is in
-            `OpaqueState.fields`.
-        generated_by_id: True if other media of an earlier reply are sent as the reply item that contains them. The
-            id of the item is in `OpaqueState.item_id`.
+        audio_by_id: True if requests contain the id of audio from an earlier reply instead of the audio data. The
+            id is in `OpaqueState.fields`.
+        generated_by_id: True if requests contain the reply item of other media, such as a generated image, from an
+            earlier reply. The id of the item is in `OpaqueState.item_id`.
     """
 
     image: MediaRule | None = None
@@ -201,9 +201,10 @@ class ThinkingCapabilities:
     """Rules for the thinking of earlier replies.
 
     Attributes:
-        mode: Thinking of earlier replies that requests contain. "never": no thinking. "signed": thinking that the
-            target issued, with a signature or other proof. "text": thinking as plain text, if the target issued
-            the thinking or the issuer is unknown.
+        mode: Condition for sending the thinking of earlier replies. "never": requests contain no thinking.
+            "signed": requests contain thinking if the target issued the thinking with a signature or other proof.
+            "text": requests contain thinking as plain text if the target issued the thinking, or if the issuer is
+            unknown.
         required_proof: Fields of `OpaqueState` that prove the origin of thinking. In the mode "signed", thinking
             must have at least one of these fields. Empty if no proof is required.
         binds_prefix: True if the API accepts thinking only after the same system prompt, tools and turns as in
@@ -231,20 +232,21 @@ class OpaqueCapabilities:
         places: Function that takes the data of an opaque block, and returns the places that can contain the block.
             A place is "assistant", "user", "system" or "result" (a tool result). In any other place, the block is
             omitted, which is a loss. None if all places can contain all opaque blocks.
-        pair_key: Function that takes the data of an opaque block of a pair. Returns ("request", id) for a request,
-            such as a call of a tool that the provider runs, and ("response", id) for the response. A request or
-            response without its counterpart is not sent. None if no block needs a counterpart.
+        pair_key: Function that takes the data of an opaque block. Returns ("request", id) for a request, such as a
+            call of a tool that the provider runs, ("response", id) for a response, and None for any other block. A
+            request and its response have the same id, and neither is sent without the other. `pair_key` is None
+            if the API has no such pairs.
         needs_thinking: Function that takes the data of an opaque block, and returns True if the API requires the
             thinking that preceded the block in the reply. The block is omitted if this thinking is not sent. None
             if no block needs thinking.
         passthrough_keys: Additional keys that requests contain, by block type. Keys that are not listed are
             omitted, and the ledger names them. An entry is a key of `OpaqueState.fields`, `*` for all keys, or
             `message.*` for all keys with this prefix. An entry such as `-detail` excludes a key. The most specific
-            entry decides. Documents also have the entries `title`, and `title of a URL` for documents that are
-            sent by URL.
+            entry decides. For documents, the entry `title` means that the API has a field for the title of a
+            document with data. The entry `title of a URL` means the same for documents that are sent by URL.
         signed_parts: True if each text and each tool call of a reply can have a separate signature.
-        placeholder_signature: Signature (base64) for tool calls without a signature. None if the API requires no
-            signature.
+        placeholder_signature: Value (base64) that is sent in place of the signature if a tool call has no
+            signature. None if the API requires no signature.
     """
 
     is_reply_data: Callable[[Mapping[str, Any]], bool] | None = None

@@ -91,8 +91,8 @@ class MediaRule:
         schemes: URL schemes, such as `https`. The provider downloads media from a URL with one of these schemes.
         url_types: Media types that the target accepts by URL. If empty, the types are the same as in `types`.
         embed: True if the target accepts base64 data.
-        magic: Accepted first characters of the base64 text, for an API without a field for the media type. If
-            empty, any text is accepted.
+        magic: First characters of base64 text by which the API recognizes the media type, for an API without a
+            field for the media type. Other data are not accepted. If empty, the first characters are not checked.
         limits: Limits for one request. None if no limit is known.
     """
 
@@ -121,15 +121,15 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
 
 
 LIMIT_STEPS = 5
-"""Number of equal steps into which a limit is divided.
+"""Number of equal parts into which a limit is divided. The amount of omitted media is rounded up to whole parts.
 
-Media that exceed a limit are omitted in whole steps. Consecutive requests of a growing conversation then mostly
-omit the same media.
+For example, with 101 to 120 images and a limit of 100 images, 20 images are omitted. Consecutive requests of a
+growing conversation then mostly omit the same images.
 """
 
 
 def excess(count: int, limit: int) -> int:
-    """Returns the number of media to omit if a request has `count` media and `limit` media are allowed.
+    """Returns the number of media to omit from a request with `count` media, if at most `limit` are allowed.
 
     The number is rounded up to a multiple of one fifth of `limit`. A `limit` of 0 means that there is no limit.
     """

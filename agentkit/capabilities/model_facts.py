@@ -1,6 +1,7 @@
 """Facts about models. Each `ModelFact` changes a provider's `Capabilities` for some of its models.
 
-A model to which no fact applies gets the unchanged capabilities of the provider, which suit all current models.
+Without a fact, a model has the unchanged capabilities of the provider. These capabilities
+allow only features that all current models of the provider accept.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class ModelFact:
         >>> fact = ModelFact("gpt-4o-audio", {"media.audio": None}, "guides/audio", "2026-11-20")
 
     Attributes:
-        pattern: Regular expression that matches the start of the normalized model name (`normalize_model_name`),
-            which has no vendor prefix, no cloud prefix and no date.
+        pattern: Regular expression for the start of a model name in the normalized form. `normalize_model_name`
+            removes the vendor prefix, the date and the cloud suffix of a name.
         changes: New values by field of `Capabilities`, or by group and field, such as `{"media.image": None}`.
         source: Document, type or issue that states the fact.
         date: Date of the source, or of the last check of the source, as YYYY-MM-DD.
@@ -62,7 +63,7 @@ def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact
 
 
 # Vendor prefixes, such as `us.anthropic.` and `qwen.` (Bedrock) or `system.ai.` (Databricks). The pattern requires
-# a word and `-` after the prefix, because it must not match file names.
+# a word and `-` after the prefix, so that a file name such as `model.gguf` keeps all its parts.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
 # Suffixes of model names, such as `@20251101` (Vertex), `-v1:0` (Bedrock) and `[1m]` (Claude Code).
@@ -74,7 +75,10 @@ _DATE = re.compile(
 )
 
 _MAX_LENGTH = 200
-"""Maximum length of a name that is normalized, in characters. The patterns search longer names slowly."""
+"""Maximum length, in characters, of a name from which prefixes, dates and suffixes are removed.
+
+A longer name keeps these parts, because the patterns would take too long to search the name.
+"""
 
 
 def normalize_model_name(model: str) -> str:

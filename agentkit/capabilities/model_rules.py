@@ -72,7 +72,10 @@ class ModelRules:
             )
 
     def apply(self, capabilities: Capabilities) -> Capabilities:
-        """Returns the capabilities with the changes of these rules. Equal arguments return the same object."""
+        """Returns a copy of `capabilities` to which these rules are applied.
+
+        Results are cached: calls with equal arguments return the same object.
+        """
         return _apply(self, capabilities)
 
 

@@ -42,7 +42,7 @@ def legal_speaker_name(name: str, refused: str) -> str:
 
 
 def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
-    """Returns a dict from each speaker name that must change to its legal name.
+    """Returns the legal names of all speakers whose names must change, as a dict with the original names as keys.
 
     Different speakers always have different legal names. A new speaker never changes the legal names of earlier
     speakers.
@@ -72,7 +72,7 @@ class NameRule:
     Attributes:
         pattern: Regular expression that matches complete identifiers.
         limit: Maximum number of characters.
-        prefix: Text at the start of each identifier that `fit` changes.
+        prefix: First characters of each new identifier that `fit` creates.
         reserved: Identifiers that the API refuses although they match the pattern.
     """
 
@@ -85,9 +85,10 @@ class NameRule:
 
     @property
     def takes_plain(self) -> bool:
-        """True if each name that the rule refuses has the feature `ODD_ID`, `ODD_NAME` or `RESERVED_NAME`.
+        """True if the rule accepts all ordinary call ids and tool names, which then need no check.
 
-        The names in messages without these features then need no check.
+        Call ids and tool names are ordinary if their message has none of the `Feature` bits `ODD_ID`, `ODD_NAME`
+        and `RESERVED_NAME`.
         """
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 

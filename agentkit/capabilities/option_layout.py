@@ -26,9 +26,9 @@ class OptionLayout:
             None if no conversion is needed.
         outputs: Paths of the output schema. The first path with a valid schema of an object is used. The value may
             be the JSON text of the schema.
-        read_schemas: Map from request keys to functions. Each function converts the schema under its key from
-            another format, such as OpenAPI's, to a JSON schema. For a path in `outputs`, the key is the last key
-            of the path.
+        read_schemas: Functions that convert a schema from another format, such as OpenAPI's, to a JSON schema. The
+            keys of the map are the request keys that contain the schemas, such as `parameters`. For a path in
+            `outputs`, the map contains the last key of the path.
     """
 
     function_types: frozenset[str] = frozenset({"function"})

@@ -37,13 +37,14 @@ class WireLayout:
         turns: Key of the list of turns.
         prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
         tools: Key of the list of tools.
-        tool_lists: Keys of a tool object whose values are lists of tool declarations, such as Gemini's
+        tool_lists: Keys under which a tool object contains lists of declarations, such as Gemini's
             `function_declarations`.
-        tool_wrapper: Key of a tool object that contains the declaration. Empty if the object is the declaration.
+        tool_wrapper: Key under which a tool object contains its declaration. Empty if the object is the
+            declaration.
         tool_schemas: Keys under which a declaration can contain the JSON schema of the parameters. The first key
             whose value is an object is used.
         containers: Keys of objects in which a request nests other keys, such as `config`.
-        parts: Keys of a turn that can contain the list of its parts.
+        parts: Keys under which a turn can contain the list of its parts.
         type: Key of the type, in a part, in a media object, or in a turn without a role. Parts that differ only in
             their keys, such as `{"text": …}` and `{"image": …}`, have no type.
         role: Key of the role of a turn.
@@ -56,13 +57,13 @@ class WireLayout:
         media_data: Paths of the data or URL in a media object. A path is one key, or several nested keys separated
             by dots, such as "source.bytes". The first path with a value is used.
         media_types: Keys of the media type in a media object.
-        media_details: Paths of the level of detail, in a media object or in the object that contains it.
-        media_texts: Map for media objects that contain a text instead of media. The map leads from the type of the
-            object to the key of the text.
+        media_details: Paths of the level of detail. Each path starts in a media object, or in the part that
+            contains the media object.
+        media_texts: Keys of the text in media objects that contain a text instead of media, by type of the object.
         sealed: Keys whose values are encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
-        proofs: Map from the type of a part or turn to the key of its proof of thinking, such as a signature. Only
-            a parser with `binds_thinking` needs the map. Parts without a type cannot be in the map.
+        proofs: Keys of the proof of thinking, such as a signature, by type of the part or turn that contains the
+            proof. Only a parser with `binds_thinking` needs this map. Parts without a type cannot be in the map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.

@@ -1,7 +1,8 @@
-"""Credentials of SDK clients: checks of keys and headers, and removal of credentials from texts and errors.
+"""Checks of the credentials of SDK clients, and removal of these credentials from texts and errors.
 
-The input is SDK clients, their options, and errors. The output is cleaned options, and texts without credentials.
-Read `client_values` first, which finds the keys and headers in a client.
+The module `client_options` checks and cleans API keys, headers and addresses. The module `redaction` removes
+credentials from texts and errors. Both modules find the credentials of a client with `client_values`. Read
+`client_values` first.
 """
 
 from __future__ import annotations

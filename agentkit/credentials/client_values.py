@@ -87,7 +87,7 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yields the headers of the failed request that an error contains, and the causes of the error."""
+    """Yields the causes of an error, and the headers of the request that failed with this error."""
     for holder in (error, getattr(error, "response", None)):
         for attribute in ("request", "request_info"):  # names of the request attribute in httpx and in aiohttp
             with suppress(Exception):  # httpx raises RuntimeError if an error has no request

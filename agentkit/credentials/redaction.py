@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
 _TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
-_LONGEST_WORD = 15  # maximum number of letters in an ordinary word; a longer value may be a credential
+_LONGEST_WORD = 15  # a value of only letters is an ordinary word up to this length
 
 
 def create_redactor(*roots: object) -> Redactor:
@@ -83,7 +83,9 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
             changed = _redact_part(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
-    if isinstance(error, UnicodeEncodeError):  # `str(error)` contains a part of the attribute `object`
+    if isinstance(
+        error, UnicodeEncodeError
+    ):  # `object` may contain a credential, and the error text quotes `object`
         error.object = "?" * len(error.object)
 
 
@@ -110,7 +112,7 @@ def _redact_value(item: Any, redact: Redactor) -> Any:
 def _shows_secret(error: BaseException, redact: Redactor) -> bool:
     try:
         text = f"{error} {error!r}"
-    except Exception:  # an error whose `__str__` raises an exception shows no text
+    except Exception:  # an error whose text cannot be created cannot show a credential
         return False
     return redact(text) != text
 

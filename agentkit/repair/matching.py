@@ -25,8 +25,8 @@ class Matches:
     """Result of matching the tool results of a conversation with the tool calls.
 
     Attributes:
-        results: Map from the position of each call that has a result to the position of the result.
-        unmatched: Map from the position of each result that matches no call to the tool name of the result.
+        results: Positions of the matched results. The key of each entry is the position of the call.
+        unmatched: Tool names of the unmatched results. The key of each entry is the position of the result.
         duplicates: Positions of unmatched results that repeat the last result with the same call id.
     """
 
@@ -70,7 +70,7 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Matching:
-    """State of `match_results`. `phase` is the number of messages without tool blocks that were read."""
+    """State of `match_results`. `phase` counts the messages without tool blocks before the current message."""
 
     matches: Matches = field(default_factory=Matches)
     calls: dict[str, _Calls] = field(default_factory=dict[str, _Calls])
@@ -115,7 +115,7 @@ class _LaterCalls:
         self._indexes: dict[str, deque[int]] | None = None
 
     def claim(self, call_id: str, result_index: int) -> int | None:
-        """Assigns a result to a later call in the message: the first call with the same id that has no result.
+        """Assigns a result to the first later call in the message that has the same id and no result.
 
         Returns the index of the call, or None if there is no such call.
         """

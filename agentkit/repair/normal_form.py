@@ -17,7 +17,7 @@ __all__ = ["find_normal_form"]
 def find_normal_form(
     conversation: TracedConversation, start: int | None = None, prefix: NormalForm | None = None
 ) -> NormalForm | None:
-    """Returns properties of a conversation in normal form, or None if the conversation needs repair.
+    """Returns a `NormalForm` that describes the conversation, or None if the conversation needs repair.
 
     In normal form, each tool call has exactly one result directly after the assistant turn with the call.
 
@@ -59,14 +59,13 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        # `counts` and `missing` are set only if the results are in several messages, or in another order than the
-        # calls.
+        # If one message has all results, in the order of the calls, `counts` and `missing` are not used.
         self.counts: Counter[str] = Counter()  # number of calls that need a result, by id
         self.missing = 0  # total number of calls that need a result
         self.in_order = True
 
     def accept(self, ids: tuple[str, ...]) -> bool:
-        """Reads a message with results. Returns False if a result has no call that needs a result."""
+        """Matches the results in a message with these calls by id. Returns False if a result matches no call."""
         if not self.missing and ids == self.ids:
             self.ids = ()
             return True

@@ -121,9 +121,9 @@ class _Repair:
         return self.out
 
     def _copy_parts(self, index: int, msg: Msg) -> None:
-        """Copies a message with tool blocks in parts: unmatched results, and other blocks.
+        """Copies the blocks of a message that contains tool blocks, except results that match a call.
 
-        Skips matched results, because `_copy_results` copies them after their calls.
+        `_copy_results` copies the matched results after their calls.
         """
         unmatched = {
             position for position in range(len(msg.blocks)) if (index, position) in self.matches.unmatched

@@ -47,7 +47,7 @@ def drop_unmatched(block: ToolResultBlock, origin: Provenance, ledger: Ledger, *
 
 
 def _format_reason(block: ToolResultBlock) -> str:
-    return f"no earlier tool call with id {block.id[:64]!r} waits for a result"
+    return f"no earlier tool call with id {block.id[:64]!r} needs a result"
 
 
 def _list_items(block: ToolResultBlock, origin: Provenance) -> Iterator[tuple[Provenance, Block]]:

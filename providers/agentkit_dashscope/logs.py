@@ -119,7 +119,7 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [InvalidBlock(content, "expected text or a list of parts", place)]
+        return [InvalidBlock(content, "expected a string or a list of content parts", place)]
     parts = enumerate(cast("list[Any]", content))
     return [_parse_part(item, f"{place}[{index}]", guard) for index, part in parts for item in _split_part(part)]
 

@@ -43,8 +43,8 @@ DEEPSEEK = VENDOR_CHAT.override(
         "tools.call_ids": None,
         # DeepSeek's strict mode accepts fewer keywords than OpenAI's (guides/function_calling).
         "tools.strict": replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"}),
-        # DeepSeek refuses all other tool choices. Error text: "deepseek-reasoner does not support this
-        # tool_choice".
+        # In thinking mode, DeepSeek refuses tool choices that force a tool call. Error text: "deepseek-reasoner
+        # does not support this tool_choice".
         "tools.choices": frozenset({"auto", "none"}),
         "output": "object",  # `response_format` has no type `json_schema` (api-docs.deepseek.com)
     }
@@ -64,7 +64,7 @@ _FACTS = (
     ModelFact(
         r"deepseek-chat",
         {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
-        "api-docs.deepseek.com: this model does not think, and only thinking mode refuses a forced tool call",
+        "api-docs.deepseek.com: this model has no thinking mode, so it accepts forced tool calls",
         "2026-11-20",
     ),
 )
@@ -90,8 +90,9 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
 
     The `AsyncOpenAI` client needs `base_url="https://api.deepseek.com"`. The API has a thinking mode, which is on
     by default. In thinking mode, each assistant message of a conversation with tools must have the key
-    `reasoning_content`, even with an empty text. Without tools, the API ignores the key, so the formatter always
-    writes the key in all assistant messages. Reasoning from models of other vendors is omitted.
+    `reasoning_content`, even with an empty text. The formatter writes the key in all assistant messages of all
+    requests, because the API ignores the key if a conversation has no tools. Reasoning from models of other
+    vendors is omitted.
     """
 
     vendor = ROW

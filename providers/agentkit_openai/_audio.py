@@ -1,4 +1,4 @@
-"""Audio of spoken replies, which arrives complete or in pieces of a stream."""
+"""Audio of spoken replies. The audio arrives complete, or in several pieces in a stream."""
 
 from __future__ import annotations
 

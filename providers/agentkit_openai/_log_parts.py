@@ -144,7 +144,7 @@ def read_content(content: object, source: LogSource, place: str) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [as_invalid_block(content, "expected text or a list of parts", place)]
+        return [as_invalid_block(content, "expected a string or a list of content parts", place)]
     parts = cast("list[Any]", content)
     return [_read_part(part, source, f"{place}[{index}]") for index, part in enumerate(parts)]
 
@@ -175,15 +175,16 @@ _KEYS_READ = frozenset(
 
 
 def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a media part, with their values, for which a media block has no field.
+    """Returns the keys of a media part, with their values, that no field of a media block can store.
 
-    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio), which change what the model sees.
+    Examples are `detail`, `fps` and `min_pixels` (DashScope: model-studio). These keys control the resolution and
+    the number of video frames that the model gets.
     """
     keys = {key: value for key, value in part.items() if key not in _KEYS_READ and value is not None}
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         keys["detail"] = detail
     if part.get("type") == "input_image" and keys.get("detail") == "auto":
-        del keys["detail"]  # not stored, because "auto" is the default of this required key
+        del keys["detail"]  # not stored, because the formatter writes "auto" for an image without a stored level
     return cast("dict[str, Any]", make_json_safe(keys))
 
 
@@ -243,7 +244,7 @@ def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Bl
 def _create_text(part: dict[str, Any]) -> TextBlock:
     text = part.get("text")
     if not isinstance(text, str):
-        raise MessageError("text", "expected a string", "Pass a content part with a text.")
+        raise MessageError("text", "expected a string", "Pass a content part in which `text` is a string.")
     annotations = part.get("annotations")
     return TextBlock(as_text(text), metadata={"citations": make_json_safe(annotations)} if annotations else None)
 

@@ -41,7 +41,10 @@ def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str)
 
 
 def get_detail(block: MediaBlock) -> dict[str, Any]:
-    """Returns `{"detail": LEVEL}` for an image, or an empty dict (openai-python: ImageURL.detail)."""
+    """Returns `{"detail": LEVEL}` for an image with a level of detail, otherwise an empty dict.
+
+    Source: openai-python, ImageURL.detail.
+    """
     return copy_state_fields(block, "detail") if block.type == "image" else {}
 
 

@@ -1,4 +1,4 @@
-"""Keys of messages in logs for which agentkit has no field.
+"""Additional message keys. These are keys of log messages that no field of `Msg` or of a block can store.
 
 The log loader stores these keys in the opaque state of a block, with the prefix `KEY_PREFIX`. Examples are unknown
 keys, the role `developer`, and `partial`, which asks the model to continue its text. The formatter sends the keys
@@ -29,9 +29,9 @@ from agentkit.provider_kit import (
 __all__ = ["KEY_PREFIX", "MESSAGE_KEYS", "attach_keys", "get_extra_keys", "get_message_keys", "get_role"]
 
 KEY_PREFIX = "message."
-"""Prefix of the fields in opaque state that are keys of the message.
+"""Prefix of opaque state fields that store keys of the message.
 
-Fields without this prefix are keys of the content part.
+Fields without this prefix store keys of the content part.
 """
 
 MESSAGE_KEYS = f"{KEY_PREFIX}*"
@@ -53,7 +53,9 @@ _KEYS_READ = frozenset(
 
 
 def get_extra_keys(message: Mapping[str, Any], keys_read: Collection[str]) -> dict[str, Any]:
-    """Returns the keys of a logged message that the log loader does not read. Skips keys with the value null.
+    """Returns the additional keys of a message, with their values: all keys that the log loader does not read.
+
+    Keys with the value null are omitted.
 
     Args:
         message: Message from the log, as a JSON object.
@@ -96,7 +98,7 @@ def attach_keys(blocks: Sequence[Block], keys: Mapping[str, Any], issuer: str) -
 
 
 def get_message_keys(blocks: Iterable[object]) -> dict[str, Any]:
-    """Returns the message keys, with their values, that the opaque state of the blocks stores.
+    """Returns the message keys, with their values, from the opaque state of the blocks.
 
     The returned keys do not have `KEY_PREFIX`.
     """

@@ -23,8 +23,9 @@ from agentkit_openai.compatible import OpenAICompatible
 
 __all__ = ["MessageReader"]
 
-# The keys of blocks define their order, because pieces of different blocks may arrive in any order. Texts and
-# images in the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin with 5.
+# The key of a block determines its position in the message, because pieces of different blocks may arrive in any
+# order. Texts and images in the content have the keys (1, 0), (1, 1) and so on. The keys of tool calls begin
+# with 5.
 _THINKING: BlockKey = (0,)
 _CONTENT = 1
 _REFUSAL: BlockKey = (2,)

@@ -1,4 +1,4 @@
-"""Markers in chat messages that tell a prompt cache which prefixes to store.
+"""Cache markers in chat messages. For each marker, the prompt cache can store the prefix that ends at the marker.
 
 OpenAI's marker is the key `prompt_cache_breakpoint`. Other vendors use the key `cache_control`.
 """
@@ -23,7 +23,9 @@ BREAKPOINTS = ModelFact(
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50
 _MAX_MARKERS = 4
-_REACH = 20  # number of content parts before a marker in which the cache finds an earlier marker
+# The cache finds a stored prefix only if the prefix ends fewer than this number of content parts before a marker
+# of the new request.
+_REACH = 20
 
 _Part: TypeAlias = dict[str, Any]
 

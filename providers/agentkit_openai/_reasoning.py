@@ -33,7 +33,7 @@ DETAILS = "reasoning_details"
 """
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a reasoning detail whose text arrives in fragments. `ReasoningDetails` joins the fragments."""
+"""Keys of texts in a reasoning detail. A text can arrive in fragments, which `ReasoningDetails` joins."""
 
 
 def write_reasoning(

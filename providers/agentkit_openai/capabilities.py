@@ -55,7 +55,7 @@ FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
 OpenAI accepts at most 50 MB for each file, and at most 50 MB for all files together (guides/file-inputs).
 """
 MEDIA_TOTAL = 500_000_000
-"""Maximum number of base64 characters in a request, below OpenAI's limit of 512 MB (guides/images-vision)."""
+"""Maximum number of base64 characters in a request. OpenAI's limit is 512 MB (guides/images-vision)."""
 
 STRICT = StrictRules(
     keywords=frozenset(

@@ -40,14 +40,14 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
-"""`Feature` bits of messages whose blocks can store message keys from a log."""
+"""`Feature` bits. Only messages with one of these bits can contain blocks that store message keys from a log."""
 
 _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
-"""`Feature` bits of assistant messages that can need keys in addition to `content`."""
+"""`Feature` bits. An assistant message with one of these bits can need message keys in addition to `content`."""
 
 
 class _AssistantParts(NamedTuple):
-    """Blocks of an assistant turn except tool calls, grouped by the message keys for which they are written.
+    """Content of an assistant turn, except tool calls, grouped by the message keys that will contain it.
 
     Attributes:
         content: Blocks for the key `content`.
@@ -201,7 +201,7 @@ class OpenAIChatFormatter(FormatterBase):
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _sort_blocks(self, blocks: Sequence[Block]) -> _AssistantParts:
-        """Groups the blocks of an assistant turn except tool calls by the message keys for which they are written.
+        """Groups the content of an assistant turn, except tool calls, by the message keys that will contain it.
 
         Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """

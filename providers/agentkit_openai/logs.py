@@ -107,7 +107,7 @@ class _LogReader:
         check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
         content = message.get("content")
         if role in _TEXT_ROLES and type(content) is str and message.keys() <= _TEXT_KEYS:
-            return Msg(name or role, content, role)  # the fast path for most messages
+            return Msg(name or role, content, role)  # most messages have only a text, and need no other steps
         if role in ("tool", "function"):
             return self._read_tool_message(message, place)
         if role == "assistant":
@@ -196,8 +196,8 @@ class _LogReader:
     def _read_audio(self, audio: dict[str, Any]) -> Block:
         """Reads the audio of an earlier reply as a block.
 
-        If there is neither audio data nor a transcript, the block is opaque. Requests contain such messages,
-        because a request can refer to earlier audio by its id.
+        If there is neither audio data nor a transcript, the audio becomes an opaque block. The audio
+        then has only an id, which requests can contain instead of the audio of an earlier reply.
         """
         buffer = AudioBuffer()
         buffer.add(audio)
@@ -211,7 +211,7 @@ class _LogReader:
         custom = as_object(call.get("custom")) if not call.get("function") else {}
         function = custom or as_object(call.get("function"))
         if not function:
-            return as_invalid_block(entry, "expected a tool call with `function` or `custom`", place)
+            return as_invalid_block(entry, "expected a tool call with the key `function` or `custom`", place)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         self.tool_names[id] = name
         if custom:

@@ -240,8 +240,8 @@ COMPATIBLE = OpenAICompatible(
         }
     ),
     needs_address=True,
-    keyless="EMPTY",  # without a key, the SDK would send the key in OPENAI_API_KEY
-    reasoning_parts=True,  # applies only to replies, because these capabilities omit thinking from requests
+    keyless="EMPTY",  # otherwise the SDK would send the user's OpenAI key to this server
+    reasoning_parts=True,  # concerns only replies, because requests to these servers contain no thinking
     testing=_TESTING,
 )
 """Description of any OpenAI-compatible server for which this module has no other description.

@@ -120,7 +120,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"call (.*?) of (.*) has no result",
         r"call \1 of tool \2 has no result, so an error result was added",
     ),
-    (r"no open tool call has id (.*)", r"no earlier tool call with id \1 waits for a result"),
+    (r"no open tool call has id (.*)", r"no earlier tool call with id \1 needs a result"),
     (
         r"(tool .*|response_format): sent without strict: a definition refers to itself",
         r"\1 sent without strict mode, because a definition in the schema refers to itself",
@@ -307,7 +307,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)it is no call of a function",
         r"\1expected a `function` object in the tool call",
     ),
-    (r"(invalid block: |)it is neither text nor a list of parts", r"\1expected text or a list of parts"),
+    (
+        r"(invalid block: |)it is neither text nor a list of parts",
+        r"\1expected a string or a list of content parts",
+    ),
     (r"(invalid block: |)it is no part", r"\1expected a content part"),
     (r"(invalid block: |)there is no text in it", r"\1expected a part with a string in `text`"),
     (r"(invalid block: |)it is no URL of (\w+)", r"\1expected a URL of the \2"),
@@ -325,7 +328,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     # invalid blocks of OpenAI's logs
     (
         r"(invalid block: |)text: there is no text in it\. Mend the part\.",
-        r"\1text: expected a string. Pass a content part with a text.",
+        r"\1text: expected a string. Pass a content part in which `text` is a string.",
     ),
     (
         r"(invalid block: |)its role is none that the wire has",
@@ -336,10 +339,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1expected a content part with the key `type`, got the keys \2",
     ),
     (r"(invalid block: |)it is no content part", r"\1expected a content part (an object or a string)"),
-    (r"(invalid block: |)it is no call", r"\1expected a tool call with `function` or `custom`"),
+    (r"(invalid block: |)it is no call", r"\1expected a tool call with the key `function` or `custom`"),
     (r"(invalid block: |)it is no item", r"\1expected an item (a JSON object)"),
-    (r"(invalid block: |)an item without a type", r"\1expected an item with a `type`"),
-    (r"(invalid block: |)it is neither text nor a list of items", r"\1expected text or a list of items"),
+    (r"(invalid block: |)an item without a type", r"\1expected an item with the key `type`"),
+    (r"(invalid block: |)it is neither text nor a list of items", r"\1expected a string or a list of items"),
     # invalid blocks of Anthropic's logs
     (r"(invalid block: |)source: it is no source that is known", r"\1source: expected base64 data or a URL"),
     (r"(invalid block: |)type: it is missing", r"\1type: expected a string such as 'text'"),

@@ -270,7 +270,7 @@ def test_calls_without_results_and_results_without_calls_are_repaired_and_report
     assert "interrupted" in _get_text(plan.request)
     described = [entry.place for entry in plan.ledger.entries if entry.disposition is Disposition.DESCRIBED]
     assert described == ["msgs[1].content[0]"]
-    assert plan.ledger.losses == [("msgs[1].content[0]", "no earlier tool call with id 'lost' waits for a result")]
+    assert plan.ledger.losses == [("msgs[1].content[0]", "no earlier tool call with id 'lost' needs a result")]
     assert "interrupted" in [synthesis.name for synthesis in plan.ledger.syntheses]
 
 

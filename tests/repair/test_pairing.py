@@ -317,7 +317,7 @@ def test_the_ledger_lists_each_change_of_repair() -> None:
         "msgs[2].content[0]": "carried",
         "msgs[3].content[0]": "described",
     }
-    assert plan.ledger.losses == [("msgs[3].content[0]", "no earlier tool call with id 'c9' waits for a result")]
+    assert plan.ledger.losses == [("msgs[3].content[0]", "no earlier tool call with id 'c9' needs a result")]
 
 
 def test_a_repair_is_no_loss() -> None:
@@ -354,7 +354,7 @@ def test_a_result_without_a_call_is_dropped_or_raises() -> None:
     assert [entry.disposition.word for entry in plan.ledger.entries[1:]] == ["dropped"] * 3
     assert len(plan.ledger.losses) == 3
     with pytest.raises(
-        LossError, match=r"msgs\[1\].content\[0\]: .* no earlier tool call with id 'c9' waits for a result"
+        LossError, match=r"msgs\[1\].content\[0\]: .* no earlier tool call with id 'c9' needs a result"
     ):
         EchoFormatter(on_loss="raise").lower(msgs)
 

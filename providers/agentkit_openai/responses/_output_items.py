@@ -240,7 +240,7 @@ def parse_image(item: dict[str, Any]) -> ImageBlock | None:
 def image_state(item: dict[str, Any]) -> dict[str, Any]:
     """Returns the opaque state of a generated image, as keyword arguments of `OpaqueState`.
 
-    The state contains the id of the item, and the keys for which the image block has no field.
+    The state contains the id of the item, and all keys that no field of the image block can store.
     """
     fields = {
         key: value for key, value in item.items() if key not in ("id", "type", "result") and value is not None

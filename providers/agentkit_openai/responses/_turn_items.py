@@ -54,7 +54,7 @@ Error text: "string too long. Expected a string with maximum length 64".
 """
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""`Feature` bits of turns whose items can have ids, or can depend on adjacent items."""
+"""`Feature` bits. In a turn with one of these bits, items can have ids, or can depend on adjacent items."""
 
 
 class ItemWriter:

@@ -102,7 +102,8 @@ RESPONSES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        # gpt-6.2 removes reasoning without an error if the content before the reasoning changed (guides/reasoning)
+        # If the content before reasoning changed, gpt-6.2 removes the reasoning and reports no error
+        # (guides/reasoning).
         binds_prefix=True,
         # With store=false, the API refuses reasoning that has only an id (status 404; guides/reasoning).
         required_proof=frozenset({"encrypted_content"}),

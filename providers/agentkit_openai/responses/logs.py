@@ -106,13 +106,13 @@ class _LogReader:
             self.msgs.append(Msg("assistant", as_content(blocks), "assistant"))
 
     def read_instructions(self, instructions: object) -> None:
-        """Reads the system prompt, which is a string. In a reply, the prompt can also be a list of items."""
+        """Reads the system prompt: a string in a request, and a string or a list of items in a reply."""
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
             self.read_all(make_json_safe(cast("object", instructions), "instructions"), "instructions")
         elif instructions is not None:
-            reason = "expected text or a list of items"
+            reason = "expected a string or a list of items"
             self.add("system", [as_invalid_block(instructions, reason, "instructions")], "system")
 
     def read_all(self, entries: list[Any], name: str) -> None:
@@ -137,7 +137,7 @@ class _LogReader:
             self._reply_blocks.append(self._read_reply_item(item_type, item, place, next_id))
         else:
             check_log_message(item, place, ("type",), (), _WIRES)
-            self.add("unknown", [as_invalid_block(item, "expected an item with a `type`", place)], "user")
+            self.add("unknown", [as_invalid_block(item, "expected an item with the key `type`", place)], "user")
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")

@@ -196,7 +196,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._add_reasoning(event, ("summary", event.get("summary_index")))
 
     def _read_reasoning_delta(self, event: dict[str, Any]) -> None:
-        """Reads the full reasoning of an open model, unless a summary of the reasoning has already arrived."""
+        """Reads a piece of full reasoning text, unless a summary of the reasoning has already arrived.
+
+        Models with open weights send the full text.
+        """
         part = self._reasoning_parts.get(self._index.find(event))
         if part is None or part[0] != "summary":
             self._add_reasoning(event, ("content", event.get("content_index")))
@@ -230,9 +233,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
 
 def _get_delta(event: dict[str, Any]) -> str:
-    """Returns the text of an event unchanged. `as_text` would replace half of a character.
+    """Returns the text of an event unchanged, even if the text begins or ends in the middle of a character.
 
-    One event can contain the first half of a character, and the next event the second half.
+    One event can contain the first half of a character, and the next event the second half. `as_text` would
+    replace both halves with U+FFFD.
     """
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""
