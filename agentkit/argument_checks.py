@@ -1,4 +1,4 @@
-"""Checks of the names and types of options. The error for an unknown name suggests a similar option."""
+"""Checks the names and types of options. The error for an unknown name suggests a similar option."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _AGENTSCOPE = {
 """Advice for each option of AgentScope 1.x that agentkit does not have. The keys are option names."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-# A parameter whose name is at least this similar to an option is treated as a misspelled option. Real provider
-# parameters are less similar: the highest value is 0.8, for vLLM's `min_tokens`.
+# Minimum similarity of a misspelled option to the real option, from 0 to 1. The limit is above 0.8, which is the
+# highest similarity of a real provider parameter to an option (vLLM's `min_tokens`).
 _MISSPELLED = 0.85
 
 
@@ -49,8 +49,8 @@ def check_names(
     """Raises `OptionError` for the first name in `names` that is not in `options`.
 
     For an option of AgentScope, the error names the replacement in agentkit. For a misspelled name, the error
-    suggests the most similar option. Otherwise the error ends with `advice`, in which the unknown name replaces
-    `NAME`.
+    suggests the most similar option. Otherwise, the error ends with `advice`. If `advice` contains the word
+    `NAME`, the unknown name replaces this word.
     """
     for name in names:
         if name not in options:
@@ -66,7 +66,7 @@ def check_parameters(parameters: Mapping[str, Any] | None) -> None:
         option = _find_misspelled(name)
         if option is not None:
             reason = "no known provider has this parameter"
-            raise OptionError(f"parameters.{name}", reason, f"Did you mean the option {option!r} of the call?")
+            raise OptionError(f"parameters.{name}", reason, f"Did you mean the keyword argument {option!r}?")
 
 
 @lru_cache(512)

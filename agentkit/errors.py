@@ -91,17 +91,17 @@ class MessageError(InputError):
     """Invalid message, block, source or tool."""
 
     def with_prefix(self, place: str) -> MessageError:
-        """Returns a copy of this error whose place starts with `place`."""
+        """Returns a copy of this error with `place` prepended to the attribute `place`."""
         dot = "" if self.place.startswith("[") or not self.place else "."
         return MessageError(f"{place}{dot}{self.place}", self.reason, self.advice)
 
 
 class VersionError(InputError):
-    """Stored JSON whose format version is newer than this agentkit supports.
+    """Stored JSON whose format version is newer than this version of agentkit supports.
 
     Attributes:
         version: Format version of the JSON.
-        supported: Newest format version that this agentkit can load.
+        supported: Newest format version that this version of agentkit can load.
     """
 
     def __init__(self, place: str, version: int, supported: int) -> None:
@@ -167,7 +167,7 @@ class BudgetError(AgentkitError):
     message has tool results, the request also contains the matching tool calls and all their results.
 
     Attributes:
-        limit: Maximum size of the prompt in tokens, which is the budget's `max_tokens` minus `reserve`.
+        limit: Maximum size of the prompt in tokens: the budget's `max_tokens` minus `reserve`.
         needed: Size of the smallest legal request in tokens. With a limit of this size, the same call succeeds.
         required: Places of the messages that the smallest legal request contains.
         place: Last place in `required`, or `msgs` if `required` is empty.
@@ -229,7 +229,7 @@ class ModelError(AgentkitError):
         request_id: Provider's id for the request. None if unknown.
         retry_after: Seconds to wait before the next attempt. None if the provider states no time.
         place: Probable place of the block that the provider refuses. Empty if unknown.
-        retryable: True if the same call may succeed later. The SDK has already retried the call.
+        retryable: True if the same call may succeed later. agentkit raises the error after any retries of the SDK.
         advice: Sentence that says how to fix the problem.
     """
 

@@ -127,7 +127,7 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            # if all surrogates are in pairs, the counts are equal
+            # only lone surrogates became U+FFFD; a pair of surrogates became one ordinary character
             if text.count("\ufffd") > value.count("\ufffd"):
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
@@ -143,14 +143,16 @@ def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object]
     """Converts any value to JSON values that can be serialized and parsed again.
 
     SDK objects become dicts, and bytes become base64 text. Lone surrogates become U+FFFD, and each replacement is
-    logged with its path. NaN and infinity become null. A list or dict inside 200 other lists or dicts becomes one
-    string with all its texts. An object of any other class becomes a short text with the name of the class.
+    logged with its path. NaN, infinity and integers of more than 1,024 bits become null. A list or dict inside 200
+    other lists or dicts becomes one string with all its texts. An object of any other class becomes a short text
+    with the name of the class.
 
     Args:
         value: Any value.
         place: First part of the path in log lines.
-        dump: Function that converts SDK objects before `native_to_json` is tried, and returns any other object
-            unchanged. None means that only `native_to_json` is used.
+        dump: Function that converts the objects of a library, and returns any other object unchanged.
+            `native_to_json` converts the SDK objects that `dump` returns unchanged. None means that
+            `native_to_json` converts all SDK objects.
 
     """
     return _make_safe(value, 0, (None, place), dump)
@@ -207,7 +209,9 @@ def _make_safe(value: object, depth: int, path: _Path, dump: Callable[[Any], obj
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(cast("bytes", value)).decode("ascii")
     if depth >= _MAX_DEPTH:
-        _LOG.warning("%s: nested too deeply; only the texts remain", _format_path(path))
+        _LOG.warning(
+            "%s: nested more than 200 levels deep; replaced by one string with all its texts", _format_path(path)
+        )
         return " ".join(("(nested too deeply)", *_texts(value)))
     if isinstance(value, Mapping):
         safe: dict[str, Any] = {}
@@ -230,7 +234,7 @@ def _make_safe(value: object, depth: int, path: _Path, dump: Callable[[Any], obj
 
 
 _MAX_BITS = 1_024
-"""Maximum number of bits in an integer. Larger integers exceed the range of a float."""
+"""Maximum number of bits in an integer. Larger integers become null, because they exceed the range of a float."""
 
 
 def is_encodable(text: str) -> bool:
@@ -309,8 +313,8 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
 def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
     """Returns the fields of a pydantic model that were set explicitly. Returns None for any other value.
 
-    Unlike `model_dump`, this function does not run the serializers of the model. The result also contains the
-    fields that `always` names.
+    Unlike `model_dump`, this function does not run the serializers of the model. A field whose name is in
+    `always` is returned even if it was not set.
     """
     set_fields: Any = getattr(value, "model_fields_set", None)
     if not isinstance(set_fields, set):

@@ -37,8 +37,9 @@ To write a parser, from native events to a message:
 
 To write an endpoint, which calls the API:
 
-- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint`, `HttpResponseEndpoint` for any other
-  client that returns HTTP responses, and `EndpointBase` for a client that returns none.
+- Base classes: `HttpEndpoint` for an API without an SDK, `SDKEndpoint` for an SDK client with a method `post`,
+  `HttpResponseEndpoint` for any other client that returns HTTP responses, and `EndpointBase` for all remaining
+  clients.
 - Values: `OutgoingRequest`, `IncomingStream`, `merge_parameters`, `split_http_options`, `dump_body`.
 - Classes of errors: `ErrorPatterns`, `ProviderError`, `AuthError`, `MissingExtraError`.
 - Failures of connections and responses: `as_network_failure`, `is_transport_error`, `find_request_id`,
@@ -54,7 +55,7 @@ To write a loader, from a native log to messages:
 
 To write a token counter:
 
-- Base classes: `RemoteTokenCounter` for an API that counts, `LocalTokenCounter`, `TokenCounterBase`.
+- Base classes: `RemoteTokenCounter` for an API that counts tokens, `LocalTokenCounter`, `TokenCounterBase`.
 - Values: `TokenCount`, `RequestParts`, `MediaPart`.
 
 To write tests, use `agentkit.testing`: `check_provider` finds faults, and a `FakeService` imitates the API.

@@ -47,7 +47,7 @@ def load_agentscope(log: object) -> list[Msg]:
         place = f"messages[{index}]"
         message, marks = _split_marks(item)
         if not isinstance(message, dict):
-            raise MessageError(place, "expected a message object", "Pass AgentScope's message dicts.")
+            raise MessageError(place, "expected a message object", "Pass a list of message dicts.")
         check_log_message(cast("dict[str, Any]", message), place, ("content",), (), _FORMATS, "type")
         msgs = list(_load(cast("dict[str, Any]", message), marks, place))
         if all(isinstance(block, InvalidBlock) for msg in msgs for block in msg.blocks):
@@ -90,14 +90,14 @@ _FORMATS = "agentscope anthropic langchain openai openai-responses"
 """Log formats that `load_agentscope` accepts for the content blocks of a message."""
 
 _MESSAGE_KEYS = ("content", "context", "messages", "observed_context")
-"""Keys under which a stored state has messages. A memory uses `content`, and an agent of 2.x uses `context`."""
+"""Keys of the message list in a stored state. A memory uses `content`, and an agent of 2.x uses `context`."""
 _STATE_KEYS = ("memory", "state", "agent")
 _MAX_DEPTH = 5
 """Maximum nesting depth of the search for messages. A typical session has three levels: agent, memory, content."""
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Returns the first object in a state that is a message or has a list of messages, otherwise None."""
+    """Searches a state for a message or an object with a list of messages. Returns the first match or None."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -159,7 +159,7 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
     """Removes repeated copies of OpenAI's reasoning items from the blocks of a message.
 
     AgentScope splits a reasoning item into several blocks, and stores the complete item in each of these blocks.
-    Therefore, only the first block of each item remains.
+    Therefore, the result has only the first of these blocks for each item.
     """
     item_ids: set[str] = set()
     blocks: list[Any] = []
@@ -182,22 +182,23 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
 def _run_key(index: int, block: Any) -> tuple[str, int]:
     """Returns a key for grouping blocks. Adjacent blocks with equal keys become one message.
 
-    All tool results have the same key. Each hint has a different key. All other blocks have the same key.
+    Each hint becomes a separate message. Adjacent tool results become one message. Adjacent blocks of all other
+    types become one message.
     """
     block_type = as_text(as_object(block).get("type"))
     return (block_type, index if block_type == "hint" else 0) if block_type in ("tool_result", "hint") else ("", 0)
 
 
 def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str, *, is_first: bool) -> Msg:
-    """Returns a message that contains some adjacent blocks of an AgentScope message.
+    """Converts a group of adjacent blocks of an AgentScope message to one message.
 
     Args:
-        fields: Fields of the new message. For the first blocks, all fields of the AgentScope message. For later
-            blocks, only its name and role.
-        run_type: `tool_result`, `hint`, or an empty string for other blocks.
-        run: Adjacent blocks.
+        fields: Fields of the new message. For the first group, all fields of the AgentScope message. For later
+            groups, only the name and the role.
+        run_type: Type of the blocks: `tool_result`, `hint`, or an empty string for all other types.
+        run: Blocks of the group.
         place: Place of the AgentScope message in the log.
-        is_first: True for the first blocks of the AgentScope message.
+        is_first: True for the first group of the AgentScope message.
     """
     stored = {**fields, "content": run}
     if run_type == "hint":
@@ -216,7 +217,7 @@ def _load_run(fields: dict[str, Any], run_type: str, run: list[Any], place: str,
 _FAILED_STATES = frozenset({"error", "interrupted", "denied"})
 _ITEM = "reasoning_item_raw"
 _GEMINI_PREFIX = "gemini_ts:"
-"""Prefix of a tool call id in which AgentScope 2.x stores a Gemini signature instead of an id."""
+"""Start of a tool call id that is a Gemini signature. AgentScope 2.x stores such signatures instead of ids."""
 
 
 def _convert_content(content: object) -> str | list[Any]:

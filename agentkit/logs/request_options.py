@@ -38,7 +38,7 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
     without an object schema is also omitted.
 
     Args:
-        provider: Provider of the request, as a name, a `Provider`, a formatter or a layout. Also accepts
+        provider: Provider of the request, as a name, a `Provider`, a formatter or a `WireLayout`. Also accepts
             `agentkit`, `agentscope` or `langchain`.
         request: Arguments of the SDK call, or the request body, as values or as JSON text. For a list of messages,
             the result is empty.
@@ -46,7 +46,7 @@ def load_request_options(provider: str | LayoutSource, request: object) -> Reque
     Raises:
         MessageError: If the name or the schema of a tool is missing or invalid.
         ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)
@@ -77,7 +77,7 @@ def list_server_tools(provider: str | LayoutSource, request: object) -> list[tup
     Raises:
         MessageError: If the tools of the request are neither a list nor an object.
         ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)
@@ -97,7 +97,7 @@ def list_cache_markers(provider: str | LayoutSource, request: object) -> list[st
 
     Raises:
         ProviderError: If no provider has this name.
-        OptionError: If `provider` is not a string, a `Provider`, a formatter or a layout.
+        OptionError: If `provider` is not a string, a `Provider`, a formatter or a `WireLayout`.
 
     """
     layout = _find_layout(provider)
@@ -153,7 +153,7 @@ def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_Logge
 
 
 def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields the objects under a key, each with its place. Omits keys of an object whose value is null.
+    """Yields the objects under a key, each with its place. Omits keys with the value null.
 
     The value under the key is a list of objects or a single object.
     """
@@ -167,7 +167,7 @@ def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iter
 
 
 def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
-    """Returns the types of the tools in one declaration. The type of a function of the application is None.
+    """Returns the types of the tools in one declaration. A function of the application has the type None.
 
     A declaration without a name and a type can declare several tools that the provider itself runs. The keys of
     such a declaration are the types of its tools.

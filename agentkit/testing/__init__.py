@@ -14,9 +14,9 @@ For authors of providers:
 
 - `check_provider` checks a provider and raises a `ConformanceError` that lists all faults. A `Sample` is a native
   reply for the checks of the parser.
-- `FakeService` is the base class of a fake API. Its methods answer a `ReceivedCall` with a `NormalizedReply`, in
-  the format of the API. The module that `Provider.testing` names has a tuple `ROUTES`. Each `Route` in this tuple
-  assigns a URL path to a fake service.
+- `FakeService` is the base class of a fake API. Its methods convert a `NormalizedReply` to the wire format of the
+  API. A `ReceivedCall` is the model call to reply to. The module that `Provider.testing` names has a tuple
+  `ROUTES`. Each `Route` in this tuple assigns a URL path to a fake service.
 - `encode_json`, `encode_named_event`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
   write fake services.
 """

@@ -1,4 +1,4 @@
-"""Checks that a provider's endpoint sends requests unchanged, and classifies errors."""
+"""Checks that a provider's endpoint sends requests unchanged, and that the endpoint classifies errors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
-        yield f"`build_request` omits {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
+        yield f"`build_request` omits {len(lost)} texts of the request, such as {lost[0][:60]!r}"
     if _MODEL not in sent and _MODEL not in call.path:
         yield "`build_request` omits the model"
     for name, value in options.items():

@@ -1,4 +1,4 @@
-"""Functions for the provider checks, which collect findings, search requests for texts, and record I/O."""
+"""Collects the findings of provider checks, searches requests for texts, and records I/O."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def iterate_scalars(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
-    """Finds the marks with a prefix in a text, and returns the positions of each mark.
+    """Returns the positions of the marks in a text, by mark. Only marks that begin with `kind` are returned.
 
-    A mark is a unique word such as `callOne`, with which the checks find a block in a request.
+    A mark is a unique word such as `callOne`. The checks search requests for marks to find blocks.
 
     Args:
         kind: Prefix of the marks, such as `call`.
@@ -92,10 +92,9 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns the parts of a request that contain only one mark. Each part has a list of its keys and scalars.
+    """Returns, for each mark, the keys and scalars of the largest part of a request that contains no other mark.
 
-    The result has the largest part for each mark. If one string contains several marks, the result omits these
-    marks.
+    If one string contains several marks, these marks are omitted.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)

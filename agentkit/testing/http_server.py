@@ -20,7 +20,7 @@ __all__ = ["HttpServer", "Receive"]
 Receive: TypeAlias = Callable[[str, dict[str, str], bytes | None], tuple[RecordedRequest, Answer] | None]
 """Function that takes the path, headers and body of a request, and returns the recorded request and the answer.
 
-The body is None for a GET request. The result is None if no service has the path.
+The body is None for a GET request. The result is None if no route matches the path.
 """
 
 
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         received = self._http_server.receive(self.path, headers, body)
         if received is None:
-            error = {"error": {"message": f"no fake service has the path {self.path}"}}
+            error = {"error": {"message": f"no route matches the path {self.path}"}}
             self._send_whole(404, {}, encode_json(error), None)
             return
         request, answer = received
@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:
-        """Waits for a time in seconds. Raises `BrokenPipeError` as soon as the client disconnects."""
+        """Waits for a number of seconds. Raises `BrokenPipeError` as soon as the client disconnects."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):
             raise BrokenPipeError(f"the client of {request.path} disconnected")

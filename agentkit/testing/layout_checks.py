@@ -41,7 +41,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # the other checks also need the turns, and would only repeat the fault
+        return  # the other checks also read the turns, so their faults would have the same cause
     for check in _CHECKS:
         yield from collect_findings("WireLayout", check(provider, layout, model))
 
@@ -66,7 +66,7 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
     turns: list[dict[str, Any]] = layout.read_turns(request)
     if not turns:
         lists = ", ".join(repr(key) for key, value in request.items() if isinstance(value, list))
-        yield f"`turns` is {layout.turns!r}, but the keys of the request with lists are {lists or 'none'}"
+        yield f"`turns` is {layout.turns!r}, but the request has lists only under these keys: {lists or 'none'}"
         return
     for mark in (_QUESTION, _REPLY, _RESULT):
         if mark not in json_text(turns):
@@ -75,8 +75,8 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
     if _REPLY not in json_text(replies) or _QUESTION in json_text(replies):
         roles = [turn.get(layout.role) for turn in turns]
         yield (
-            f"`role` is {layout.role!r} and `reply_roles` is {sorted(layout.reply_roles)}, which do not select "
-            f"the reply. The roles of the turns are {roles}"
+            f"`role` ({layout.role!r}) and `reply_roles` ({sorted(layout.reply_roles)}) do not select only the "
+            f"reply. The roles of the turns are {roles}"
         )
     objects = (cast("dict[str, Any]", part) for _, _, part in walk_json(turns) if type(part) is dict)
     if not any(_RESULT in json_text(part) and layout.is_result(part) for part in objects):
@@ -135,7 +135,7 @@ def _check_options(provider: Provider, layout: WireLayout, model: str | None) ->
 
 
 def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that a path in an API error refers to the message from which the part at this path was built."""
+    """Checks that an API error with the path of a part is assigned to the message that contains this part."""
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():
@@ -170,11 +170,11 @@ def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> I
         return
     tokens = CharacterTokenCounter().measure(request, layout)
     if tokens > _MOST_IMAGE_TOKENS:
-        yield f"an image of 400,000 characters is counted as {tokens:,} tokens. Add the key of images to `media`"
+        yield f"the base64 data of an image is counted as {tokens:,} text tokens. Add the key of images to `media`"
 
 
 def _check_media_data(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the layout finds the data or the URL of each media item in a request."""
+    """Checks that the layout names the keys for the data or the URL of each media item in a request."""
     for msgs in CONVERSATIONS.values():
         request = _lower(provider, model, msgs).request
         parts = RequestParts.of(request, layout)
@@ -183,7 +183,7 @@ def _check_media_data(provider: Provider, layout: WireLayout, model: str | None)
         for block in _iterate_media(msgs):
             data = block.source.data if isinstance(block.source, Base64Source) else block.source.url
             if any(text == data or text.endswith(f",{data}") for text in unknown):  # the data can be in a data URL
-                yield f"the layout does not find the {block.type} in the request. Check `media` and `media_data`"
+                yield f"`media` and `media_data` do not select the {block.type} in the request"
 
 
 def _iterate_media(msgs: list[Msg]) -> Iterator[MediaBlock]:

@@ -71,7 +71,7 @@ def _tools(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that requests with different tool choices are different, for each choice that the target accepts."""
+    """Checks that each tool choice that the target accepts gives a different request."""
     modes = formatter.capabilities().tools.choices
     choices: list[str | None] = [None, *sorted(modes & {"none", "required"})]
     choices += ["look", "count"] if "tool" in modes else []
@@ -109,7 +109,7 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a request shares no containers with the tools and the schema, and does not change them."""
+    """Checks that building a request copies the tools and the schema, and does not change the originals."""
     tools, output = make_tools(), OutputSchema(copy.deepcopy(OUTPUT_SCHEMA), "verdict")
 
     def request() -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:
-        yield f"a request shares {shared} with the application, so a change of the request changes the original"
+        yield f"a change of the request changes {shared}. Copy all dicts and lists in `convert`"
     elif json_text(request()) != text:
         yield "two requests share lists or dicts of the tools or the schema"
 

@@ -181,7 +181,7 @@ def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
 
 
 def _check_broken(parser: type[StreamParserBase], whole: object, events: Events) -> Iterator[str]:
-    """Checks that parsing an incomplete reply or stream raises no exception except `AgentkitError`."""
+    """Checks that incomplete replies raise only `AgentkitError`, and that incomplete streams raise no error."""
     for label, part in _remove_parts(whole):
         try:
             parser.parse_response(part)
@@ -234,7 +234,10 @@ def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> I
         for whole, _, *expected in samples
     )
     if samples and not has_usage:
-        yield "no sample has usage. Add a sample with usage. If the API reports no usage, expect `Usage()`"
+        yield (
+            "no sample has usage. Add a sample with usage. If the API reports no usage, add the expected "
+            "`Reply(…, usage=Usage())` as third item of a sample"
+        )
 
 
 def _read_stream(parser: type[StreamParserBase], events: Events, size: int) -> Msg:

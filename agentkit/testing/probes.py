@@ -121,9 +121,9 @@ def _facts(formatter: FormatterBase) -> Iterator[str]:
         expected = apply_facts(formatter_class.base, model, formatter_class.facts)
         actual = formatter_class(model).capabilities()
         for name in fact.changes:
-            value = attrgetter(name)(actual)
-            if value != attrgetter(name)(expected):
-                yield f"the `ModelFact` for {model!r} is not applied: {name} is {value!r}"
+            value, wanted = attrgetter(name)(actual), attrgetter(name)(expected)
+            if value != wanted:
+                yield f"the `ModelFact` for {model!r} is not applied: {name} is {value!r}, expected {wanted!r}"
 
 
 PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (

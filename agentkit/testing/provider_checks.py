@@ -93,8 +93,9 @@ def _find_faults(provider: Provider, samples: Sequence[Sample], model: str | Non
 
 def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
     """Checks that a formatter can be created with the model as its only option."""
-    if formatter_class(model).model != model:
-        yield f"the attribute `model` of a formatter for the model {model!r} has another value"
+    actual = formatter_class(model).model
+    if actual != model:
+        yield f"the attribute `model` of a formatter is {actual!r}, expected {model!r}"
 
 
 # -- logs -------------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        # All other characters are removed from names, because every API accepts letters and digits.
+        # Names keep only letters, digits and underscores, because every API accepts these characters.
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:
@@ -111,7 +112,7 @@ def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
         except AgentkitError:
             continue
         except Exception as error:
-            yield f"{value!r} raises {describe_error(error)} instead of an AgentkitError"
+            yield f"loading {value!r} raises {describe_error(error)} instead of an AgentkitError"
             continue
         if not isinstance(loaded, list) or not all(isinstance(msg, Msg) for msg in cast("list[object]", loaded)):
             loaded_type = type(cast("object", loaded)).__name__

@@ -117,7 +117,7 @@ _COMMON_TYPES: Final = frozenset({"text", "thinking", "tool_use"})
 
 @dataclass(frozen=True)
 class NormalizedReply:
-    """Reply without missing values, which a fake service writes in the wire format of its API.
+    """Reply in which no value is missing. A fake service writes this reply in the wire format of its API.
 
     Attributes:
         msg: Message of the reply.

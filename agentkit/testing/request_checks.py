@@ -125,7 +125,8 @@ def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         if call and not any(name in text for text in call):
             yield f"the call with {mark!r} does not name its tool {name!r}"
         if call and result and (id in call) != (id in result):
-            yield f"only one of the call with {mark!r} and its result has the call id {id!r}"
+            has_id, lacks_id = ("the call", "the result") if id in call else ("the result", "the call")
+            yield f"{has_id} has the call id {id!r}, but {lacks_id} does not (call with {mark!r})"
 
 
 def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
@@ -152,7 +153,7 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
         for mark in find_marks("mark", text):
             count = len(sent.get(mark, []))
             if count > 1:
-                yield f"the text {mark!r} of {place} is sent {count} times"
+                yield f"the text {mark!r} of {place} is sent {count} times, expected once"
             if not count and dispositions.get(place) != "dropped":
                 yield f"the text {mark!r} of {place} is not sent, but the ledger does not list it as dropped"
         is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents all lines after the first

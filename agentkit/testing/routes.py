@@ -83,8 +83,8 @@ def find_provider(name: str) -> Provider:
     """Returns the provider whose wire format a fake service uses.
 
     Args:
-        name: Name in `Route.provider` of the service. If the name is a cloud, such as `bedrock`, the result is the
-            provider whose `ROUTES` include the cloud.
+        name: Value of `Route.provider`: name of a provider or of a cloud, such as `bedrock`. For a cloud, the
+            result is the provider whose `ROUTES` include the cloud.
     """
     providers = [
         provider

@@ -101,7 +101,7 @@ class ScriptedModel(ChatModel):
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Adds prepared replies after the replies that are not used yet."""
+        """Appends prepared replies to the list of replies that the model will return."""
         self._script.replies.extend(_check_replies(replies))
 
 
@@ -138,7 +138,7 @@ class _ScriptEndpoint(EndpointBase):
     @classmethod
     def open(cls, **options: Any) -> Self:
         """Raises `OptionError`, because only a `ScriptedModel` can create this endpoint."""
-        raise OptionError("client", "a scripted endpoint opens no client", "Use ScriptedModel.")
+        raise OptionError("client", "this endpoint cannot create a client", "Use ScriptedModel, not ChatModel.")
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -189,7 +189,7 @@ class _ScriptParser(StreamParserBase):
     _played: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """Handles a piece or the end of a block. The last event contains the complete reply."""
+        """Processes a piece of a block, the end of a block, or the complete reply as the last event."""
         if "reply" in event:
             self._end(event["reply"])
         elif "block" not in event:

@@ -97,9 +97,9 @@ class LoopbackServer:
         """Returns the base URL for a provider's SDK client.
 
         Args:
-            provider: Name of a provider, or a name from `providers`. The URL for `azure` is an `azure_endpoint`.
-                The names `anthropic-vertex` and `bedrock` are for Anthropic's SDK clients for these clouds. None
-                means the root URL of the server.
+            provider: Name from `providers`. For `azure`, pass the URL to the SDK client as `azure_endpoint`. Use
+                `anthropic-vertex` and `bedrock` for Anthropic's SDK clients of these clouds. None means the root
+                URL of the server.
 
         Raises:
             OptionError: If no fake service has this name.
@@ -125,9 +125,9 @@ class LoopbackServer:
         return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Adds replies after the replies that are not used yet.
+        """Appends replies to the list of replies that the server will send.
 
-        A single reply that was passed for all calls is sent when no added reply remains.
+        If the server was created with one reply for all calls, this reply is sent when the list is empty.
         """
         with self._lock:
             self._queue.extend(replies)
@@ -155,7 +155,7 @@ class LoopbackServer:
     def _receive(
         self, path: str, headers: dict[str, str], raw: bytes | None
     ) -> tuple[RecordedRequest, Answer] | None:
-        """Records a request. Returns the record and the answer, or None if no service has the path."""
+        """Records a request. Returns the record and the answer, or None if no route matches the path."""
         route = None if raw is None else find_route(unquote(urlsplit(path).path), self._routes)
         if raw is None or route is None:
             self.strays.append(path)

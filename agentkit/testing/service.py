@@ -48,7 +48,8 @@ class FakeService(ABC):
     def get_error_code(self, error: LoopbackError) -> str:
         """Returns the code of an error, or the code in `error_codes` for the status of the error.
 
-        If `error_codes` has no code for the status, returns the code for status 400 or 500.
+        If `error_codes` has no code for the status, returns the code for status 500 if the status is at least 500,
+        and otherwise the code for status 400.
         """
         codes = self.error_codes
         return error.code or codes.get(error.status) or codes[500 if error.status >= 500 else 400]

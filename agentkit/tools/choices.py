@@ -20,8 +20,8 @@ class ToolChoice(Validated):
     The APIs of OpenAI and Gemini have a field for `names`. For any other API, the request contains only the tools
     in `names`, and `Ledger.syntheses` has an entry.
 
-    Omitting tools changes the beginning of the request. The provider's prompt cache then has no match for the
-    request. agentkit omits thinking blocks that are valid only after an unchanged beginning.
+    Omitting tools changes the beginning of the request, so the provider's prompt cache has no match for the
+    request. agentkit then also omits thinking blocks that are valid only after an unchanged beginning.
 
     Attributes:
         mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the

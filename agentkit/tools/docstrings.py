@@ -42,7 +42,7 @@ def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 _FIRST_PARAGRAPH = "-\n\n"
-"""First paragraph to insert before a docstring, because the parser finds sections only after a paragraph."""
+"""Paragraph that is inserted before a docstring. The parser finds sections only after a paragraph."""
 
 _SECTION = re.compile(r"^[A-Z][\w ]*:[ \t]*$", re.MULTILINE)
 _LONE_SECTION = re.compile(r"(Args|Arguments|Parameters|Params):\n(?=\S)")

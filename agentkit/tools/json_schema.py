@@ -120,7 +120,7 @@ def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
 def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Returns the part of `root` that a `$ref` such as `#/$defs/City` refers to (JSON pointer, RFC 6901).
 
-    Returns None if the reference is of another kind, or if `root` has no such part.
+    Returns None if the reference has another format, or if `root` has no such part.
     """
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None

@@ -68,11 +68,11 @@ class Tool(Validated):
 
         The arguments are validated and converted according to the parameter types of the function. A synchronous
         function runs in a worker thread with the context variables of the current task. A cancellation does not
-        wait for the thread. The only exceptions are a cancellation and a keyboard interrupt.
+        wait for the thread. The only errors that are raised are a cancellation and a keyboard interrupt.
 
         A string, a text block, a media block, or a list of such values becomes the output unchanged. Any other
         value becomes JSON text. Any failure becomes a result with `is_error`: invalid or truncated arguments, an
-        exception of the function, a call of another tool, or a tool without a function.
+        exception of the function, a tool call with the name of another tool, or a tool without a function.
 
         Args:
             block: Tool call of a reply. To select the tool among several tools by its name, use `run_tool_call`.
@@ -113,7 +113,7 @@ class Tool(Validated):
         schema.setdefault("properties", {})
         documented = _docstring(function)
         if parse_docstring:
-            # the schema uses the aliases of parameters, but docstrings use their names
+            # the schema uses the aliases of parameters, but docstrings use the names of parameters
             names = adapter.json_schema(by_alias=False).get("properties", {})
             properties = dict(zip(names, schema["properties"].values(), strict=False))
             documented = _describe_parameters(documented, _docstring(signed), properties)

@@ -21,7 +21,7 @@ SUMMARY: Final = {
         "time to format 500 steps of a ReAct loop within a budget, relative to copying prebuilt request dicts"
     ),
     "Prompt reuse at the budget, byte and block, worst API": (
-        "share of each prompt that a prompt cache can reuse while the budget drops messages, worst API"
+        "share of each prompt that a prompt cache can reuse while the budget drops messages, lowest of all APIs"
     ),
     "Text delta to event, OpenAI Chat, N deltas": (
         "time to convert a streamed text delta to a typed event, relative to the OpenAI SDK"

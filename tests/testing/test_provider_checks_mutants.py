@@ -350,9 +350,12 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "gives results the id of the first call": (
         with_edited_requests(_first_result_id),
-        "and its result has the call id",
+        "the call has the call id 'c2', but the result does not",
     ),
-    "gives results no id": (with_edited_parts(_no_result_ids), "and its result has the call id 'c1'"),
+    "gives results no id": (
+        with_edited_parts(_no_result_ids),
+        "the call has the call id 'c1', but the result does not",
+    ),
     "loses that a result failed": (
         with_edited_parts(_no_failures),
         "a failed tool result is sent in the same way",
@@ -366,9 +369,18 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         with_edited_parts(_call_without("arguments", _python_arguments)),
         "the arguments of a call are changed",
     ),
-    "shares the parameters of tools": (with_convert(_sharing_tools), "shares the parameters of a tool"),
-    "shares the schema": (with_convert(_sharing_schema), "shares the schema of response_format"),
-    "changes the parameters of tools": (with_convert(_changing_tools), "changes the parameters of a tool"),
+    "shares the parameters of tools": (
+        with_convert(_sharing_tools),
+        "a change of the request changes the parameters of a tool",
+    ),
+    "shares the schema": (
+        with_convert(_sharing_schema),
+        "a change of the request changes the schema of response_format",
+    ),
+    "changes the parameters of tools": (
+        with_convert(_changing_tools),
+        "building a request changes the parameters of a tool",
+    ),
     "changes the arguments of calls": (with_convert(_changing_calls), "building a request changes the messages"),
     "keeps its requests": (with_convert(_cache_requests), "two requests share lists or dicts"),
     "counts its requests": (with_convert(_count_requests), "building a request again from the same conversation"),
@@ -390,7 +402,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "has no history policy": (with_convert(sound, default_history=None), "Chat: raises TypeError"),
     "forgets the model": (
         with_convert(sound, __init__=_without_model),
-        "Chat: the attribute `model` of a formatter for the model",
+        "Chat: the attribute `model` of a formatter is",
     ),
 }
 
@@ -768,18 +780,18 @@ class UnawareParser(MagpieParser):
 LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
     "names no turns": (
         with_layout(turns="messages"),
-        "`turns` is 'messages', but the keys of the request with lists are 'system', 'turns', 'tools'",
+        "`turns` is 'messages', but the request has lists only under these keys: 'system', 'turns', 'tools'",
     ),
     "names another list as the turns": (with_layout(turns="tools"), "this list does not contain the text"),
-    "names no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select the reply"),
-    "names another key of roles": (with_layout(role="speaker"), "`role` is 'speaker'"),
+    "names no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select only the reply"),
+    "names another key of roles": (with_layout(role="speaker"), "`role` ('speaker')"),
     "names no results": (with_layout(result_keys=frozenset[str]()), "do not select the tool result"),
     "names no prompt": (with_layout(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
     "names no tools": (with_layout(tools="functions"), "`tools` is 'functions', but the tools are under 'tools'"),
     "names no media": (with_layout(media={}), "Add the key of images to `media`"),
     "names no data of media": (
         with_layout(media_data=("bytes",)),
-        "the layout does not find the image in the request. Check `media` and `media_data`",
+        "`media` and `media_data` do not select the image in the request",
     ),
     "names no ids": (with_layout(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
     "names no schemas of tools": (

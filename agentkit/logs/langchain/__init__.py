@@ -1,8 +1,8 @@
 """Converts LangChain messages to `Msg`. LangChain does not need to be installed.
 
-The input is LangChain objects, or their JSON values: from `dumpd` or `messages_to_dict`, plain dicts, or the state
-of a graph. Read `messages` first, then `content`, which lists the blocks of a message. `blocks` reads each block
-by its type. `tool_calls` reads tool calls that are outside the content.
+The input is a list of LangChain objects or dicts, the output of `dumpd` or `messages_to_dict`, or the state of a
+graph. Read `messages` first, then `content`, which returns the blocks of a message. `blocks` converts a block by
+its type. `tool_calls` finds the tool calls outside the content.
 """
 
 from __future__ import annotations

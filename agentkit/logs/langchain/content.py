@@ -21,7 +21,7 @@ _Item: TypeAlias = tuple[Any, str]
 
 
 def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Object]:
-    """Returns the blocks of a message, and the entries of `additional_kwargs` that contain no blocks.
+    """Returns the blocks of a message, and the entries of `additional_kwargs` that were not converted to blocks.
 
     First, all items of the message are listed in the order of the reply. Then `read_block` converts each item to a
     block.
@@ -41,7 +41,8 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         unread.pop(key.partition("[")[0], None)
         is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
-        # If the content has a reasoning or refusal block, the entry is a copy of this block and is skipped.
+        # If the content has a block of the type `reasoning` or `refusal`, the entry with this key is skipped, because
+        # the entry is a copy of the block.
         if key not in content_types or key not in ("reasoning", "refusal"):
             items.append((item, f"{place}.additional_kwargs.{key}"))
     content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
@@ -65,9 +66,10 @@ def _replace_call(item: Any, calls: list[tuple[_Object, str]]) -> _Item | None:
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
-    """Converts items to blocks. Stores the item ids of texts and calls after OpenAI's reasoning as opaque state.
+    """Converts items to blocks. Stores the item id of each text and call that comes after reasoning of OpenAI.
 
-    A request with a reasoning item must also contain the ids of the items after the reasoning item.
+    The item id becomes opaque state. A request with a reasoning item must also contain the ids of the items after
+    the reasoning item.
     """
     follows_reasoning = False
     for item, place in items:
@@ -89,11 +91,11 @@ _GENERATED_PREFIX: Final = "lc_"  # LangChain creates ids with this prefix for b
 
 
 def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
-    """Yields all items. Joins the blocks of each reasoning item of OpenAI to one `NativeEntry`.
+    """Yields all items. Joins the blocks of each OpenAI reasoning item into one `NativeEntry`.
 
     Version 1 of LangChain's content splits a reasoning item into several blocks. All these blocks have the id of
-    the item, and one of them has its encrypted content. langchain-openai joins the blocks in the same way
-    (`_implode_reasoning_blocks`).
+    the item, and one block has the encrypted content of the item. langchain-openai joins the blocks in the same
+    way (`_implode_reasoning_blocks`).
     """
     groups = [list(group) for _, group in groupby(items, lambda item: _reasoning_id(item[0]) or item[1])]
     for group, next_group in zip_longest(groups, groups[1:], fillvalue=[(None, "")]):
@@ -139,7 +141,7 @@ def _item_id(item: Any) -> str:
 
 _USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _WAITING_TYPES: Final = ("apply_patch_call", "computer_call", "mcp_approval_request")
-"""Types of items in OpenAI's Responses API that the application must respond to. Such items end a reply."""
+"""Types of OpenAI output items to which the application must respond. A reply ends with such an item."""
 
 
 def _list_additional(fields: _Object) -> Iterator[tuple[str, Any]]:
@@ -147,8 +149,8 @@ def _list_additional(fields: _Object) -> Iterator[tuple[str, Any]]:
 
     For OpenAI's Chat Completions API, the items are the refusal and the audio (langchain-openai:
     `_convert_dict_to_message`). For the Responses API in LangChain's older format "v0", the items are the
-    reasoning item and the items of tools (`_convert_to_v03_ai_message`). For DeepSeek, Qwen and Ollama, the item
-    is the thinking.
+    reasoning item and the items in `tool_outputs` (`_convert_to_v03_ai_message`). For DeepSeek, Qwen and
+    Ollama, the item is the thinking.
     """
     if thinking := as_text(fields.get("reasoning_content")):
         yield "reasoning_content", {"type": "reasoning", "reasoning": thinking}

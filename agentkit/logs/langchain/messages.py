@@ -67,7 +67,8 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
     """Returns the list of messages in a graph state or a prompt value, or a list with a single message."""
     for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
-            check_log_request({"system": inner.get("system")}, ())  # a graph state may have any other key
+            # Only the key `system` is checked, because a graph state may have any other key.
+            check_log_request({"system": inner.get("system")}, ())
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
@@ -138,7 +139,7 @@ def _read_result(message: dict[str, Any], calls: _OpenCalls, place: str) -> Tool
 
 
 class _OpenCalls:
-    """Tool calls whose results were not loaded yet."""
+    """Tool calls whose results are not loaded yet."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -154,11 +155,12 @@ class _OpenCalls:
         self._turn_size += 1
 
     def match(self, id: str, name: str) -> tuple[str, str]:
-        """Finds the open call of a tool result. Returns the id of the call and the name of the tool.
+        """Finds the open call for a tool result. Returns the id of the call and the name of the tool.
 
         If the result has an id, the call with this id matches. If the result has only a name, the first open call
-        of this tool matches. If the result has neither, the first open call matches. The calls of the newest turn
-        are first. If no open call matches, returns the argument `id`. The returned name is empty if unknown.
+        of this tool matches. If the result has neither, the first open call matches. The search begins with the
+        first call of the newest turn. If no open call matches, returns the argument `id`. The returned name is
+        empty if the tool is unknown.
 
         Args:
             id: Call id in the tool result. Empty if the result has no id.

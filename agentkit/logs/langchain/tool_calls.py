@@ -1,4 +1,4 @@
-"""Lists the tool calls of a LangChain message outside its content, and finds the same calls in its content."""
+"""Lists the tool calls that LangChain stores outside the content of a message, and finds copies in the content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Call: TypeAlias = tuple[_Object, str]
 """Tool call with its place in the log."""
 
 SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
-"""Key in `additional_kwargs` under which langchain-google-genai stores the signatures of tool calls by call id."""
+"""Key in `additional_kwargs` for signatures of tool calls, by call id. langchain-google-genai adds this key."""
 
 
 def list_calls(message: _Object, place: str) -> list[_Call]:
@@ -37,7 +37,7 @@ def list_calls(message: _Object, place: str) -> list[_Call]:
         call_place = f"{place}.tool_calls[{index}]"
         if not isinstance(call, dict):
             reason = f"expected an object, got {type(call).__name__}"
-            raise MessageError(call_place, reason, "Pass LangChain's tool calls.")
+            raise MessageError(call_place, reason, "Pass each tool call as a dict.")
         fields = cast("_Object", call)
         signature = signatures.get(as_text(fields.get("id")))
         calls.append(({**fields, "type": "tool_call", SIGNATURE: signature}, call_place))
@@ -64,8 +64,8 @@ def take_call(item: Any, calls: list[_Call]) -> _Call | None:
 def unwrap_calls(items: list[tuple[Any, str]]) -> Iterator[tuple[Any, str]]:
     """Yields all items. If a `non_standard` block contains a tool call, yields the call instead of the block.
 
-    If the content also has the call itself, the `non_standard` block is omitted. langchain-core's `content_blocks`
-    adds such a second call for providers that langchain-core does not know.
+    If another item is the same call, the `non_standard` block is omitted. For a provider that langchain-core does
+    not know, the property `content_blocks` of a message has both the `non_standard` block and the call.
     """
     ids = {id for item, _ in items if is_call(item) for id in _call_ids(item)}
     for item, place in items:
