@@ -118,7 +118,7 @@ async def _open_recordings(
 ) -> tuple[RecordingFile | None, RecordingFile | None]:
     """Opens the recordings. Returns the recording to write and the recording to replay.
 
-    Equal paths give the same object. If a path is None, its recording is None.
+    If both paths are equal, both results are the same object. If a path is None, its recording is None.
     """
     source = None if replay is None else RecordingFile(replay)
     if source is not None:
@@ -132,12 +132,12 @@ async def _open_recordings(
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Messages and options of a comparison, which are the same for all models.
+    """Messages, options, prices and recordings that all models of a comparison share.
 
     Attributes:
         prices: Prices of the models. A key is a label or the name of a model.
-        target: Recording that calls are appended to.
-        source: Recording that calls are replayed from.
+        target: Recording to which calls are appended. None if calls are not recorded.
+        source: Recording from which calls are replayed. None if calls are not replayed.
     """
 
     msgs: list[Msg]
@@ -183,7 +183,7 @@ class _Comparison:
             return replace(result, error=OptionError("replay", reason, advice))
         try:
             call = record or await _send(model, plan)
-        except Exception as error:  # for example, the SDK or the API key is missing, and nothing was sent
+        except Exception as error:  # the request was not sent, for example because the SDK is missing
             return replace(result, error=_as_agentkit_error(provider, error))
         outcome = {field.name: getattr(call, field.name) for field in fields(call)}
         result = replace(
@@ -205,7 +205,7 @@ class _Comparison:
 
 
 async def _send(model: ChatModel, plan: Plan) -> RecordedCall:
-    """Sends a request and measures the times of the call, without the time for opening the client."""
+    """Sends a request, and measures the times of the call. The time to open the client is not included."""
     await model.open()
     start, first_token = perf_counter(), None
     try:
@@ -222,9 +222,9 @@ _TOKEN_EVENTS = frozenset({"text-delta", "thinking-delta", "tool-use-start", "to
 
 
 def _as_agentkit_error(provider: str, error: Exception) -> AgentkitError:
-    """Wraps an error in a `ModelError`, because a custom token counter may raise any error.
+    """Returns an `AgentkitError` unchanged. Wraps any other error in a `ModelError`.
 
-    Returns an `AgentkitError` unchanged.
+    Other errors can come, for example, from a custom token counter.
     """
     if isinstance(error, AgentkitError):
         return error

@@ -35,7 +35,7 @@ __all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Returns the fingerprint of a model call, which is 64 hexadecimal digits that identify the call.
+    """Returns the fingerprint of a model call. The fingerprint has 64 hexadecimal digits.
 
     Calls with equal arguments have equal fingerprints in every process. Parameters with the value None are
     ignored.
@@ -173,10 +173,10 @@ class RecordingFile:
         calls[label] = call
 
     def find(self, key: str, label: str) -> RecordedCall | None:
-        """Returns the recorded call that has the fingerprint `key` and the label `label`.
+        """Returns the recorded call with the fingerprint `key` and the label `label`.
 
-        If no such call has the label, returns the newest call with the fingerprint. If no call has the
-        fingerprint, returns None.
+        If the recorded calls with this fingerprint have only other labels, returns the newest of these calls. If
+        no recorded call has this fingerprint, returns None.
         """
         calls = self._calls.get(key, {})
         return calls.get(label) or next(reversed(calls.values()), None)

@@ -24,7 +24,7 @@ _MIN_BYTES = 16  # length of a message without headers and payload
 _MAX_BYTES = 25 << 20  # maximum message length; botocore refuses a payload of more than 24 MiB
 
 _PIECE_BYTES = 8 * 1024
-"""Number of bytes that are parsed without a pause, in about a millisecond. Other tasks run during the pauses."""
+"""Maximum number of bytes to parse before other tasks can run. Parsing these bytes takes about a millisecond."""
 
 
 async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
@@ -64,8 +64,8 @@ def _parse_events(buffer: Any, data: bytes) -> list[dict[str, Any]]:
 class _FrameBuffer:
     """Buffer that collects the pieces of a stream and returns only complete messages.
 
-    botocore also has a buffer, but copies the whole buffer for each piece. botocore therefore gets only complete
-    messages.
+    botocore's own buffer also accepts pieces, but copies all stored bytes for each new piece. To avoid these
+    copies, `bedrock_events` passes only complete messages to botocore.
     """
 
     def __init__(self) -> None:

@@ -42,8 +42,10 @@ _REFUSED = frozenset(
 def restrict_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a copy of a JSON schema without the keywords that Anthropic's grammar compiler does not accept.
 
-    The removed keywords are listed in the `description` of the copy. `oneOf` becomes `anyOf`. The schema of an
-    object gets `"additionalProperties": false`. Nested schemas are not changed.
+    The removed keywords, except `$schema`, are listed in the `description` of the copy. `oneOf` becomes `anyOf`.
+    The schema of an object gets `"additionalProperties": false`.
+
+    The function changes only the top level of the schema. `map_schema` calls the function for each nested schema.
     """
     refused = {key: item for key, item in schema.items() if key in _REFUSED}
     if schema.get("minItems", 0) not in (0, 1):

@@ -1,4 +1,4 @@
-"""Helpers for Anthropic's content blocks, especially for types and keys that agentkit's blocks do not have.
+"""Functions for Anthropic's content blocks, including block types and keys that agentkit does not define.
 
 `ServerPart` collects the pieces of a streamed block that Anthropic's server creates, such as a server tool call.
 """
@@ -29,17 +29,17 @@ CARRIED: dict[str, tuple[str, ...]] = {
     "image": ("transformations",),
     "document": ("context", "citations"),
 }
-"""Additional keys of content blocks that later requests must contain, by block type.
+"""Additional keys of content blocks, by block type. Later requests must contain these keys with their values.
 
-The citations in the model's texts are included, because the API accepts thinking blocks only after unchanged
-content. The API refuses citations in user texts.
+The citations of assistant texts are included, because the API accepts a thinking block only if all content before
+the block is unchanged. The API refuses citations in user texts.
 
 Sources: Anthropic SDK, TextBlockParam, ToolUseBlockParam, ImageBlockParam and DocumentBlockParam.
 """
 
 
 def carried(block_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns copies of the fields of a block that are listed in `CARRIED` for the type of the block."""
+    """Returns copies of some fields of a block. `CARRIED` lists the keys of these fields for each block type."""
     return {key: copy_json(fields[key]) for key in CARRIED[block_type] if fields.get(key) not in (None, [], "")}
 
 
@@ -67,7 +67,7 @@ _BLOCK_KEYS = frozenset({"content", "source", "tool_references"})
 
 
 def remove_markers(value: Any) -> Any:
-    """Returns a copy of a block, in which the block and all nested blocks have no cache markers."""
+    """Returns a copy of a block without its cache markers and without the cache markers of nested blocks."""
     if isinstance(value, list):
         return [remove_markers(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -111,7 +111,7 @@ _PLACES = {
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the roles of messages that can contain a block, plus "result" if tool results can contain the block.
+    """Returns the roles whose messages can contain a block, plus "result" if tool results can contain the block.
 
     For a block of an unknown type, returns "assistant", "user" and "result".
     """

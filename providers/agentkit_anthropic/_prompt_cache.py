@@ -28,8 +28,8 @@ def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> 
     blocks = [block for message in messages for block in message["content"]]
     flags = [flag for _, block_flags in stable_blocks(legal.turns) for flag in block_flags]
     if messages and messages[-1]["role"] == "assistant":
-        # The request omits trailing blanks of a final assistant turn, but later requests contain these blanks. The
-        # last block of the request is therefore not marked.
+        # The request omits the whitespace at the end of a final assistant turn, but later requests contain this
+        # whitespace. The last block changes between the requests, and is therefore not marked.
         flags[-1] = False
     pairs = enumerate(zip(blocks, flags, strict=True))
     candidates = [index for index, (block, flag) in pairs if flag and block["type"] not in _UNMARKED]

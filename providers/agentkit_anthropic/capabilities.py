@@ -39,7 +39,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts, so that a string and a list of one text give the same digest."""
+    """Returns a system prompt as a list of parts. A string then has the same hash as an equal list."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
@@ -77,7 +77,7 @@ MESSAGES = Capabilities(
         late_system="line",  # the API accepts a late system message only between a user and an assistant turn
         merge=True,
         first_user=True,
-        last_user=True,  # error of 4.6 and later models: "This model does not support assistant message prefill"
+        last_user=True,  # error of Claude 4.6 and later: "This model does not support assistant message prefill"
         needs_user=True,
     ),
     tools=ToolCapabilities(
@@ -103,7 +103,7 @@ MESSAGES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # models from 5.1 on accept a thinking block only if all content before it is unchanged
+        binds_prefix=True,  # from Claude 5.1 on, the content before a thinking block must be unchanged
         required_proof=frozenset({"signature", "redacted_data"}),
     ),
     opaque=OpaqueCapabilities(
@@ -129,7 +129,7 @@ FACTS = (
     ModelFact(
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}",
         {"thinking.binds_prefix": False},
-        "only models from 5.1 on check the content before thinking (Anthropic docs: prefix-checks)",
+        "models before 5.1 accept thinking blocks after changed content (Anthropic docs: prefix-checks)",
         _DATE,
     ),
     ModelFact(
@@ -150,7 +150,8 @@ FACTS = (
     ModelFact(
         rf"claude-{_FAMILY}-(4[.-]([6-9]|\d\d)|[5-9]|\d\d)",
         {"media.image": replace(_IMAGES, limits=replace(_LIMITS, count=600))},
-        "models from 4.6 on, and Haiku from 5.5 on, have a context window of 1M tokens (Anthropic docs: models)",
+        # These models have a context window of 1M tokens.
+        "models from 4.6 on, and Haiku from 5.5 on, accept 600 images per request (Anthropic docs: vision)",
         _DATE,
     ),
 )

@@ -52,11 +52,11 @@ class AnthropicChatFormatter(FormatterBase):
 
     Args:
         model: Name of the model. With None, requests use only features that all current models accept.
-        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache, so that the next request can
-            read the cache: the last block of the system prompt, the last block that later requests repeat
-            unchanged, the last block before the assistant's last turn, and one earlier block. `"auto-1h"` extends
-            the cache time from five minutes to one hour. The default is `"off"`, because a cache write costs 1.25
-            times the input price, or twice the input price with `"auto-1h"`.
+        cache_breakpoints: `"auto"` marks at most four blocks for the prompt cache: the last block of the system
+            prompt, the last block that later requests repeat unchanged, the last block before the assistant's
+            last turn, and one earlier block. `"auto-1h"` marks the same blocks, and extends the cache time from
+            five minutes to one hour. The default is `"off"`, because a cache write costs 1.25 times the input
+            price, or twice the input price with `"auto-1h"`.
         **options: See `FormatterOptions`.
 
     """
@@ -118,7 +118,7 @@ def _link_tool_blocks(messages: list[dict[str, Any]]) -> None:
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
-    """Removes trailing blanks from the last turn if it is an assistant turn.
+    """Removes the whitespace at the end of the request if the last turn is an assistant turn.
 
     API error: "final assistant content cannot end with trailing whitespace".
     """
@@ -136,9 +136,10 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 
 _Place = Literal["assistant", "user", "plain"]
-"""Role of the turn that contains the blocks, or "plain" for text blocks with only `type` and `text`.
+"""Where the request contains the blocks: in an assistant turn, in a user turn, or in "plain" content.
 
-"plain" is for system prompts and failed tool results.
+"plain" content is a system prompt or a failed tool result. Text blocks in plain content have only the keys `type`
+and `text`.
 """
 
 
@@ -183,7 +184,8 @@ def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
 def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
     """Converts a text block to Anthropic's format. In assistant turns, the citations are included.
 
-    A user's text that `load_native` created from a search result becomes a search result again.
+    `load_native` converts a search result in a user turn to a text block. If the text is unchanged, this function
+    returns the original search result.
     """
     part = {"type": "text", "text": block.text}
     if place == "assistant":
@@ -208,7 +210,8 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 def _result(block: ToolResultBlock) -> dict[str, Any]:
     """Converts a tool result to Anthropic's format.
 
-    An empty output is omitted. If the tool failed, a sentence replaces the empty output.
+    If the output is empty, the key `content` is omitted. If the tool failed without output, `content` is a fixed
+    error text.
     """
     output = block.output
     if isinstance(output, str):
@@ -239,8 +242,8 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
     """Converts the source of a document to Anthropic's format.
 
-    A text document becomes one plain text. If `load_native` joined the document from text parts (`parts`), and the
-    document is unchanged, the function returns these parts.
+    The text of a text document is sent as one string. If `load_native` joined the text from several parts, and the
+    text is unchanged, the function returns the original source (`parts`).
     """
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
         return {**copy_json(parts)}

@@ -36,8 +36,8 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     """Token counter that calls Anthropic's token-counting API.
 
     Create the counter with `AnthropicTokenCounter(client.messages.count_tokens, model=…)`, where `client` is an
-    `AsyncAnthropic()`. The API does not count server tools, nor images and documents with a URL or file id. The
-    counter estimates their tokens. If the API refuses a request, the SDK raises an error.
+    `AsyncAnthropic()`. The API does not count the tokens of server tools, or of images and documents with a URL
+    or a file id. The counter estimates these tokens. If the API refuses a request, the SDK raises an error.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
@@ -83,9 +83,9 @@ def _is_refused_tool(tool: Mapping[str, Any]) -> bool:
 
 
 def _replace_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
-    """Replaces images and documents that the token-counting API refuses with placeholders.
+    """Returns a copy of a message, with placeholders for images and documents that the token-counting API refuses.
 
-    Returns the changed copy of the message, and appends the replaced blocks to `media`.
+    Appends the refused images and documents to `media`. If there are none, returns the message itself.
     """
     content = message.get("content")
     if not isinstance(content, list):

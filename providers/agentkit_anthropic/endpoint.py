@@ -118,7 +118,7 @@ class AnthropicEndpoint(SDKEndpoint):
         import anthropic
 
         if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:
-            return False  # with a timeout from the user, the SDK does not require a stream
+            return False  # if the application sets a timeout, the SDK does not require a stream
         limit = outgoing.body.get("max_tokens")
         return isinstance(limit, int) and limit > _MAX_UNSTREAMED_TOKENS
 

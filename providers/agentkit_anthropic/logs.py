@@ -69,7 +69,7 @@ _BLOCKS = "Pass a string, or a list of content blocks."
 
 
 class _Loader:
-    """Converter for one log, which stores the tool names of calls and the role of the current message."""
+    """Converter for one log. Stores the tool names of the calls, and the role of the current message."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # tool names by call id
@@ -160,7 +160,7 @@ def _state(block_type: str, block: Mapping[str, Any], **more: Any) -> OpaqueStat
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text block. Citations become metadata, because the API accepts them only in assistant turns."""
+    """Converts a text block. Citations become metadata, because only assistant turns can contain citations."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "expected a string", "Pass the text as a string.")
     citations = as_list(block.get("citations"))
@@ -168,7 +168,7 @@ def _text(block: Mapping[str, Any]) -> TextBlock:
 
 
 def _assistant_text(block: Mapping[str, Any]) -> TextBlock:
-    """Converts a text block of an assistant turn. Later requests also contain the block's citations."""
+    """Converts a text block of an assistant turn. The citations of the block are sent back in later requests."""
     return replace(_text(block), state=_state("text", block))
 
 

@@ -60,7 +60,7 @@ class AnthropicStreamParser(StreamParserBase):
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
         self._start_counts: dict[int, int] = {}  # number of started blocks, by block index
-        # The dicts map the index of an open block in the stream to the key of the block in `self.reply`.
+        # Open blocks, by block index. A value is the key of the block in `self.reply`, or a `ServerPart`.
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}
@@ -210,7 +210,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._empty_call = None
 
     def _close_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
-        """Adds the citations of a text block to its metadata, and to its state, which later requests send back."""
+        """Adds citations to the metadata and the state of a text block. Later requests contain the state."""
         citations = self._citations.pop(index, None)
         key = key or self._texts.get(index)
         if citations and key:
@@ -277,7 +277,7 @@ def _parse_usage(fields: Mapping[str, Any]) -> Usage:
 def _normalize_time(value: object) -> str | None:
     """Returns a time in Python's ISO format, because SDK objects and the API can write the same time differently.
 
-    Returns a text that is not a time unchanged, and None if there is no text.
+    If a text is not a time, returns the text unchanged. If the value is empty or not a text, returns None.
     """
     try:
         return datetime.fromisoformat(as_text(value)).isoformat()

@@ -12,7 +12,7 @@ from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
 __all__ = ["ContentReader", "TEXT"]
 
 _CONTENT: Final = 1
-"""First number in the keys of text and media blocks. Keys such as `(1, 0)` determine the order of the blocks."""
+"""First item of the keys of text and media blocks. The blocks of a message are sorted by keys such as `(1, 0)`."""
 
 TEXT: Final = (_CONTENT, 0)
 """Key of the first text block in a message."""
@@ -24,7 +24,7 @@ class ContentReader:
     """Converter from the content of one reply to blocks. Adjacent texts form one block.
 
     Attributes:
-        extras: Fields of content parts that no block can store, as one dict per part.
+        extras: Additional fields of content parts, as one dict per part. Blocks cannot store these fields.
     """
 
     def __init__(self, reply: ReplyBuilder, increments: Increments[BlockKey]) -> None:
@@ -38,7 +38,8 @@ class ContentReader:
     def read(self, content: object) -> None:
         """Adds the content of a stream event.
 
-        Each event contains only new content, or all earlier content plus new content.
+        In an incremental stream, an event contains only new content. In a cumulative stream, an event repeats all
+        earlier content before the new content.
         """
         if isinstance(content, str):
             self._add_text(TEXT, content)
@@ -59,7 +60,8 @@ class ContentReader:
     def _read_parts(self, parts: list[Any]) -> None:
         """Adds the parts of a stream event.
 
-        Parts that repeat earlier content begin at the first block. Other parts continue the last block.
+        If the parts repeat all earlier content, the method starts again at the first block. Otherwise, the method
+        continues at the last block.
         """
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
@@ -98,8 +100,8 @@ class ContentReader:
     def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
         """Returns True if the parts repeat all earlier content.
 
-        While the type of the stream is unknown (see `Increments`), the method compares texts. The parts repeat
-        earlier content if their first text begins with the text of the first block.
+        If it is unknown whether the stream is cumulative (see `Increments`), the method compares texts. The result
+        is then True if the first text in `parts` begins with the text of the first block.
         """
         if self._increments.cumulative is not None:
             return self._increments.cumulative
@@ -108,7 +110,7 @@ class ContentReader:
         return bool(first_text) and self._increments.extends(TEXT, first_text)
 
     def _flush(self, texts: list[str]) -> None:
-        """Adds the texts to the current text block, and empties the list `texts`."""
+        """Appends the strings in `texts` to the current text block, and empties the list."""
         if texts:
             self._add_text((_CONTENT, self._block_index), "".join(texts))
             texts.clear()

@@ -59,7 +59,7 @@ def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def has_content(content: object) -> bool:
-    """Returns True if the content of a message is not empty. Content such as `[{"text": ""}]` is also empty."""
+    """Returns True if the content of a message is not empty. Content such as `[{"text": ""}]` is empty too."""
     return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
 
 

@@ -9,7 +9,7 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""A stream is treated as cumulative after this number of pieces that repeat and extend the earlier text."""
+"""Number of pieces that must repeat and extend the earlier text before a stream is treated as cumulative."""
 
 
 class Increments(Generic[_Key]):
@@ -54,7 +54,7 @@ class Increments(Generic[_Key]):
     def pop_corrections(self) -> dict[_Key, str]:
         """Returns the correct texts, by key, if pieces of an incremental stream were read as cumulative.
 
-        Returns an empty dict if no correction is necessary, and after the first call that returns corrections.
+        Returns each correction only once. Returns an empty dict if there are no new corrections.
         """
         if self.cumulative is not False:
             return {}
@@ -89,9 +89,9 @@ class Increments(Generic[_Key]):
         return piece
 
     def _join(self, key: _Key, length: int) -> str:
-        """Returns the earlier text of a key, or at least its first `length` + 1 characters.
+        """Returns all earlier text of a key, or a beginning of this text with more than `length` characters.
 
-        More characters are not necessary, because the result is compared with a piece of `length` characters.
+        The beginning is sufficient, because the result is compared with a piece of `length` characters.
         """
         text = self._texts.get(key, "")
         if key in self._unjoined and length >= len(text):

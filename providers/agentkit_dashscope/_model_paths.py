@@ -1,4 +1,4 @@
-"""Conversion of messages between the two URL paths of DashScope's native API, "text" and "multimodal"."""
+"""Conversion of messages for the two URL paths of DashScope's native API, "text" and "multimodal"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_PATH: Final[dict[str, ModelPath]] = {
     PATH_URLS["text"]: "multimodal",
     PATH_URLS["multimodal"]: "text",
 }
-"""Dict from the URL of a path that a model refuses to the name of the path to try next."""
+"""Name of the other path, by URL path. The endpoint tries the other path if the API refuses the first path."""
 
 
 def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:

@@ -1,4 +1,4 @@
-"""Protection for texts that look like paths, because the DashScope SDK would upload the files at these paths."""
+"""Protection of local files. The DashScope SDK uploads a file if a text in a request is the path of the file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def guard_text(text: str) -> str:
 
 
 def _can_be_path(text: str) -> bool:
-    """Returns True if a text is short enough for a path, and each of its parts is short enough for a file name.
+    """Returns True if a text is short enough for a path, and its parts between slashes for file names.
 
-    The length of a file name excludes blanks and dots at its end, because Windows ignores them. A text that begins
-    with `file:` can always be a path.
+    Spaces and dots at the end of a part are not counted, because Windows ignores these characters. A text that
+    begins with `file:` can always be a path.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
         return True

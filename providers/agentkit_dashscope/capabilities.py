@@ -109,7 +109,7 @@ TEXT_PATH: dict[str, Any] = {
     "media.image": None,
     "media.audio": None,
     "media.video": None,
-    # `partial` is included because agentkit 0.3.0 stored `message.partial` under this name.
+    # The name `partial` is included, because agentkit 0.3.0 stored the field `message.partial` as `partial`.
     "opaque.passthrough_keys": {"text": frozenset({"message.partial", "partial"})},
 }
 TEXT = MULTIMODAL.override(TEXT_PATH)

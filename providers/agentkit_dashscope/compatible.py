@@ -42,7 +42,7 @@ COMPATIBLE = VENDOR_CHAT.override(
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
         "turns.text_joining": "string",  # text models accept only strings; only messages with media need a list
         "turns.needs_user": True,
-        # `partial` is included because agentkit 0.3.0 stored `message.partial` under this name.
+        # The name `partial` is included, because agentkit 0.3.0 stored the field `message.partial` as `partial`.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,

@@ -124,7 +124,7 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 @lru_cache(256)
 def _override_path(capabilities: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
-    """Returns a copy of the capabilities in which all fields that depend on the API path are set for `path`."""
+    """Returns a copy of the capabilities with the rules of an API path, "text" or "multimodal"."""
     on_path = TEXT if path == "text" else MULTIMODAL
     return capabilities.override({name: attrgetter(name)(on_path) for name in TEXT_PATH})
 
@@ -184,7 +184,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
 
 
 def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
-    """Returns the additional fields of a part that `load_native` loaded, such as `fps` (Model Studio docs)."""
+    """Returns the additional fields of a part, such as `fps`, from the state of a block (Model Studio docs)."""
     return {
         key: copy_json(item)
         for key, item in get_state_fields(block.state).items()

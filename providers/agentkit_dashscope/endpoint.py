@@ -41,7 +41,7 @@ _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 _REQUEST_ID_HEADERS: Final = ("x-request-id", "x-dashscope-request-id")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
-"""Maximum size in bytes of a first event that is checked for an error. Larger events never contain an error."""
+"""Maximum size of an error event in bytes. A larger first event is not checked for an error."""
 
 
 class DashScopeEndpoint(EndpointBase):
@@ -51,8 +51,8 @@ class DashScopeEndpoint(EndpointBase):
     the SDK's classic classes, which return errors instead of raising them, and upload a local file if a text is
     the path of the file.
 
-    On asyncio, the transport retries failed calls without a stream. It never retries a stream. On trio, it never
-    retries.
+    On asyncio, the transport retries a failed call unless the call is streamed. On trio, the transport never
+    retries a call.
 
     A request whose content is a string is first sent to the text path. If the API reports that this path is wrong
     for the model, the endpoint converts the request and sends it to the multimodal path. Later requests to the
@@ -112,7 +112,7 @@ class DashScopeEndpoint(EndpointBase):
         path = self._learned_paths.get(model) or find_path(messages)
         body = {"model": model, "input": {"messages": convert_content(messages, path)}, "parameters": parameters}
         if any(map(_has_stored_file, messages)):
-            # Only with this header, the API accepts `oss://` URLs (Model Studio docs: temporary URLs).
+            # The API accepts `oss://` URLs only with this header (Model Studio docs: temporary URLs).
             headers: dict[str, str] = http_options.get("headers") or {}
             http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
         return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
@@ -135,7 +135,7 @@ class DashScopeEndpoint(EndpointBase):
 
         response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         check_response(response)
-        response.raise_for_status()  # raises an error for a redirect, which `check_response` ignores
+        response.raise_for_status()  # `check_response` does not raise an error for a redirect
         return response.content
 
     @asynccontextmanager
@@ -148,7 +148,7 @@ class DashScopeEndpoint(EndpointBase):
         failure = self.failure_from_reply(_parse_event(first_event))
         rerouted = failure and self._reroute(outgoing, failure)
         if rerouted:
-            async for _ in pieces:  # only the connection of a completely read response can be used again
+            async for _ in pieces:  # the connection can be reused only after the response is read completely
                 pass
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
@@ -263,9 +263,9 @@ async def _prepend(first_event: bytes, pieces: AsyncIterator[bytes]) -> AsyncIte
 
 
 async def _raise_later(error: Exception) -> AsyncIterator[bytes]:
-    """Returns an iterator that raises the error when its first item is requested.
+    """Returns an iterator that raises the error when the first item is requested.
 
-    The bytes that arrived before the error can then be read first.
+    The stream can thus yield the bytes that arrived before the error.
     """
     raise error
     yield b""

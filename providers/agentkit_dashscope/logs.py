@@ -37,7 +37,7 @@ __all__ = ["load_native"]
 _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
-"""Keys of requests that continue a conversation stored by the service (Model Studio docs: application calls)."""
+"""Request keys that refer to a conversation stored by the service (Model Studio docs: application calls)."""
 
 
 def load_native(log: object) -> list[Msg]:
@@ -47,10 +47,10 @@ def load_native(log: object) -> list[Msg]:
     contain objects of the classic SDK or of `dashscope.v2`. The loader removes the line break that the formatter
     adds before a text that can be a path.
 
-    Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state, which
-    later requests send back. Other additional keys of a message become metadata. Cache markers are omitted.
+    Additional keys of a part (`fps`, `min_pixels`) and the key `partial` of a message become opaque state. Later
+    requests contain this state. Other additional keys of a message become metadata. Cache markers are omitted.
 
-    Parts of unknown kinds and videos that are lists of frames become OpaqueBlocks. Unreadable parts become
+    Parts of an unknown kind, and videos that are lists of frames, become OpaqueBlocks. Unreadable parts become
     InvalidBlocks.
 
     Raises:
@@ -69,7 +69,7 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _dump_sdk_object(value: Any) -> Any:
-    """Returns an object of `dashscope.v2` as a dict of `type` and all fields that are set.
+    """Returns an object of `dashscope.v2` as a dict with `type` and all fields that are set.
 
     Returns any other value unchanged.
     """
@@ -125,7 +125,7 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
 
 
 def _split_part(part: Any) -> list[Any]:
-    """Splits a part with several content keys, such as `text` and `image`, into parts with one of the keys."""
+    """Splits a part with several content keys, such as `text` and `image`, into one part per content key."""
     fields = as_object(part)
     content_keys = [key for key in ("text", *BLOCK_TYPES) if key in fields]
     return [{key: fields[key]} for key in content_keys] if len(content_keys) > 1 else [part]

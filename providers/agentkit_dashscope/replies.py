@@ -124,7 +124,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(native)
 
     def _read_extras(self, output: dict[str, Any]) -> None:
-        """Stores the search results and the audio in the output of an event."""
+        """Stores the search results and the audio of an event until the end of the reply."""
         if output.get("search_info"):
             self._search_results = (
                 as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
@@ -135,7 +135,7 @@ class DashScopeStreamParser(StreamParserBase):
     def close(self) -> None:
         """Adds the usage, the citations and other metadata to the message at the end of a reply.
 
-        Also adds the audio block if the reply has no finish reason.
+        Also adds the audio block if `_end` was not called, because the reply has no finish reason.
         """
         self._set_usage()
         if self.reply.finish_reason is None:

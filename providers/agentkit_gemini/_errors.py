@@ -72,7 +72,7 @@ def _parse_api_error(error: Any) -> Failure:
     inner = as_object(details.get("error")) or details
     failure = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
-    # The status of an error about the API key is INVALID_ARGUMENT, which is also the status of other errors.
+    # The status INVALID_ARGUMENT is not specific to errors about the API key, so `reason` is checked too.
     has_key_error = any(item.get("reason") == "API_KEY_INVALID" for item in _details(inner))
     return Failure(
         failure.message or error.message or str(error),

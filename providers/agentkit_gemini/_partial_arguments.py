@@ -19,9 +19,10 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\
 _MAX_STEPS = 100
 """Maximum number of keys and indices in a JSON path. A longer path is invalid."""
 _MAX_SKIPPED = 1_000
-"""Maximum number of list items that the JSON paths of one tool call can skip in total.
+"""Maximum total number of missing list items in the arguments of one tool call.
 
-The limit prevents very large lists. Valid paths skip no items, because the API sends the items of a list in order.
+Items are missing if the index in a JSON path is beyond the end of the list. The limit prevents very large lists.
+Valid arguments have no missing items, because the API sends the items of a list in order.
 """
 _MAX_INDEX_DIGITS = 9
 
@@ -34,7 +35,7 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
-        self._skipped = 0  # number of list items that paths have skipped
+        self._skipped = 0  # number of missing list items (see `_MAX_SKIPPED`)
         # Unfinished strings, by JSON path: the object or list, the key or index, and the pieces of the string.
         self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}
 
@@ -50,9 +51,10 @@ class PartialArguments:
         self._arguments.update(arguments)
 
     def append_text(self, part: dict[str, Any]) -> bool:
-        """Appends the text of a part that only continues an unfinished string. Returns False for any other part.
+        """Appends the text in a part of the reply, if the part only continues an unfinished string.
 
-        This method is a fast path for the most common parts. Parts with snake_case keys are not recognized.
+        Returns False for any other part. This method is a fast path for the most common parts. Parts with
+        snake_case keys are not recognized.
         """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):
@@ -91,7 +93,7 @@ class PartialArguments:
         """Returns the object or list that contains the value at the end of a path.
 
         Creates missing objects and lists on the path. Returns None if a value on the path has the wrong type, or
-        if the paths of the call skip too many list items.
+        if too many list items are missing.
         """
         container: Any = self._arguments
         for step, next_step in pairwise(steps):
@@ -106,9 +108,9 @@ class PartialArguments:
         return container
 
     def _put(self, container: Any, step: str | int, item: Any) -> bool:
-        """Sets a value in an object or list. Returns False if the paths have skipped too many list items.
+        """Sets a value in an object or list. Returns False if too many list items are missing.
 
-        Skipped list items become None.
+        Missing list items before the value become None.
         """
         if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped

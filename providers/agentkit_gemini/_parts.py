@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-"""Keys of parts that contain calls and results of server tools. A later request must send these parts back.
+"""Keys for the calls and results of server tools. Parts with these keys must be sent back in later requests.
 
 "The client is expected to echo this message back" (google-genai: Part.tool_call).
 """
@@ -103,7 +103,7 @@ def get_field(fields: Mapping[str, Any], key: str) -> Any:
 
 
 def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of an object with snake_case keys and without null values. Nested objects are not changed."""
+    """Returns a copy of an object with snake_case keys and without null values. Nested objects keep their keys."""
     return {_to_snake_case(key): item for key, item in fields.items() if item is not None}
 
 
@@ -145,9 +145,9 @@ def _normalize_field(name: str, item: Any) -> Any:
 
 
 def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a part that are neither its content nor its signature.
+    """Returns the additional fields of a part, such as metadata. Content and signature are not included.
 
-    Later requests send these fields back with the part.
+    The additional fields are sent back with the part in later requests.
     """
     return {key: _normalize_field(key, part[key]) for key in _EXTRA_KEYS if part.get(key)}
 
@@ -178,7 +178,7 @@ def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"
 
 
 def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns the roles of messages that can contain a part, plus "result" if tool results can contain the part.
+    """Returns the roles whose messages can contain a part, plus "result" if tool results can contain the part.
 
     Args:
         data: Part with snake_case keys.
@@ -225,7 +225,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part refers to a file of Gemini's Files API, which no other provider can open."""
+    """Returns True if a part refers to a file in Gemini's Files API. Other providers cannot open such a file."""
     return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 

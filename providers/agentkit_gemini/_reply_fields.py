@@ -76,9 +76,9 @@ _REPLY_KEYS = ("candidates", "prompt_feedback", "usage_metadata", "model_version
 
 
 def get_enum_name(value: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value that a reply contains as a name or a number.
+    """Returns the name of an enum value. The value is a name, or the index of a name in `names`.
 
-    Returns a number without a name as text.
+    If an index has no name, returns the index as text.
     """
     if type(value) is int:
         return names[value] if 0 <= value < len(names) else str(value)

@@ -35,7 +35,7 @@ _KEYWORDS = {
     "property_ordering": "propertyOrdering",
     "ref": "$ref",
 }
-"""Dict from field names of the SDK's `Schema` to JSON Schema keywords, if both are different (google-genai)."""
+"""JSON Schema keywords that differ from the field names of the SDK's `Schema`, by field name (google-genai)."""
 
 
 def _as_json_schema(schema: dict[str, Any]) -> Any:
@@ -44,7 +44,7 @@ def _as_json_schema(schema: dict[str, Any]) -> Any:
 
 
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts one level of a `Schema` to JSON Schema. Nested schemas are not converted.
+    """Converts the top level of a `Schema` to JSON Schema. `map_schema` calls the function for each nested schema.
 
     In a `Schema`, types are in upper case, and `nullable` is a separate field.
     """
@@ -90,4 +90,4 @@ OPTIONS = OptionLayout(
     outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
     read_schemas=dict.fromkeys(("parameters", "responseSchema", "response_schema"), _as_json_schema),
 )
-"""Fields of a request that contain tool choices and schemas (google-genai: GenerateContentConfig, Tool)."""
+"""Request fields for tool choices and schemas (google-genai: GenerateContentConfig, Tool)."""

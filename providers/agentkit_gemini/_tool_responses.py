@@ -38,10 +38,11 @@ def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock
 
 
 def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """Returns fields of the function response for a tool result: `response`, and all other loaded fields.
+    """Returns the fields of a function response, except id, name and parts, for a tool result.
 
-    `response` is `{"output": text}` or `{"error": text}`. If the result was loaded from a function response and is
-    unchanged, `response` is the original object.
+    The field `response` is `{"output": text}` or `{"error": text}`. If the tool result was loaded from a function
+    response, the other fields of this function response are included, such as `scheduling`. If the tool result is
+    also unchanged, `response` is the original object.
     """
     text_fields = {"response": {"error" if block.is_error else "output": block.listing}}
     if isinstance(block.output, str):

@@ -85,9 +85,8 @@ GENERATE = Capabilities(
         total=95_000_000,  # below the limit of 100 MB of inline data (Gemini docs: file-input-methods)
         roles=frozenset({"user", "assistant"}),  # model turns can contain media that the model generated
     ),
-    thinking=ThinkingCapabilities(
-        mode="signed"
-    ),  # thinking of other providers is not sent; signatures are optional
+    # Only the thinking of Gemini models is sent. A signature is optional.
+    thinking=ThinkingCapabilities(mode="signed"),
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: get_pair_key(data) is not None,
         places=get_part_places,
@@ -99,15 +98,15 @@ GENERATE = Capabilities(
         placeholder_signature=SKIP_SIGNATURE,
     ),
 )
-"""Capabilities of all current Gemini models. From Gemini 3 on, `FACTS` adds media in function responses."""
+"""Capabilities of all current Gemini models. `FACTS` also allows media in tool results, for Gemini 3 and later."""
 
 _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
 
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # In function responses, only URIs of the Files API are allowed. Protobuf v1beta has no field for a URI in
-        # a function response, and Google's Kotlin SDK calls the field unsupported.
+        # Only URIs of the Files API are allowed in function responses. Other URIs seem to be unsupported: Protobuf
+        # v1beta has no URI field in function responses, and the Kotlin SDK calls its URI field unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),
             "media.result_types": _RESPONSE_TYPES,

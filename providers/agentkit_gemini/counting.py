@@ -23,9 +23,8 @@ class GeminiTokenCounter(RemoteTokenCounter):
     """Token counter that calls `count_tokens` of google-genai.
 
     Create the counter with `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`. Vertex AI counts the
-    complete request. The Gemini Developer API counts only `contents`, and the SDK raises ValueError for other
-    arguments. For the Gemini Developer API, the counter sends the system instruction as a user turn, and estimates
-    the tokens of the tools and the output schema.
+    complete request. The Gemini Developer API counts only `contents`. For this API, the counter sends the system
+    instruction as a user turn, and estimates the tokens of the tools and the output schema.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
@@ -35,8 +34,8 @@ class GeminiTokenCounter(RemoteTokenCounter):
         """Returns the number of prompt tokens in `generate_content(**request)`.
 
         Raises:
-            ValueError: The SDK refuses the request. The counter does not raise this error for arguments that only
-                Vertex AI accepts, but omits these arguments.
+            ValueError: The SDK refuses the request. If the SDK refuses only arguments for Vertex AI, the counter
+                omits these arguments instead of raising an error.
         """
         config = cast("dict[str, Any]", request.get("config") or {})
         prompt_config, contents = _prompt_config(config), self.part(request, "contents")

@@ -23,7 +23,7 @@ from agentkit_gemini._transport import Sender
 
 __all__ = ["GeminiEndpoint"]
 
-_PLACEHOLDER = "."  # value of the SDK's required argument `contents`, which the contents of the body replace
+_PLACEHOLDER = "."  # dummy value for the SDK's required argument `contents`; the body contains the real contents
 
 
 class GeminiEndpoint(EndpointBase):
@@ -131,7 +131,10 @@ class GeminiEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        """Sends a streamed request. Yields an iterator over the bytes of the reply, or a test double's events."""
+        """Sends a streamed request. Yields an iterator over the bytes of the reply.
+
+        If the SDK's `models` is a test double, yields an iterator over the events of the test double instead.
+        """
         sender = Sender.create(self._models, outgoing)
         if sender is None:
             events = await self._models.generate_content_stream(

@@ -48,7 +48,7 @@ from agentkit_gemini._tool_responses import parse_tool_response
 __all__ = ["load_native"]
 
 _PLACEHOLDER_SIGNATURES = frozenset(
-    # Documented signatures for tool calls that Gemini did not write (Gemini docs: thought-signatures). Such a
+    # Placeholder signatures for tool calls that Gemini did not write (Gemini docs: thought-signatures). Such a
     # signature is plain text in REST logs, and base64 text in SDK logs.
     spelling
     for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
@@ -56,7 +56,7 @@ _PLACEHOLDER_SIGNATURES = frozenset(
 )
 
 _STORED_KEYS = ("cached_content", "cachedContent")
-"""Keys of requests that continue a conversation stored by the service.
+"""Request keys that refer to a conversation stored by the service.
 
 Source: google-genai, GenerateContentConfig.cached_content.
 """
@@ -112,7 +112,8 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 def _parse_content(item: object, place: str) -> dict[str, Any]:
     """Returns a dict with the role and the `parts` of an item, which is a `Content` object, a part or a text.
 
-    The key of the role is `role` for a `Content` object, otherwise `bare_role`.
+    For a `Content` object, the dict has the key `role`. A part or a text has no role, so the dict has the key
+    `bare_role` with the role "model" for a function call, otherwise "user".
     """
     if isinstance(item, str):
         return {"bare_role": "user", "parts": [{"text": item}]}

@@ -157,7 +157,7 @@ class GeminiStreamParser(StreamParserBase):
                 self._end()
 
     def _merge_citations(self, metadata: object) -> dict[str, Any]:
-        """Returns metadata with the citations of all chunks, without citations that a server repeats."""
+        """Returns the metadata with the citations of all chunks. Repeated citations are removed."""
         fields = as_object(metadata)
         self._citations |= {repr(citation): citation for citation in as_list(fields.get("citations"))}
         return {**fields, "citations": [*self._citations.values()]}

@@ -16,8 +16,8 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT", "LAYOUT"]
 
-# Only base64 text with one of these beginnings is sent. The server detects the media type from the first bytes.
-# Any other string could be the path of a file, which ollama-python would open.
+# Only base64 text that begins with one of these values is sent. The server detects the media type from the first
+# bytes. Any other string could be the path of a file, and ollama-python would open the file.
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")

@@ -181,7 +181,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """Returns JSON values for an error reply. `text` is the body of the reply, or its error message."""
+    """Parses the body of an error reply as JSON. A text that is not JSON becomes `{"error": text}`."""
     if not isinstance(text, str):
         return {"error": text}
     try:

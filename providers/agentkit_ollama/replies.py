@@ -151,7 +151,7 @@ class OllamaStreamParser(StreamParserBase):
 
 
 def _error(error: object) -> str:
-    """Returns the message of an error, which some proxies send as an object instead of a text."""
+    """Returns the message of an error. Some proxies send the error as an object instead of a text."""
     return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
 
 
