@@ -49,14 +49,16 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
             "because APIs require an object"
         )
         notes.append(Synthesis("tool schema", reason))
-    strict = tool.strict
-    if strict and capabilities.tools.strict is None:
+    strict, rules = tool.strict, capabilities.tools.strict
+    if not strict:
+        pass
+    elif rules is None:
         strict = None
         name = capabilities.name
         reason = f"tool {tool.name!r} sent without strict mode, because {name} has no strict mode for tools"
         notes.append(Synthesis("strict mode", reason))
-    elif strict and capabilities.tools.strict is not None:
-        closed, reason = close_for_strict(schema, capabilities.tools.strict)
+    else:
+        closed, reason = close_for_strict(schema, rules)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
         if unread:  # strict mode would forbid the arguments that these keywords define
             closed, reason = None, f"{', '.join(unread)} could not be merged into an object"
