@@ -97,6 +97,35 @@ def test_objects_and_arrays_may_be_nested_up_to_the_maximum_depth(max_depth: int
         assert close(flat, max_depth=max_depth) == flat
 
 
+def test_an_array_is_a_level() -> None:
+    schema = create_object(a={"type": "array", "items": TEXT})
+    assert close(schema, max_depth=2) == schema
+    assert close(schema, max_depth=1) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({**create_object(a=TEXT, b=TEXT, c=TEXT), "required": ["b"]}, "property a "),
+        (create_object(x={**create_object(a=TEXT), "required": []}), "property x.a "),
+        (create_object(x=create_object(y={"type": "array"})), " x.y "),
+        (create_object(x={"type": "array", "items": {}}), " x.items "),
+        (create_object(x={"anyOf": [TEXT, {}]}), " x.anyOf[1] "),
+        ({"type": "array"}, "root "),
+    ],
+)
+def test_the_reason_names_the_part_that_strict_mode_refuses(schema: dict[str, Any], place: str) -> None:
+    closed, reason = close_for_strict(schema, RULES)
+    assert closed is None
+    assert place in reason
+
+
+def test_a_keyword_with_a_value_of_another_type_is_unchanged() -> None:
+    for part in ({"anyOf": {"a": 1}}, {"type": "string", "allOf": 5}):
+        assert close(create_object(a=part)) == create_object(a=part)
+    assert close({**create_object(), "properties": ["a"]}) == {**create_object(), "properties": ["a"]}
+
+
 # -- references ---------------------------------------------------------------------------------------------------
 
 LEAF = create_object(name=TEXT)

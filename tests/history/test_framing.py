@@ -1,0 +1,138 @@
+"""Tests of history frames: which messages stay native turns, and the facts about the messages of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pytest
+
+from agentkit import HistoryPolicy, ImageBlock, Msg, MultiAgentHistory, OpaqueBlock, TextBlock, ThinkingBlock
+from agentkit.history.frame_texts import FrameTexts
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.provenance import FrameOrigins, TracedConversation
+from tests.conftest import ECHO, call, result, text_msg
+
+IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
+
+
+def find_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
+    if "ask" in data:
+        return "request", str(data["ask"])
+    return ("response", str(data["answer"])) if "answer" in data else None
+
+
+PAIRED = ECHO.override({"wire": "echo", "opaque.pair_key": find_pair})
+
+
+def reply(*parts: str, name: str = "Friday", tool: str = "") -> Msg:
+    """Returns a reply: `ask 1` is a tool call that the provider ran, and `answer 1` is its response."""
+    blocks: list[Any] = []
+    for part in parts:
+        word, _, key = part.partition(" ")
+        blocks.append(OpaqueBlock("echo", {word: key}) if word in ("ask", "answer", "note") else TextBlock(part))
+    return Msg(name, [*blocks, *(call(tool, name=name).blocks if tool else ())], "assistant")
+
+
+def render(msgs: Sequence[Msg], **options: Any) -> TracedConversation:
+    return MultiAgentHistory(**options).render(TracedConversation.of(msgs), Ledger(msgs), PAIRED)
+
+
+def list_native(msgs: Sequence[Msg], **options: Any) -> list[int]:
+    """Returns the indexes of the messages that stay turns of their own."""
+    return [origin for origin in render(msgs, **options).origins if isinstance(origin, int)]
+
+
+# -- responses of tools that the provider ran ---------------------------------------------------------------------
+
+BOB = text_msg("Bob", "Hi.")
+ASK = reply("ask 1", tool="c")
+RESULT = result("c")
+
+
+@pytest.mark.parametrize(
+    ("later", "native"),
+    [
+        ([reply("answer 1", "done")], [1, 2, 3]),
+        ([BOB, reply("answer 1", "done")], [1, 2, 4]),
+        ([reply("answer 1"), reply("answer 1")], [1, 2, 3]),
+        ([reply("answer 2", "done")], [1, 2]),
+        ([reply("ask 1", "done")], [1, 2]),
+        ([reply("note 1", "done"), reply("answer 1")], [1, 2, 4]),
+        ([reply("done"), BOB], [1, 2]),
+    ],
+)
+def test_a_reply_with_the_response_of_an_earlier_native_turn_is_native(
+    later: Sequence[Msg], native: list[int]
+) -> None:
+    assert list_native([BOB, ASK, RESULT, *later]) == native
+    assert list_native([BOB, ASK, RESULT, *later], other_agents_tools="native", viewer="Eve") == native
+
+
+def test_a_response_without_a_native_request_is_a_line() -> None:
+    assert list_native([BOB, reply("answer 1", "done")]) == []
+    assert list_native([BOB, reply("ask 1", "wait"), reply("answer 1", "done")]) == []
+
+
+def test_opaque_blocks_next_to_calls_of_another_agent_are_omitted() -> None:
+    msgs = [BOB, reply("note 1", "Let me see.", tool="c"), RESULT]
+    out = render(msgs, viewer="Eve")
+    assert len(out.msgs) == 1
+    assert {type(block) for block in out.msgs[0].blocks} == {TextBlock}
+
+
+# -- facts about frames -------------------------------------------------------------------------------------------
+
+THOUGHT = Msg("Al", [ThinkingBlock("hm"), TextBlock("Hi.")], "assistant")
+PICTURE = Msg("Bob", [TextBlock("see"), IMAGE], "user")
+
+
+@pytest.mark.parametrize(
+    "msgs",
+    [
+        [BOB],
+        [THOUGHT],
+        [PICTURE],
+        [PICTURE, call("c"), RESULT, BOB],
+        [BOB, call("c"), RESULT, PICTURE, call("d"), result("d"), THOUGHT],
+    ],
+)
+def test_a_frame_has_the_features_of_its_blocks(msgs: Sequence[Msg]) -> None:
+    for msg in render(msgs).msgs:
+        assert msg.features == Msg(msg.name, msg.blocks, msg.role).features
+
+
+def test_texts_that_are_not_part_of_a_frame_are_not_read() -> None:
+    frame, filler = "<history>\nBob: Hi.\n</history>", "Continue."
+    turns = TracedConversation(
+        [Msg("user", [TextBlock(filler)], "user"), Msg("user", [TextBlock(frame)], "user"), BOB],
+        [("filler",), FrameOrigins(("frame",), "history"), 0],
+    )
+    texts = FrameTexts(turns, "history", "", timestamps=False, is_safe=True)
+    assert texts.frames == ((frame,),)
+
+
+# -- visibility ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "shows_everything"),
+    [
+        ({}, True),
+        ({"viewer": "Eve"}, True),
+        ({"other_agents_tools": "drop"}, True),
+        ({"viewer": "Eve", "other_agents_tools": "native"}, True),
+        ({"viewer": "Eve", "other_agents_tools": "drop"}, False),
+        ({"visible": bool}, False),
+        ({"viewer": "Eve", "visible": bool}, False),
+    ],
+)
+def test_a_policy_shows_everything_unless_it_hides_messages_or_tools(
+    options: dict[str, Any], *, shows_everything: bool
+) -> None:
+    assert MultiAgentHistory(**options).shows_everything == shows_everything
+
+
+def test_a_custom_policy_shows_each_unit_by_default() -> None:
+    assert HistoryPolicy().is_visible([BOB])
+    assert not HistoryPolicy().shows_everything
