@@ -109,7 +109,7 @@ class OpaqueBlock(BlockBase):
 
 @validated_dataclass
 class InvalidBlock(BlockBase):
-    """Block that replaces a stored block that cannot be read. The rest of the conversation can still be loaded.
+    """Placeholder for a stored block that cannot be read. The rest of the conversation can still be loaded.
 
     Attributes:
         data: The stored block, unchanged.

@@ -1,4 +1,4 @@
-"""Checks that each log loader runs on messages and requests, so that no content is lost.
+"""Checks for log loaders. Each loader runs the checks on messages and requests, so that no content is lost.
 
 Without these checks, the result for a log in another format could be an empty conversation. Each loader passes the
 names of the keys that the loader reads. If a message is in another known format, the error names this format.
@@ -95,10 +95,10 @@ def _list_typed_keys(
     opaque_keys: tuple[str, ...] | frozenset[str],
     loaders: str,
 ) -> list[str] | None:
-    """Returns the content keys of a message whose values must have the types in `_TYPES`.
+    """Returns the content keys for which the type of the value must be checked (see `_TYPES`).
 
-    If the `content` of the message is text or null, these types are the only necessary check. Returns None if the
-    message may be in another format, so that all checks are necessary.
+    The function is only for messages whose `content` is text or null. Returns None if a message needs all checks,
+    because the message may be in another format.
 
     Args:
         keys: Keys of the message that are in `_KNOWN_KEYS`.
@@ -124,7 +124,7 @@ _TYPES: dict[str, type] = {
 }
 """Required type of the value under each content key."""
 _KNOWN_KEYS = FIRST_KEYS.union(_CONTENT_KEYS, _TYPES)
-"""Message keys that `_list_typed_keys` needs. All other keys of a message are irrelevant for the result."""
+"""Message keys that affect the result of `_list_typed_keys`."""
 
 
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:

@@ -1,8 +1,8 @@
 """Conversion of tool results from the Model Context Protocol (MCP) to the fields of a `ToolResultBlock`.
 
-The module imports no MCP SDK. A result may be an object from an SDK (a pydantic model or a dataclass) or a dict,
-and is recognized by its keys. Source of the keys: MCP specification, versions 2025-11-25 and 2026-07-28, "Tools",
-"Tool Result".
+The module imports no MCP SDK. A result may be an object from an SDK (a pydantic model or a dataclass) or a dict.
+The keys of a value show whether the value is a result. Source of the keys: MCP specification, versions 2025-11-25
+and 2026-07-28, "Tools", "Tool Result".
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class _MediaBase(BlockBase):
     """Base class of media blocks.
 
     Attributes:
-        source: Source of the media, which is either base64 data or a URL.
+        source: Source of the media: base64 data or a URL.
         state: Opaque state, such as a signature or additional keys of the provider's block (see
             `OpaqueState.fields`). Gemini signs images that a model produced.
     """

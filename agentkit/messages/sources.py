@@ -46,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """Version of the file, and content. A changed file has another version. None before the first read."""
+    """Pair of a file version and the content. A changed file has another version. None before the first read."""
 
 
 @validated_dataclass

@@ -72,7 +72,10 @@ class ToolUseBlock(_ComputedArguments):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text: `raw_input` if it parses to `input`, otherwise the text for `input`."""
+        """The arguments as JSON text.
+
+        The text is `raw_input` if that text parses to the same value as `input`. Otherwise, `input` is serialized.
+        """
         return self._arguments
 
     @property
@@ -81,7 +84,7 @@ class ToolUseBlock(_ComputedArguments):
         return self.raw_input is not None and self._arguments is not self.raw_input
 
     def copy_input(self) -> dict[str, Any]:
-        """Returns a deep copy of the input, which the caller may change."""
+        """Returns a deep copy of the input. The caller may change the copy."""
         return self.input.copy() if self._is_flat else copy_json(self.input)
 
 

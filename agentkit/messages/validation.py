@@ -65,7 +65,7 @@ def is_text(value: object) -> bool:
 
 
 def _check_writable(value: Any) -> Any:
-    """Raises ValueError if a string in a JSON value has a lone surrogate, because UTF-8 cannot encode it."""
+    """Raises ValueError if a string in a JSON value has a lone surrogate, which UTF-8 cannot encode."""
     try:
         to_json(value)
     except ValueError as error:
@@ -84,7 +84,7 @@ else:
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
     """A JSON object."""
     UncheckedJsonObject = dict[str, JsonValue]
-    """A JSON object that may have lone surrogates. `__post_init__` of the class refuses them."""
+    """A JSON object. The check for lone surrogates is in `ToolUseBlock.__post_init__`, and not in this type."""
 
 
 # -- classes --------------------------------------------------------------------------------------------------

@@ -73,10 +73,10 @@ class ChatModel:
         provider: `"PROVIDER:MODEL"`, the name of a provider, or a `Provider`. With a name or a `Provider`, `model`
             is required.
         model: Name of the model.
-        client: Async client of the SDK, which the model never closes. If None, the first call opens a client for
-            the running event loop. After that loop has ended, the next call opens a new client. Two event loops
-            that run at the same time need two `ChatModel` objects. `aclose`, or the end of `async with model`,
-            closes only a client that the model opened.
+        client: Async client of the SDK. `ChatModel` never closes this client. If None, the first call opens a
+            client for the running event loop. After that loop has ended, the next call opens a new client. Two
+            event loops that run at the same time need two `ChatModel` objects. `aclose`, or the end of
+            `async with model`, closes only a client that the `ChatModel` opened.
         **options: Options of the model:
 
             - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
@@ -269,7 +269,7 @@ def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
 
     Args:
         tokens: Local token count of the refused prompt.
-        sizes: Maximum and actual tokens of the prompt from the provider's error (see
+        sizes: Maximum size and actual size of the prompt in tokens, from the provider's error (see
             `ErrorPatterns.parse_sizes`). None if the error text names no sizes.
     """
     if sizes is None:

@@ -144,7 +144,7 @@ class EndpointBase(ABC):
         """
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """Returns the parameter, with the provider's own name, that limits the tokens of a reply.
+        """Returns the parameter that limits the tokens of a reply, under the provider's own name.
 
         The parameter may be nested, such as `{"config": {"max_tokens": 100}}`.
         """

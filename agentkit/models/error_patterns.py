@@ -27,8 +27,8 @@ class ErrorPatterns:
     413, 422 and 500. Matching ignores case, and a pattern matches if any part of a code or text matches. An empty
     pattern matches nothing. `a | b` has the patterns of both objects.
 
-    The quoted parts of an error text are not searched, because they may come from the request. Only `other_limit`,
-    `stream_only_text` and `context_sizes` are also searched in quoted parts.
+    A match in a quoted part of an error text does not count, because the quoted part may come from the request.
+    Exceptions are the patterns `other_limit`, `stream_only_text` and `context_sizes`.
 
     Attributes:
         statuses: Map from statuses that have a special meaning in this API to the usual status for this meaning.

@@ -76,7 +76,7 @@ class HttpEndpoint(HttpResponseEndpoint):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns a request whose body contains the model. Headers, query and timeout become HTTP options.
+        """Returns the request, with the model in the body. Headers, query and timeout become HTTP options.
 
         Raises:
             OptionError: If the request already has a key with the name of a parameter.

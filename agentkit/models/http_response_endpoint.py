@@ -22,8 +22,8 @@ _MAX_ERROR_TEXT = 500
 class HttpResponseEndpoint(EndpointBase):
     """Base class of endpoints whose client returns the HTTP response of a call.
 
-    A subclass implements `open_response`. The methods `send` and `stream` read the response, which is an object of
-    httpx or httpx2.
+    A subclass implements `open_response`. The methods `send` and `stream` read the response. The response is an
+    object of httpx or httpx2.
     """
 
     request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)

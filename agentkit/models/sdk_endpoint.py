@@ -90,7 +90,7 @@ class SDKEndpoint(HttpResponseEndpoint):
         content = None if reads_body else dump_body(outgoing.body)
         return await self.client.post(
             outgoing.path,
-            # The SDK then returns the response unparsed. Its class is httpx.Response if the client uses httpx.
+            # With this value, the SDK returns the response unparsed: httpx.Response if the client uses httpx.
             cast_to=httpx2.Response,
             **({"body": outgoing.body} if content is None else {"content": content}),
             options=dict(outgoing.options),
