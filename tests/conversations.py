@@ -308,7 +308,7 @@ _USER_PARTS: dict[str, tuple[dict[str, Any], ...]] = {
     "somebody else": ({"type": "hologram", "of": "PART"},),
 }
 _user_parts: SearchStrategy[Block] = st.sampled_from(
-    tuple(OpaqueBlock(wire, data) for wire, found in _USER_PARTS.items() for data in found)
+    tuple(OpaqueBlock(provider, part) for provider, parts in _USER_PARTS.items() for part in parts)
 )
 _result_parts: SearchStrategy[Block] = st.sampled_from(
     (

@@ -25,7 +25,7 @@ from tests.benchmarks.sdk_clients import CLIENTS, build_response
 __all__ = ["run"]
 
 _NEW, _FORMATTED = "agentkit, new messages", "agentkit, messages formatted before"
-_TYPED_APIS = ("OpenAI Chat", "OpenAI Responses", "Gemini")  # SDK converts each item of a request
+_TYPED_APIS = ("OpenAI Chat", "OpenAI Responses", "Gemini")  # APIs whose SDK converts each item of a request
 _MIN_RATIO = 30.0
 _MAX_POST_RATIO = 2.0
 
@@ -80,7 +80,7 @@ def _measure(
         client = caller.create_client(response)
         cases[_get_name(caller)] = Case(partial(caller.prepare, plain), partial(_call, caller, client))
     for case in cases.values():
-        case.run(case.prepare())  # the first call of a library imports modules
+        case.run(case.prepare())  # the first call of a library imports modules, which must not be timed
     cases = {name: Case(partial(_prepare, case), case.run) for name, case in cases.items()}
     return interleave(cases, rounds, 1 if rounds == 1 else max(1, 200 // len(plain)), collector=True)
 

@@ -71,7 +71,7 @@ def _measure_conversations(
         anyio.run(format_all)
         times.append((process_time_ns() - began) / 1e9 / (number * size))
     objects: list[object] = [msg for msgs in conversations for msg in msgs]
-    for formatter in formatters:  # private attributes are caches, public ones are options
+    for formatter in formatters:  # public attributes are options of the formatter, not memory of the conversation
         objects.extend(value for name, value in vars(formatter).items() if name.startswith("_"))
     return times[0], times[1], measure_overhead(objects) * len(objects) / (number * size)
 

@@ -198,5 +198,5 @@ def measure_growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
 
 
 def _get_batch_size(n: int, rounds: int) -> int:
-    """Returns the number of histories in each sample. Small histories take about as long as a clock call."""
+    """Returns the number of histories in each sample. One small history takes too little time to measure."""
     return 1 if rounds == 1 else max(1, min(50, 4_000 // n))

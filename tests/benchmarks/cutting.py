@@ -205,7 +205,7 @@ def _get_plan_cases(
 
 
 def _get_peer_cases(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[str, Case]:
-    """Returns the cuts of other libraries. Slow ones are left out for more than 1,000 messages."""
+    """Returns the cuts of other libraries. Slow libraries are skipped for more than 1,000 messages."""
 
     def case(cutter: Cutter) -> Case:
         return Case(partial(cutter.prepare, plain), lambda msgs: cutter.cut(msgs, limit))

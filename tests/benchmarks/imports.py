@@ -54,16 +54,16 @@ def run(quick: bool = False) -> Report:
     programs = {name: text for name, text in PROGRAMS.items() if not quick or name in _QUICK}
     if not quick:
         programs |= {name: text for name, text in PEERS.items() if measure_import(text) is not None}
-    taken: dict[str, list[float]] = {name: [] for name in programs}
+    times: dict[str, list[float]] = {name: [] for name in programs}
     for number in range(rounds + (not quick)):
         for name, text in programs.items():
             seconds = measure_import(text)
             if (number or quick) and seconds is not None:
-                taken[name].append(seconds)
-    nothing, base = taken["nothing"], taken["base: pydantic, anyio, a dataclass"]
+                times[name].append(seconds)
+    nothing, base = times["nothing"], times["base: pydantic, anyio, a dataclass"]
     rows: list[list[object]] = []
     worst = 0.0
-    for name, samples in taken.items():
+    for name, samples in times.items():
         ratio = median(sample / base_sample for sample, base_sample in zip(samples, base, strict=True))
         pairs = zip(samples, base, nothing, strict=True)
         net = median(
@@ -76,19 +76,19 @@ def run(quick: bool = False) -> Report:
     table = Table("Imports in new interpreters", head, rows)
     measurement = "Import of Msg and formatters, slowest program"
     aim = Aim(measurement, "≤ 1.5 × pydantic, anyio and a dataclass", f"{worst:.2f} ×", worst <= 1.5)
-    return Report([table], [_compare_peers(taken)] if not quick else (), [aim])
+    return Report([table], [_compare_peers(times)] if not quick else (), [aim])
 
 
-def _compare_peers(taken: dict[str, list[float]]) -> Table:
+def _compare_peers(times: dict[str, list[float]]) -> Table:
     """Returns the imports of agentkit and other libraries, relative to `import asyncio`."""
-    names = ["Msg, OpenAI and Anthropic", "all nine providers", *(name for name in PEERS if name in taken)]
+    names = ["Msg, OpenAI and Anthropic", "all nine providers", *(name for name in PEERS if name in times)]
     rows: list[list[object]] = []
     for name in names:
         ratio = median(
-            sample / base_sample for sample, base_sample in zip(taken[name], taken["asyncio"], strict=True)
+            sample / base_sample for sample, base_sample in zip(times[name], times["asyncio"], strict=True)
         )
         label = name if name in PEERS else f"agentkit: {name}"
-        rows.append([label, f"{median(taken[name]) * 1e3:.0f} ms", ratio])
+        rows.append([label, f"{median(times[name]) * 1e3:.0f} ms", ratio])
     return Table("Imports in new interpreters", ["", "CPU", "× `import asyncio`"], rows)
 
 

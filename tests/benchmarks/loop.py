@@ -1,4 +1,4 @@
-"""A ReAct loop that formats a request within a budget after each step, compared with a copy loop.
+"""Time of a ReAct loop that formats a request within a budget after each step, compared with a copy loop.
 
 The copy loop has the native dicts of all messages. For each request it copies the dicts that fit the budget at
 that step, because the caller may change a request. Strings are shared.

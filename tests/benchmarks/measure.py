@@ -56,9 +56,9 @@ def interleave(
     try:
         for number in range(rounds + warm):
             for name, case in cases.items():
-                taken = _sample(case, batch, collector)
+                duration = _sample(case, batch, collector)
                 if number >= warm:
-                    seconds[name].append(taken)
+                    seconds[name].append(duration)
     finally:
         gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
@@ -75,14 +75,14 @@ def _sample(case: Case, batch: int, collector: bool) -> float:
     began = process_time_ns()
     for value in inputs:
         run(value)
-    taken = process_time_ns() - began
+    duration = process_time_ns() - began
     gc.disable()
-    return max(taken, 1) / batch / 1e9
+    return max(duration, 1) / batch / 1e9
 
 
 def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     """Returns the least-squares slope of time over size in a log-log plot."""
-    points = [(math.log(size), math.log(taken)) for size, taken in zip(sizes, seconds, strict=True)]
+    points = [(math.log(size), math.log(duration)) for size, duration in zip(sizes, seconds, strict=True)]
     x = sum(point[0] for point in points) / len(points)
     y = sum(point[1] for point in points) / len(points)
     spread = sum((point[0] - x) ** 2 for point in points)

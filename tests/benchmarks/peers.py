@@ -92,7 +92,7 @@ def load_installed(loaders: Sequence[Callable[[], list[_Loaded]]], problems: lis
 
 
 def estimate_tokens(part: Any) -> int:
-    """Returns one token for every four characters of each string in a JSON value."""
+    """Returns the number of tokens in a JSON value: one for every four characters of each string."""
     if isinstance(part, str):
         return len(part) // 4
     if isinstance(part, dict):
@@ -307,7 +307,7 @@ def _load_agentscope_cutters() -> list[Cutter]:
 
 
 def run_without_loop(pending: Any) -> object:
-    """Returns the result of a coroutine that never waits, without an event loop."""
+    """Runs a coroutine that never waits without an event loop. Returns its result."""
     try:
         pending.send(None)
     except StopIteration as done:

@@ -134,4 +134,4 @@ CLIENTS: dict[str, Callable[[Response], Any]] = {
     "Anthropic": _create_anthropic_client,
     "Gemini": _create_gemini_client,
 }
-"""By API: function from a response to the async client of the official SDK, which always receives the response."""
+"""Function from a response to an async client of the SDK, by API. The client always gets this response."""

@@ -54,7 +54,7 @@ def test_a_message_uses_few_bytes_besides_its_strings() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_formatted_conversations_use_few_bytes(kind: Callable[..., FormatterBase]) -> None:
-    assert measure_memory(kind, 100, 50) <= 300, "with what their formatters remember of them"
+    assert measure_memory(kind, 100, 50) <= 300, "with the caches of their formatters"
 
 
 def test_prompt_cache_blocks_are_in_request_order_and_have_each_byte_once() -> None:

@@ -1,6 +1,6 @@
-"""Every converter with blocks that its default capabilities exclude: it converts the block or raises an error.
+"""A converter converts blocks that its default capabilities exclude, or raises an error.
 
-A subclass may change the capabilities. Content that the ledger then records as carried is in the request, or
+A subclass may change the capabilities. Content that the ledger records as carried is then in the request, or
 `ConversionError` names the kind of block and the place.
 """
 
@@ -38,8 +38,8 @@ PROVIDERS: Final = available_providers()
 KINDS: Final = frozenset({"image", "audio", "video", "document"})
 ANY: Final = MediaRule(schemes=frozenset({"https", "http"}))
 
-WIDE: Final[dict[str, Any]] = {
-    # Capabilities of a subclass: all media, also by URL, in any turn and in results.
+ALL_CAPABILITIES: Final[dict[str, Any]] = {
+    # Capabilities of the subclass: all media, also by URL, in any turn and in results.
     **{f"media.{kind}": ANY for kind in KINDS},
     "media.roles": frozenset({"user", "assistant", "system"}),
     "media.result_kinds": KINDS,
@@ -62,25 +62,27 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _wide(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
+def _create_formatter_class(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
     package = load_provider(provider)
-    own = package.multi_agent_formatter if multi else package.chat_formatter
-    base = own.base
+    formatter_class = package.multi_agent_formatter if multi else package.chat_formatter
+    base = formatter_class.base
 
-    class Wide(own):  # type: ignore[misc, valid-type]
+    class WideFormatter(formatter_class):  # type: ignore[misc, valid-type]
         pass
 
-    capabilities: Capabilities = base.override({**WIDE, **SHAPES[shape], "wire": base.wire or "mine"})
-    Wide.base, Wide.facts = capabilities, ()
-    return Wide
+    capabilities: Capabilities = base.override(
+        {**ALL_CAPABILITIES, **SHAPES[shape], "wire": base.wire or "custom"}
+    )
+    WideFormatter.base, WideFormatter.facts = capabilities, ()
+    return WideFormatter
 
 
 URL: Final = "https://x.org/unique-token.bin"
 DATA: Final = {"image": PNG, "audio": WAV, "video": MP4, "document": PDF}
 
 
-def _blocks(capabilities: Capabilities) -> dict[str, Block]:
-    """Returns blocks by name, each with a unique content."""
+def _create_blocks(capabilities: Capabilities) -> dict[str, Block]:
+    """Returns blocks with unique content, by name."""
     kinds: dict[str, Any] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
     types = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf"}
     kinds["document"] = DocumentBlock
@@ -95,29 +97,29 @@ def _blocks(capabilities: Capabilities) -> dict[str, Block]:
     }
 
 
-def _placed(place: str, block: Any) -> list[Msg]:
-    """Returns a conversation with a block among blocks that every target accepts."""
-    beside = TextBlock("Hi.")
-    asked, reply = Msg("Bob", "Go.", "user"), Msg("Friday", "Yes.", "assistant")
+def _create_msgs(place: str, block: Any) -> list[Msg]:
+    """Returns a conversation with `block` at a place. Every target accepts the other blocks."""
+    text = TextBlock("Hi.")
+    question, reply = Msg("Bob", "Go.", "user"), Msg("Friday", "Yes.", "assistant")
     call = Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant")
-    answer = Msg("tool", [ToolResultBlock("call_1", "look", "A.")], "system")
+    result = Msg("tool", [ToolResultBlock("call_1", "look", "A.")], "system")
     if place == "result":
-        answer = Msg("tool", [ToolResultBlock("call_1", "look", [beside, block])], "system")
-        return [asked, call, answer, Msg("Bob", "On.", "user")]
+        result = Msg("tool", [ToolResultBlock("call_1", "look", [text, block])], "system")
+        return [question, call, result, Msg("Bob", "On.", "user")]
     if place == "failed result":
-        answer = Msg("tool", [ToolResultBlock("call_1", "look", [beside, block], is_error=True)], "system")
-        return [asked, call, answer]
+        result = Msg("tool", [ToolResultBlock("call_1", "look", [text, block], is_error=True)], "system")
+        return [question, call, result]
     if place == "user after results":
-        return [asked, call, answer, Msg("Bob", [beside, block], "user")]
+        return [question, call, result, Msg("Bob", [text, block], "user")]
     if place == "assistant":
-        return [asked, Msg("Friday", [block, beside], "assistant"), asked]
+        return [question, Msg("Friday", [block, text], "assistant"), question]
     if place == "assistant with a call":
-        return [asked, Msg("Friday", [block, ToolUseBlock("call_1", "look", {})], "assistant"), answer]
+        return [question, Msg("Friday", [block, ToolUseBlock("call_1", "look", {})], "assistant"), result]
     if place == "system":
-        return [Msg("system", [beside, block], "system"), asked]
+        return [Msg("system", [text, block], "system"), question]
     if place == "late system":
-        return [asked, reply, Msg("system", [beside, block], "system"), asked]
-    return [Msg("Bob", [beside, block], "user")]
+        return [question, reply, Msg("system", [text, block], "system"), question]
+    return [Msg("Bob", [text, block], "user")]
 
 
 PLACES: Final = (
@@ -132,7 +134,7 @@ NAMES: Final = (
 )
 
 
-def _is_in(block: Block, request: Any) -> bool:
+def _contains(block: Block, request: Any) -> bool:
     return any(token in repr(request) for token in ("unique-token", DATA.get(block.type, "unique-token")))
 
 
@@ -140,19 +142,19 @@ def _is_in(block: Block, request: Any) -> bool:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_carried_content_is_in_the_request_or_an_error_names_it(provider: str, shape: str, multi: bool) -> None:
-    kind = _wide(provider, shape, multi=multi)
+    kind = _create_formatter_class(provider, shape, multi=multi)
     formatter = kind(history=MultiAgentHistory(viewer="Friday")) if multi else kind()
     refused = 0
     for place in PLACES:
-        for name, block in _blocks(kind.base).items():
+        for name, block in _create_blocks(kind.base).items():
             if name == "thinking" and "result" in place and place != "user after results":
                 continue  # no result contains thinking
             try:
-                plan = formatter.lower(_placed(place, block))
+                plan = formatter.lower(_create_msgs(place, block))
             except ConversionError:
                 refused += 1
                 continue
-            if not _is_in(block, plan.request):
+            if not _contains(block, plan.request):
                 dropped = [entry for entry in plan.ledger.entries if entry.disposition is Disposition.DROPPED]
                 lost = plan.ledger.losses
                 assert dropped or lost, f"{provider}: {name} in {place} vanished"
@@ -160,19 +162,19 @@ def test_carried_content_is_in_the_request_or_an_error_names_it(provider: str, s
 
 
 def test_a_subclass_of_the_ollama_formatter_that_accepts_urls_sends_them() -> None:
-    kind = _wide("ollama", "as they are", multi=False)
+    kind = _create_formatter_class("ollama", "as they are", multi=False)
     plan = kind().lower([Msg("Bob", [TextBlock("See:"), ImageBlock(URLSource(URL))], "user")])
     assert plan.request["messages"] == [{"role": "user", "content": "See:\n[image 1]", "images": [URL]}]
 
 
 def test_a_subclass_of_the_ollama_formatter_that_accepts_images_in_results_sends_them() -> None:
-    kind = _wide("ollama", "as they are", multi=False)
+    kind = _create_formatter_class("ollama", "as they are", multi=False)
     image = ImageBlock(Base64Source("image/png", PNG))
-    message = kind().lower(_placed("result", image)).request["messages"][2]
+    message = kind().lower(_create_msgs("result", image)).request["messages"][2]
     assert (message["content"], message["images"]) == ("Hi.\n[image 1]", [PNG])
 
 
 def test_a_chat_completions_vendor_without_a_reasoning_field_receives_no_thinking() -> None:
-    kind = _wide("openai", "as they are", multi=False)
+    kind = _create_formatter_class("openai", "as they are", multi=False)
     with pytest.raises(ConversionError, match="accept a block of type 'thinking' here"):
-        kind().lower(_placed("assistant", ThinkingBlock("Hm.", OpaqueState("openai"))))
+        kind().lower(_create_msgs("assistant", ThinkingBlock("Hm.", OpaqueState("openai"))))

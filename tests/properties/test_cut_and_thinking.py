@@ -1,7 +1,7 @@
 """Requests of an agent with any budget are valid for a server that binds thinking to its prefix.
 
-The server is written from what the providers document (Anthropic, build-with-claude/preserved-thinking and
-…/prefix-checks), and shares nothing with `agentkit.formatting.thinking_prefix`.
+The server follows the documentation of the providers (Anthropic, build-with-claude/preserved-thinking and
+…/prefix-checks), and shares no code with `agentkit.formatting.thinking_prefix`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Server:
     """
 
     issued: dict[str, tuple[str, str]] = field(default_factory=dict[str, "tuple[str, str]"])
-    """By proof: prefix of the request that was replied to, and the previous proof of the same reply."""
+    """Prefix that ends with the request of the reply, and the previous proof of the same reply, by proof."""
 
     def issue(self, request: Mapping[str, Any], proofs: Sequence[str]) -> None:
         """Records a reply with `proofs` to a request."""

@@ -147,7 +147,7 @@ async def get_limit(
 
 @st.composite
 def budgets(draw: DrawFn, written: bool = True, steps: st.SearchStrategy[Any] = steps) -> Budget:
-    """Draws budgets. Their limit of 1 token must be replaced."""
+    """Draws budgets with a limit of 1 token, which a test replaces."""
     strategy = draw(pipelines(steps, written))
     return Budget(
         1, draw(counters), strategy=strategy if len(strategy) > 1 else strategy[0],
@@ -261,7 +261,7 @@ def _remove_editable(msg: Msg, kinds: set[type[CutStrategy]], drops_thinking: bo
 
 
 def _remove_media(block: Any) -> Any:
-    """Returns None for media and for texts that replace media."""
+    """Returns a block, or None for media and for texts that replace media."""
     if isinstance(block, TextBlock) and block.text.endswith(" left out to save space]"):
         return None
     return None if block.type in ("image", "audio", "video", "document") else block

@@ -1,4 +1,4 @@
-"""Hostile JSON: loaders and parsers raise nothing but agentkit's errors, and lose no text to lone surrogates."""
+"""Hostile JSON: loaders and parsers raise only errors of agentkit, and lose no text because of lone surrogates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from agentkit import (
 from tests.logs.native_logs import LOGS
 
 
-def _nested(depth: int, key: str = "") -> Any:
+def _create_nested(depth: int, key: str = "") -> Any:
     nested: Any = "innermost"
     for _ in range(depth):
         nested = {key: nested} if key else [nested]
@@ -43,15 +43,15 @@ def _nested(depth: int, key: str = "") -> Any:
 
 ODD: Final[dict[str, Any]] = {
     "surrogates": {"a\ud83d": "b\ud83d"},
-    "lists within the limit": _nested(190),
-    "objects beyond pydantic's limit": _nested(260, "a"),
-    "900 lists": _nested(900),
-    "900 objects": _nested(900, "a"),
+    "lists within the limit": _create_nested(190),
+    "objects beyond pydantic's limit": _create_nested(260, "a"),
+    "900 lists": _create_nested(900),
+    "900 objects": _create_nested(900, "a"),
     "text of 900 lists": "[" * 900 + "]" * 900,
     "text of 900 objects": '{"a":' * 900 + "1" + "}" * 900,
     "a number": 3,
     "a huge number": 10**400,
-    "no number": float("nan"),
+    "NaN": float("nan"),
     "an object": object(),
     "a set": {1},
     "bytes": b"\xff",
@@ -64,35 +64,38 @@ _DEEP: Final = {"objects beyond pydantic's limit", "900 lists", "900 objects"}
 ODD_VALUES: Final = [pytest.param(name, marks=pytest.mark.slow if name in _DEEP else ()) for name in ODD]
 
 
-def _with_odd_values(value: Any, odd: Any) -> Iterator[Any]:
-    """Yields copies of a value. In each copy, `odd` replaces another inner value."""
+def _replace_each_value(value: Any, odd: Any) -> Iterator[Any]:
+    """Yields copies of a value. Each copy has `odd` in place of a different inner value."""
     yield odd
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        yield from ({**fields, key: item} for key in fields for item in _with_odd_values(fields[key], odd))
+        yield from ({**fields, key: item} for key in fields for item in _replace_each_value(fields[key], odd))
     elif isinstance(value, list):
         items = cast("list[Any]", value)
         for index, inner in enumerate(items):
-            yield from ([*items[:index], item, *items[index + 1 :]] for item in _with_odd_values(inner, odd))
+            yield from ([*items[:index], item, *items[index + 1 :]] for item in _replace_each_value(inner, odd))
 
 
-def _refused(call: Callable[[], Any]) -> Any:
+def _try_call(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except AgentkitError:
         return None
 
 
-OWN: Final = dump_messages([msg for name in ("anthropic", "gemini") for msg in load_native(name, LOGS[name])])
-ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", OWN) for _ in "1")]
+STORED_MESSAGES: Final = dump_messages(
+    [msg for name in ("anthropic", "gemini") for msg in load_native(name, LOGS[name])]
+)
+ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", STORED_MESSAGES) for _ in "1")]
 
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
 @pytest.mark.parametrize(("name", "log"), ALL_LOGS, ids=[name for name, _ in ALL_LOGS])
 def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, odd: str) -> None:
-    for changed in _with_odd_values(log, ODD[odd]):
-        msgs = _refused(lambda changed=changed: load_native(name, changed))  # type: ignore[misc]
-        _refused(lambda changed=changed: (load_request_options(name, changed), list_server_tools(name, changed)))  # type: ignore[misc]
+    for changed in _replace_each_value(log, ODD[odd]):
+        msgs = _try_call(lambda changed=changed: load_native(name, changed))  # type: ignore[misc]
+        _try_call(lambda changed=changed: load_request_options(name, changed))  # type: ignore[misc]
+        _try_call(lambda changed=changed: list_server_tools(name, changed))  # type: ignore[misc]
         stored = dump_messages(msgs or [])
         json.dumps(stored, ensure_ascii=False, allow_nan=False).encode()
         assert odd == "a number key" or load_messages(stored) == (msgs or [])
@@ -100,7 +103,9 @@ def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, 
 
 @pytest.mark.parametrize("name", [*LOGS, "agentkit"])
 def test_no_text_of_a_log_is_lost_to_a_lone_surrogate(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    log = json.loads(json.dumps(OWN if name == "agentkit" else LOGS[name]).replace("Thanks.", "Tha\\ud83dnks."))
+    log = json.loads(
+        json.dumps(STORED_MESSAGES if name == "agentkit" else LOGS[name]).replace("Thanks.", "Tha\\ud83dnks.")
+    )
     for native in (log, json.dumps(log)):
         caplog.clear()
         msgs = load_native(name, native)
@@ -215,13 +220,13 @@ REPLIES: Final[dict[str, dict[str, Any]]] = {
 def test_an_odd_value_anywhere_in_a_reply_is_read_or_refused(name: str, odd: str) -> None:
     parser = load_provider(name).parser
     assert parser is not None
-    for changed in _with_odd_values(REPLIES[name], ODD[odd]):
-        msg = _refused(lambda changed=changed: parser.parse_response(changed))  # type: ignore[misc]
+    for changed in _replace_each_value(REPLIES[name], ODD[odd]):
+        msg = _try_call(lambda changed=changed: parser.parse_response(changed))  # type: ignore[misc]
         if msg is not None:
             json.dumps(dump_messages([msg]), ensure_ascii=False, allow_nan=False).encode()
         if isinstance(changed, dict):
             reading = parser()
-            if _refused(lambda changed=changed, reading=reading: reading.feed(changed)) is not None:  # type: ignore[misc]
+            if _try_call(lambda changed=changed, reading=reading: reading.feed(changed)) is not None:  # type: ignore[misc]
                 reading.finish()
 
 
@@ -271,8 +276,8 @@ def test_log_records_and_errors_about_a_log_are_short(name: str, caplog: pytest.
     for key in range(150):
         nested = {"k" * 30: nested} if key % 2 else [nested]
     for odd in (nested, "x" * 100_000, {"x" * 100_000: 1}):
-        for log in _with_odd_values(OWN if name == "agentkit" else LOGS[name], odd):
-            msgs: list[Msg] = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
+        for log in _replace_each_value(STORED_MESSAGES if name == "agentkit" else LOGS[name], odd):
+            msgs: list[Msg] = _try_call(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
             invalid = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
             assert max((len(block.place) + len(block.reason) for block in invalid), default=0) < 1_000
     assert max((len(record.getMessage()) for record in caplog.records), default=0) < 600
@@ -311,7 +316,7 @@ def test_constructors_refuse_lone_surrogates(constructor: str) -> None:
         CONSTRUCTORS[constructor]()
 
 
-DEEP: Final[dict[str, Callable[[Any], Any]]] = {
+DEEP_VALUES: Final[dict[str, Callable[[Any], Any]]] = {
     "ToolUseBlock": lambda value: ToolUseBlock("c", "n", {"a": value}),
     "OpaqueBlock": lambda value: OpaqueBlock("openai", {"a": value}),
     "InvalidBlock": lambda value: InvalidBlock(value, "", ""),
@@ -324,9 +329,9 @@ DEEP: Final[dict[str, Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("depth", [100, 230, 260, 900, 20_000])
 @pytest.mark.parametrize("key", ["", "a"])
-@pytest.mark.parametrize("constructor", DEEP)
+@pytest.mark.parametrize("constructor", DEEP_VALUES)
 def test_constructors_accept_or_refuse_deep_values(constructor: str, key: str, depth: int) -> None:
-    _refused(lambda: DEEP[constructor](_nested(depth, key)))
+    _try_call(lambda: DEEP_VALUES[constructor](_create_nested(depth, key)))
 
 
 @pytest.mark.anyio
@@ -349,6 +354,6 @@ async def test_lone_surrogates_of_a_tools_result_are_replaced(
 @pytest.mark.parametrize("key", ["", "a"])
 async def test_a_deep_result_of_a_tool_is_a_result(key: str, depth: int) -> None:
     async def look() -> Any:
-        return _nested(depth, key)
+        return _create_nested(depth, key)
 
     assert (await run_tool_call(ToolUseBlock("c", "look", {}), [Tool.from_function(look)])).id == "c"

@@ -257,7 +257,7 @@ def _is_redacted(msgs: Sequence[Msg], place: str) -> bool:
 
 
 def _get_block(msgs: Sequence[Msg], place: str) -> Any:
-    number, at, *item = (int(found) for found in re.findall(r"\[(\d+)\]", place))
+    number, at, *item = (int(index) for index in re.findall(r"\[(\d+)\]", place))
     block: Any = msgs[number].blocks[at]
     return block.output[item[0]] if item else block
 
@@ -467,13 +467,13 @@ def test_a_forced_tool_choice_is_a_parameter_or_a_text_after_the_unchanged_reque
         tools: list[Any] = [_search, *_TOOLS]
         plain = formatter.lower(msgs, tools=tools)
         forced = formatter.lower(msgs, tools=tools, tool_choice=choice)
-        in_words = any(synthesis.name == "tool choice" for synthesis in forced.ledger.syntheses)
+        has_text = any(synthesis.name == "tool choice" for synthesis in forced.ledger.syntheses)
         turns = get_turns(forced.request)
-        assert ("(Answer by calling " in join_texts(turns[-1], "")) == in_words, describe_case(
+        assert ("(Answer by calling " in join_texts(turns[-1], "")) == has_text, describe_case(
             target, formatter, turns
         )
         native = "tool_choice" in forced.request or "tool_config" in forced.request.get("config", {})
-        assert native != in_words, describe_case(target, formatter, forced.request)
+        assert native != has_text, describe_case(target, formatter, forced.request)
         before = remove_end(get_turns(plain.request), ChatHistory(), plain)
         fault = find_change(before, turns, formatter.capabilities().turns.text_joining != "apart")
         assert not fault, describe_case(target, formatter, (fault, before, turns))
@@ -543,13 +543,13 @@ def test_read_history_returns_the_speakers_and_texts_of_a_request(
 ) -> None:
     for target in TARGETS:
         formatter = target.formatter(policy, loss)
-        form = formatter.capabilities()
-        glue = "" if form.turns.text_joining == "apart" else "\n"
+        capabilities = formatter.capabilities()
+        glue = "" if capabilities.turns.text_joining == "apart" else "\n"
         plan = formatter.lower(msgs)
         users = [join_texts(turn, glue) for turn in get_turns(plan.request) if turn.get("role") == "user"]
-        wanted = get_expected_pairs(msgs, policy, form.turns.late_system == "native")
+        expected = get_expected_pairs(msgs, policy, capabilities.turns.late_system == "native")
         for pairs in (read_history(plan), [pair for text in users for pair in policy.read(text)]):
-            assert pairs == wanted, describe_case(target, formatter, (pairs, wanted, users))
+            assert pairs == expected, describe_case(target, formatter, (pairs, expected, users))
         for text in users:
             _check_frames(text, policy.tag)
 
@@ -565,11 +565,11 @@ def test_read_history_works_with_tool_exchanges_between_frames(msgs: list[Msg], 
     # Tool calls and results of other agents are lines of the frame, with the name of the agent.
     for target in TARGETS:
         formatter = target.formatter(policy)
-        form = formatter.capabilities()
+        capabilities = formatter.capabilities()
         plan = formatter.lower(msgs)
         pairs = read_history(plan)
-        wanted = get_expected_pairs(msgs, policy, form.turns.late_system == "native")
-        assert pairs == wanted, describe_case(target, formatter, (pairs, wanted))
+        expected = get_expected_pairs(msgs, policy, capabilities.turns.late_system == "native")
+        assert pairs == expected, describe_case(target, formatter, (pairs, expected))
         assert isinstance(plan.frames, FrameTexts)
         for written in plan.frames.frames:  # only frames: a tool result in the same turn may contain any text
             _check_frames("\n".join(written), policy.tag)
@@ -588,7 +588,7 @@ def test_a_frame_inside_one_string_can_be_read(lines: list[tuple[str, str]], tag
 
 
 class JSONCounter(LocalTokenCounter):
-    """Counter of the JSON of a request. Weights of messages count only texts, so that they are imprecise."""
+    """Counter with imprecise weights: it counts the JSON of a request, but weighs only the texts of messages."""
 
     def measure(self, request: Mapping[str, Any]) -> int:
         return len(json.dumps(request)) // 3
@@ -823,11 +823,11 @@ def test_a_request_is_a_prefix_of_the_next_request(
 ) -> None:
     for target in TARGETS:
         formatter = target.formatter(policy, loss)
-        form = formatter.capabilities()
+        capabilities = formatter.capabilities()
         plan, later = formatter.lower(msgs), formatter.lower([*msgs, *new])
         before, after = get_turns(plan.request), get_turns(later.request)
         before = remove_end(before, policy, plan)
-        glued = form.turns.text_joining != "apart"
+        glued = capabilities.turns.text_joining != "apart"
         fault = find_change(before, after, glued)
         assert not fault, describe_case(target, formatter, (fault, before, after))
         ended = any(msg.role != "system" or msg.tool_uses for msg in msgs)
@@ -868,14 +868,14 @@ def find_change(before: list[dict[str, Any]], after: list[dict[str, Any]], glued
     """Returns how the turns of a later request differ, or an empty text if it only adds to the earlier turns."""
     if len(before) > len(after):
         return f"{len(before)} turns before, {len(after)} turns after"
-    for at, (one, two) in enumerate(zip(before, after, strict=False)):
-        if at < len(before) - 1 and one != two:
-            return f"turn {at} is different"
+    for index, (one, two) in enumerate(zip(before, after, strict=False)):
+        if index < len(before) - 1 and one != two:
+            return f"turn {index} is different"
     if not before:
         return ""
     one, two = before[-1], after[len(before) - 1]
-    for key, found in one.items():
-        if not _is_extended(found, two.get(key), glued):
+    for key, value in one.items():
+        if not _is_extended(value, two.get(key), glued):
             return f"turn {len(before) - 1}: {key} is different"
     return ""
 

@@ -21,7 +21,7 @@ class CacheControl(TypedDict):
 class FunctionCall(TypedDict):
     name: str
     arguments: str
-    """JSON text, as in the OpenAI shape."""
+    """JSON text, as in requests for OpenAI."""
 
 
 class ToolCall(TypedDict):
@@ -75,7 +75,7 @@ class Parameters(TypedDict, total=False):
 
     tools: list[Tool]
     tool_choice: Literal["none", "auto"] | NamedToolChoice
-    """There is no `required`: 'tool_choice is one of the strings that should be ["none", "auto"]'."""
+    """`required` is not accepted: 'tool_choice is one of the strings that should be ["none", "auto"]'."""
     parallel_tool_calls: bool
     result_format: Literal["message", "text"]
     response_format: PlainFormat | SchemaFormat
@@ -111,7 +111,7 @@ class TextUser(TypedDict):
 
 
 class TextAssistant(TypedDict):
-    """Content is "" beside calls, never null or absent ("The content field is a required field.")."""
+    """With calls, content is "" and never null or absent ("The content field is a required field.")."""
 
     role: Literal["assistant"]
     content: str

@@ -21,7 +21,7 @@ MODEL: Final = "loopback-model"
 KEY: Final = "sk-loopback"
 MAX_TOKENS: Final = 16
 CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
-"""Keys that the caller or the SDK supplies beside the request."""
+"""Keys of a body that are not part of the request."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Captured:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The recorded body without `model`, `max_tokens` and `stream`."""
+        """Recorded body without `model`, `max_tokens` and `stream`."""
         return {key: value for key, value in self.raw.items() if key not in CALLER_KEYS}
 
 
@@ -150,7 +150,7 @@ async def send(provider: str, request: Mapping[str, object], *, path: Path = "mu
         try:
             await _SENDERS[provider](server.url(), dict(request), path)
         except Exception:
-            if not server.strays:  # otherwise the refusal of the server caused the error
+            if not server.strays:  # otherwise a refused request caused the error
                 raise
     return _get_captured(server)
 
@@ -196,7 +196,7 @@ def _as_url_safe(text: str) -> str:
 
 
 def _encode_gemini_bytes(value: Any) -> Any:
-    """Bytes fields inside a part are sent in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
+    """The SDK sends bytes inside a part in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
     if isinstance(value, list):
         return [_encode_gemini_bytes(item) for item in cast("list[object]", value)]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Rules of each API that no type expresses: order, pairing, ids, names, blank text, media.
+"""Rules of each API that types cannot express: order, pairing, ids, names, blank text, media.
 
 The only sources are the documents and error texts of the providers, so that the rules can test agentkit. A rule
 is a function from a request to problems. `RULES` lists the rules of each provider with their sources. Rules
@@ -281,7 +281,7 @@ def chat_calls_only_by_assistant(request: JSON) -> Problems:
 
 def _call_ids(limit: int) -> Callable[[JSON], Problems]:
     def call_ids(request: JSON) -> Problems:
-        """A call's id is not empty; 'string too long. Expected a string with maximum length 40'."""
+        """A call id is neither empty nor too long: 'Expected a string with maximum length 40'."""
         for path, call in (call for placed in _get_messages(request) for call in _get_chat_calls(placed)):
             if not 1 <= len(str(call.get("id", ""))) <= limit:
                 yield f"{path}.id: {len(str(call.get('id', '')))} characters, expected 1 to {limit}"
@@ -361,7 +361,7 @@ def _get_strict_schemas(request: JSON) -> Iterator[Placed]:
 
 
 def strict_schemas(request: JSON) -> Problems:
-    """A strict schema closes every object and requires its every property."""
+    """A strict schema closes every object and requires every property."""
     for path, schema in _get_strict_schemas(request):
         for place, node in _get_objects_inside(schema, f"{path}.schema"):
             properties = node.get("properties")
@@ -471,7 +471,7 @@ def deepseek_reasoning(request: JSON) -> Problems:
 
 
 def deepseek_strings(request: JSON) -> Problems:
-    """Content is text in every role; only a user message with media is a list."""
+    """Content is text. Only the content of a user message with media is a list."""
     for placed in _get_messages(request):
         types = {part.get("type") for _, part in _get_parts(placed)}
         if isinstance(placed[1].get("content"), list) and types <= {"text", "refusal"}:
@@ -527,7 +527,7 @@ _DASHSCOPE_SCHEMES: Final = ("http://", "https://", "oss://")
 
 
 def at_least_one_user_message(request: JSON) -> Problems:
-    """'The input messages do not contain elements with the role of user'."""
+    """A request has a user message: 'The input messages do not contain elements with the role of user'."""
     if not any(message.get("role") == "user" for _, message in _get_messages(request)):
         yield "messages: no message of role user"
 
@@ -574,7 +574,7 @@ def _get_media_urls(part: JSON) -> Iterator[tuple[str, str]]:
 
 
 def dashscope_media(request: JSON) -> Problems:
-    """Media are URLs or data URLs; a path would be uploaded by the SDK."""
+    """Media are URLs or data URLs. The SDK would upload the file of a path."""
     for _, (path, part) in _get_all_parts(request):
         for kind, url in _get_media_urls(part):
             data = _parse_data_url(url)
@@ -585,7 +585,7 @@ def dashscope_media(request: JSON) -> Problems:
 
 
 def dashscope_no_local_file_in_text(request: JSON) -> Problems:
-    """A user text that names a local file is uploaded by the SDK; one that begins with `file://` raises."""
+    """No user text is the path of a local file, because the SDK would upload the file or raise an error."""
     for message, (path, part) in _get_all_parts(request):
         text = part.get("text") if message.get("role") == "user" else None
         if isinstance(text, str) and (text.startswith("file://") or os.path.isfile(os.path.expanduser(text))):
@@ -593,7 +593,7 @@ def dashscope_no_local_file_in_text(request: JSON) -> Problems:
 
 
 def dashscope_one_path(request: JSON) -> Problems:
-    """Either every content is text, or every user's and system's content is a list of parts."""
+    """Either all contents are text, or all contents of users and system messages are lists of parts."""
     contents = [m.get("content") for _, m in _get_messages(request) if m.get("role") in ("user", "system")]
     kinds = {isinstance(content, str) for content in contents}
     if len(kinds) > 1:
@@ -601,13 +601,13 @@ def dashscope_one_path(request: JSON) -> Problems:
 
 
 def dashscope_result_format(request: JSON) -> Problems:
-    """With tools `result_format` is `message`."""
+    """In a request with tools, `result_format` is `message`."""
     if request.get("tools") and request.get("result_format", "message") != "message":
         yield "result_format: expected 'message' with tools"
 
 
 def dashscope_repeated_tools(request: JSON) -> Problems:
-    """Tools are sent again with the results."""
+    """A request with calls in the history has tools."""
     if any(_get_chat_calls(placed) for placed in _get_messages(request)) and not request.get("tools"):
         yield "tools: missing, though the messages hold calls"
 
@@ -627,9 +627,9 @@ def _get_item_type(item: JSON) -> str:
 
 
 def responses_pairing(request: JSON) -> Problems:
-    """'No tool output found for function call', 'No tool call found for function call output'.
+    """Each call has one output after it, and no message between them.
 
-    Each call has one output after it, and no message between them.
+    Errors: 'No tool output found for function call', 'No tool call found for function call output'.
     """
     open_calls: dict[str, str] = {}
     for path, item in _get_items(request):
@@ -658,7 +658,7 @@ def responses_call_ids(request: JSON) -> Problems:
 
 
 def responses_call_names(request: JSON) -> Problems:
-    """A call in history has a valid name, and arguments that are not empty text."""
+    """A call in the history has a valid name, and arguments that are not empty text."""
     for path, item in _get_items(request):
         if _get_item_type(item) in _CALLS and not _NAME.fullmatch(str(item.get("name", ""))):
             yield f"{path}.name: {item.get('name')!r}"
@@ -674,7 +674,7 @@ def _belongs_to_reasoning(item: JSON) -> bool:
 
 
 def responses_reasoning(request: JSON) -> Problems:
-    """'Item 'rs_…' of type 'reasoning' was provided without its required following item.'"""
+    """An item follows reasoning: 'Item of type 'reasoning' was provided without its required following item.'"""
     items = _get_items(request)
     for (path, item), (_, following) in zip(items, [*items[1:], ("", {"role": "end"})], strict=False):
         if item.get("type") == "reasoning" and not _belongs_to_reasoning(following):
@@ -730,7 +730,7 @@ def _get_responses_parts(request: JSON) -> Iterator[Placed]:
 
 
 def responses_no_empty_part(request: JSON) -> Problems:
-    """A text part is not empty, nor is a message's content or a list of outputs."""
+    """No text part, message content or list of outputs is empty."""
     for path, part in _get_responses_parts(request):
         if part.get("text") == "":
             yield f"{path}: empty text"
@@ -740,7 +740,7 @@ def responses_no_empty_part(request: JSON) -> Problems:
 
 
 def responses_media(request: JSON) -> Problems:
-    """`image_url` is a URL or data URL in plain text; a file is one of id, URL, or data URL with a name."""
+    """`image_url` is a URL or a data URL. A file has either an id, a URL, or a data URL with a name."""
     for path, part in _get_responses_parts(request):
         if part.get("type") == "input_image" and not part.get("file_id"):
             problem = _find_url_problem(part.get("image_url"), _OPENAI_IMAGES)
@@ -768,14 +768,14 @@ _USER_ONLY: Final = ("tool_result", "image", "document", "search_result", "conta
 
 
 def anthropic_first_user(request: JSON) -> Problems:
-    """'messages: first message must use the "user" role'."""
+    """The first message has the role user: 'messages: first message must use the "user" role'."""
     for path, message in _get_messages(request)[:1]:
         if message.get("role") != "user":
             yield f"{path}: the first message has role {message.get('role')!r}"
 
 
 def anthropic_ends_with_user(request: JSON) -> Problems:
-    """'The conversation must end with a user message.' (or a system message after it, or an open server tool)."""
+    """The last message is a user message, a system message, or an assistant message with an open server tool."""
     for path, message in _get_messages(request)[-1:]:
         parts = [part for _, part in _get_parts((path, message))]
         if message.get("role") == "assistant" and (not parts or parts[-1].get("type") != "server_tool_use"):
@@ -783,7 +783,7 @@ def anthropic_ends_with_user(request: JSON) -> Problems:
 
 
 def anthropic_alternation(request: JSON) -> Problems:
-    """Roles alternate; a system message follows a user's and precedes an assistant's, or ends the list."""
+    """User and assistant messages alternate. System messages are between user and assistant messages."""
     allowed = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
     messages = _get_messages(request)
     for (_, before), (path, message) in itertools.pairwise(messages):
@@ -796,7 +796,7 @@ def _is_blank(value: object) -> bool:
 
 
 def anthropic_blank_text(request: JSON) -> Problems:
-    """'text content blocks must contain non-whitespace text'; so must `system`, content and results."""
+    """No text is blank, also in `system` and results: 'text content blocks must contain non-whitespace text'."""
     if _is_blank(request.get("system")) or request.get("system") == []:
         yield "system: blank"
     for path, node in _get_conversation_objects(request):
@@ -811,7 +811,7 @@ def _get_blocks(placed: Placed, *types: str) -> list[Placed]:
 
 
 def anthropic_pairing(request: JSON) -> Problems:
-    """Every `tool_use` is answered once in the very next user message, and no result is an orphan."""
+    """The next user message has one result for every `tool_use`, and no other results."""
     waiting: list[str] = []
     caller = ""
     for placed in [*_get_messages(request), ("end", {"role": "end"})]:
@@ -861,7 +861,7 @@ def anthropic_results_first(request: JSON) -> Problems:
 
 
 def anthropic_ids(request: JSON) -> Problems:
-    """'tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$''."""
+    """A call id matches `^[a-zA-Z0-9_-]+$` ('tool_use.id: String should match pattern')."""
     for placed in _get_messages(request):
         for path, block in _get_blocks(placed, "tool_use", "tool_result"):
             key = "id" if block["type"] == "tool_use" else "tool_use_id"
@@ -870,7 +870,7 @@ def anthropic_ids(request: JSON) -> Problems:
 
 
 def anthropic_call_names(request: JSON) -> Problems:
-    """A call in history has a valid tool name."""
+    """A call in the history has a valid tool name."""
     for placed in _get_messages(request):
         for path, block in _get_blocks(placed, "tool_use"):
             if not _NAME.fullmatch(str(block.get("name", ""))):
@@ -878,7 +878,7 @@ def anthropic_call_names(request: JSON) -> Problems:
 
 
 def anthropic_error_is_text(request: JSON) -> Problems:
-    """'all content must be type `text` if `is_error` is true'."""
+    """A failed result is text: 'all content must be type `text` if `is_error` is true'."""
     for placed in _get_messages(request):
         for path, block in _get_blocks(placed, "tool_result"):
             inner = _get_objects(block.get("content"), f"{path}.content")
@@ -887,7 +887,7 @@ def anthropic_error_is_text(request: JSON) -> Problems:
 
 
 def anthropic_tools_defined(request: JSON) -> Problems:
-    """'Requests which include `tool_use` or `tool_result` blocks must define tools.'"""
+    """Calls need tools: 'Requests which include `tool_use` or `tool_result` blocks must define tools.'"""
     if not request.get("tools") and any(
         _get_blocks(placed, "tool_use", "tool_result") for placed in _get_messages(request)
     ):
@@ -903,7 +903,7 @@ def anthropic_block_roles(request: JSON) -> Problems:
 
 
 def anthropic_signatures(request: JSON) -> Problems:
-    """'Invalid `signature` in `thinking` block': it is never empty."""
+    """Thinking has a signature: 'Invalid `signature` in `thinking` block'."""
     for _, (path, block) in _get_all_parts(request):
         if block.get("type") == "thinking" and not block.get("signature"):
             yield f"{path}: thinking without a signature"
@@ -936,7 +936,7 @@ def _anthropic_source(path: str, kind: str, source: JSON) -> Problems:
 
 
 def anthropic_at_most_100_images(request: JSON) -> Problems:
-    """A request has at most 100 images, the limit of models with the smaller limit."""
+    """A request has at most 100 images, the lowest limit of all models."""
     images = [
         path
         for path, node in _get_conversation_objects(request.get("messages"), "messages")
@@ -994,21 +994,21 @@ def _get_gemini_parts(placed: Placed, *fields: str) -> list[Placed]:
 
 
 def gemini_roles(request: JSON) -> Problems:
-    """'Please use a valid role: user, model.'"""
+    """Each content has a valid role: 'Please use a valid role: user, model.'"""
     for path, content in _get_contents(request):
         if content.get("role") not in ("user", "model"):
             yield f"{path}.role: {content.get('role')!r}"
 
 
 def gemini_has_parts(request: JSON) -> Problems:
-    """'contents.parts must not be empty'."""
+    """Each content has parts: 'contents.parts must not be empty'."""
     for placed in _get_contents(request):
         if not _get_gemini_parts(placed):
             yield f"{placed[0]}: no parts"
 
 
 def gemini_one_data_field(request: JSON) -> Problems:
-    """'required oneof field 'data' must have one initialized field', and text is not empty unless signed."""
+    """A part has one data field ('required oneof field 'data''). Empty text needs a signature."""
     for placed in _get_contents(request):
         for path, part in _get_gemini_parts(placed):
             keys = [key for key in _DATA_FIELDS if part.get(key) is not None]
@@ -1028,7 +1028,7 @@ def gemini_part_roles(request: JSON) -> Problems:
 
 
 def gemini_first_content(request: JSON) -> Problems:
-    """'function call turn comes immediately after a user turn or after a function response turn'."""
+    """The first content has no call: 'function call turn comes immediately after a user turn'."""
     for placed in _get_contents(request)[:1]:
         if _get_gemini_parts(placed, "function_call"):
             yield f"{placed[0]}: a function_call in the first content"
@@ -1174,7 +1174,7 @@ def ollama_images(request: JSON) -> Problems:
 
 
 def ollama_pairing(request: JSON) -> Problems:
-    """The tool messages right after a turn answer its calls one by one, in order, by `tool_name`."""
+    """The tool messages directly after a message with calls answer the calls in order, by `tool_name`."""
     names: list[str] = []
     caller = ""
     for placed in [*_get_messages(request), ("end", {"role": "end"})]:
@@ -1198,14 +1198,14 @@ def ollama_ids(request: JSON) -> Problems:
 
 
 def ollama_tools_are_functions(request: JSON) -> Problems:
-    """A tool is a function with a name; its type leaves both optional."""
+    """A tool is a function with a name, although both are optional in the type of the SDK."""
     for path, tool in _get_objects(request.get("tools"), "tools"):
         if not _get_path(tool, "function", "name"):
             yield f"{path}: no function name"
 
 
 def user_has_content(request: JSON) -> Problems:
-    """A user or system message has content: the SDK removes an empty one from the message."""
+    """A user or system message has content, because the SDK removes empty content from messages."""
     for path, message in _get_messages(request):
         if message.get("role") in ("user", "system") and not (message.get("content") or message.get("images")):
             yield f"{path}: neither content nor images"
@@ -1405,5 +1405,5 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 
 
 def check_order(provider: str, request: Mapping[str, object]) -> list[str]:
-    """Returns the rules of the API that a request breaks, each with its place."""
+    """Returns the problems of a request by the rules of its API, with their places."""
     return [problem for rule in RULES[provider] for problem in rule.check(cast("JSON", request))]

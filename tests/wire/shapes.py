@@ -289,7 +289,7 @@ def _unwrap(annotation: Any) -> Any:
 
 
 def _get_members(annotation: Any) -> list[Any]:
-    """Returns the members of a union, flattened, or any other annotation as the only member."""
+    """Returns all members of a union and of the unions inside it, or any other annotation as the only member."""
     annotation = _unwrap(annotation)
     if typing.get_origin(annotation) in (Union, builtin_types.UnionType):
         return [member for argument in typing.get_args(annotation) for member in _get_members(argument)]
