@@ -70,7 +70,7 @@ def _check_unknown_events(parser: type[StreamParserBase]) -> Iterator[str]:
         except MessageError:
             continue
         except Exception as error:
-            yield f"an unknown event raises {describe_error(error)}"
+            yield f"an unknown event raises {describe_error(error)} instead of a MessageError"
     if reader.finish().finish_reason is None:
         yield "a stream that breaks off gives a message without a finish reason"
 

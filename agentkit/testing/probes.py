@@ -27,7 +27,7 @@ _ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
 
 
 def _roles(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that a request distinguishes turns of the assistant and of the user, with the correct roles."""
+    """Checks that turns of the assistant and of the user have different formats and the correct roles."""
     if not isinstance(formatter.history, ChatHistory):
         return
     texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}

@@ -41,8 +41,8 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         unread.pop(key.partition("[")[0], None)
         is_waiting = isinstance(item, NativeEntry) and as_object(item.entry).get("type") in _WAITING_TYPES
         items = waiting if is_waiting else after if key in ("refusal", "audio") else before
-        # If the content has a block of the type `reasoning` or `refusal`, the entry with this key is skipped,
-        # because the entry is a copy of the block.
+        # If the content has a block of the type `reasoning` or `refusal`, the entry of `additional_kwargs` with
+        # this key is skipped, because the entry is a copy of the block.
         if key not in content_types or key not in ("reasoning", "refusal"):
             items.append((item, f"{place}.additional_kwargs.{key}"))
     content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
@@ -115,7 +115,7 @@ def _join_reasoning(items: list[_Item], provider: str) -> Iterator[_Item]:
 
 
 def _reasoning_id(item: Any) -> str:
-    """Returns the id of the reasoning item to which a block belongs, or an empty string for any other block."""
+    """Returns the id of the reasoning item that a block is part of, or an empty string if none."""
     block = as_object(item)
     return _item_id(block) if block.get("type") == "reasoning" and "summary" not in block else ""
 
