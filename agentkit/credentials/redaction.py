@@ -90,7 +90,10 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
 
 
 def _redact_part(item: Any, redact: Redactor) -> Any:
-    """Returns an argument or attribute of an error without credentials, or the same object if there are none."""
+    """Returns a copy of `item` without credentials, or `item` itself if it contains no credentials.
+
+    `item` is an argument or attribute of an error, or a part of it.
+    """
     changed = _redact_value(item, redact)
     return item if changed == item else changed
 

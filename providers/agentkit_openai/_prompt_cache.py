@@ -38,7 +38,7 @@ def text_part(text: str) -> _Part:
 def _open_parts(
     messages: list[dict[str, Any]], legal: LegalConversation, as_part: Callable[[str], _Part]
 ) -> tuple[list[_Part | None], int, int | None]:
-    """Returns the content parts of messages that were written from the turns and tool results in `legal`.
+    """Returns the content parts of `messages`, which were written from the conversation `legal`.
 
     Each string in the messages is replaced by a list of one part, because only parts can have markers. The
     function also replaces strings that get no marker, so that a message has the same content in later requests.
@@ -57,7 +57,7 @@ def _open_parts(
             content = message["content"] = [as_part(content)]
         if message["role"] in _ROLES and isinstance(content, list):
             if message["role"] == "tool":
-                flags *= len(content)  # all parts of a tool result have the flag of its block
+                flags *= len(content)  # each part gets the flag of the tool result
             parts += [part if flag else None for part, flag in zip(content, flags, strict=True)]
         else:
             parts += [None] * (len(flags) or 1)

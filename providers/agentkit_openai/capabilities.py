@@ -177,13 +177,13 @@ VENDOR_KEYS = {
     "text": frozenset({"refusal", "type", MESSAGE_KEYS, "-message.role"}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
-"""Keys of opaque state that are sent back to OpenAI-compatible vendors, by block type.
+"""Keys of opaque state, by block type, that are sent back to OpenAI-compatible vendors.
 
 Unlike OpenAI, these vendors have no developer messages and no custom tools.
 """
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
-"""Keys of opaque state that are sent back to APIs that refuse unknown keys in messages, by block type."""
+"""Keys of opaque state, by block type, that are sent back even if an API refuses unknown keys in messages."""
 
 VENDOR_CHAT = CHAT.override(
     {

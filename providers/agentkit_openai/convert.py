@@ -163,7 +163,7 @@ class OpenAIChatFormatter(FormatterBase):
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """Writes a turn without tool calls as a message.
 
-        `names` maps each speaker name that the API refuses to a legal name. `names` is None if the API has no
+        `names` contains a legal name for each speaker name that the API refuses. `names` is None if the API has no
         field for speaker names.
         """
         content = msg.content
@@ -232,7 +232,7 @@ class OpenAIChatFormatter(FormatterBase):
         return _AssistantParts(content, thoughts, fields, refusals)
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-        """Returns a message with the additional keys that `blocks` store. Keys of the message are not replaced."""
+        """Returns a message with the additional keys from `blocks`. Existing keys of the message do not change."""
         excluded = {*message, *self.vendor.last_keys}
         return message | {key: value for key, value in get_message_keys(blocks).items() if key not in excluded}
 

@@ -103,7 +103,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             self._end(choice, choice.get("finish_reason"))
 
     def _read_other_choices(self) -> None:
-        """Reads the choice that arrived first if there is no choice 0."""
+        """If there is no choice 0, reads the choice that arrived first."""
         choices, self._other_choices = self._other_choices, []
         if choices and self._choice is None:
             self._choice = choices[0].get("index")

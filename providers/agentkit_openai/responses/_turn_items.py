@@ -77,7 +77,7 @@ class ItemWriter:
         self._sent: set[str] = set()
 
     def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of an assistant turn. Messages precede the first tool call (guides/reasoning)."""
+        """Yields the items of an assistant turn. All messages precede the tool calls (guides/reasoning)."""
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return

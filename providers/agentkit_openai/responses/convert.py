@@ -168,7 +168,7 @@ def _write_marked_items(legal: LegalConversation, writer: ItemWriter) -> list[di
 
 
 def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
-    """Yields the content parts of one turn that stay the same in later requests.
+    """Yields all content parts of a turn that do not change in later requests.
 
     Each string in `items` is replaced by a list of one part, because only parts can have cache markers.
 

@@ -48,7 +48,7 @@ _SOURCE = LogSource(str(RESPONSES.wire), _ISSUER)
 _WIRES = "openai openai-responses"
 """Wire formats whose content parts the loader reads."""
 _STORED_KEYS = ("previous_response_id", "conversation", "prompt")
-"""Request keys that refer to messages that OpenAI stores (openai-python: ResponseCreateParams)."""
+"""Request keys that refer to messages stored by OpenAI (openai-python: ResponseCreateParams)."""
 
 
 def load_responses(log: object) -> list[Msg]:
