@@ -24,14 +24,14 @@ SPEAKERS = {
 MODERATOR = "Moira"
 
 
-def view(name: str) -> MultiAgentHistory:
+def create_history_policy(name: str) -> MultiAgentHistory:
     """Returns the history policy of one agent, which hides the notes of other agents."""
     return MultiAgentHistory(
         viewer=name, visible=lambda msg: not (msg.metadata or {}).get("note") or msg.name == name
     )
 
 
-async def speak(name: str, role: str, model: ChatModel, history: Sequence[Msg]) -> Msg:
+async def take_turn(name: str, role: str, model: ChatModel, history: Sequence[Msg]) -> Msg:
     """Returns one turn of an agent."""
     return await model.generate(
         [Msg("system", f"You are {name}. {role} Two sentences at most.", "system"), *history]
@@ -43,10 +43,10 @@ async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:
     history = [Msg(MODERATOR, QUESTION, "user")]
     for number in range(rounds):
         for name, role in SPEAKERS.items():
-            history.append(await speak(name, role, models[name], history))
+            history.append(await take_turn(name, role, models[name], history))
         note = Msg(MODERATOR, f"Round {number + 1}: all three have spoken.", "assistant", metadata={"note": True})
         history.append(note)
-    verdict = await speak(MODERATOR, "Sum up, and name the best argument.", models[MODERATOR], history)
+    verdict = await take_turn(MODERATOR, "Sum up, and name the best argument.", models[MODERATOR], history)
     return [*history, verdict]
 
 
@@ -56,7 +56,7 @@ async def main(names: Sequence[str], options: dict[str, object] | None = None) -
     models = {
         name: ChatModel(
             names[index % len(names)],
-            history=view(name),
+            history=create_history_policy(name),
             budget=Budget(50_000),
             client_options=options,
             max_tokens=400,

@@ -37,7 +37,7 @@ class Conversation:
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
-def application(model: ChatModel) -> Starlette:
+def create_application(model: ChatModel) -> Starlette:
     """Returns the web application, which serves `POST /conversations/{id}` with the body `{"text": …}`."""
     conversations: defaultdict[str, Conversation] = defaultdict(Conversation)
 
@@ -48,12 +48,12 @@ def application(model: ChatModel) -> Starlette:
         except (ValueError, KeyError, TypeError) as error:
             return JSONResponse({"error": f"expected {{'text': …}}: {error}"}, 400)
         conversation = conversations[request.path_params["id"]]
-        return StreamingResponse(reply(model, conversation, msg), media_type="text/event-stream")
+        return StreamingResponse(stream_reply(model, conversation, msg), media_type="text/event-stream")
 
     return Starlette(routes=[Route("/conversations/{id}", say, methods=["POST"])])
 
 
-async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> AsyncIterator[str]:
+async def stream_reply(model: ChatModel, conversation: Conversation, msg: Msg) -> AsyncIterator[str]:
     """Yields one reply as server-sent events: `text` for each piece, then `done` or `error`."""
     async with conversation.turn:
         conversation.msgs.append(msg)
@@ -62,48 +62,50 @@ async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> Async
                 try:
                     async for event in stream:
                         if event.type == "text-delta":
-                            yield sse("text", {"text": event.text})
+                            yield format_event("text", {"text": event.text})
                 finally:
                     await stream.aclose()
-                    if stream.message.content:  # a part of the reply, if a connection ended early
+                    if stream.message.content:  # only a part of the reply if the connection ended early
                         conversation.msgs.append(stream.message)
             usage = stream.message.usage
-            yield sse("done", {"usage": usage.to_dict() if usage else None})
+            yield format_event("done", {"usage": usage.to_dict() if usage else None})
         except AgentkitError as error:
-            yield sse("error", {"class": type(error).__name__, "retryable": getattr(error, "retryable", False)})
+            yield format_event(
+                "error", {"class": type(error).__name__, "retryable": getattr(error, "retryable", False)}
+            )
 
 
-def sse(event: str, data: dict[str, object]) -> str:
+def format_event(event: str, data: dict[str, object]) -> str:
     """Returns one server-sent event."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"
 
 
 @asynccontextmanager
-async def serving(model: ChatModel) -> AsyncGenerator[str]:
+async def run_server(model: ChatModel) -> AsyncGenerator[str]:
     """Serves the application on a free port of this machine. Yields its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application(model), log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_application(model), log_level="error"))
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listening])
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True
 
 
-async def show(count: int = 50) -> None:
+async def run_demo(count: int = 50) -> None:
     """Serves the application and runs many conversations at once."""
     with LoopbackServer(agent=True) as provider:
         options = provider.client_options("openai")
         async with (
             ChatModel("openai:any", budget=Budget(20_000), client_options=options) as model,
-            serving(model) as url,
+            run_server(model) as url,
             httpx2.AsyncClient(base_url=url, timeout=60) as client,
             anyio.create_task_group() as users,
         ):
             for number in range(count):
-                users.start_soon(talk, client, number)
+                users.start_soon(ask_questions, client, number)
 
 
-async def talk(client: httpx2.AsyncClient, number: int) -> None:
+async def ask_questions(client: httpx2.AsyncClient, number: int) -> None:
     """Asks two questions, one after the other, as one user."""
     for question in ("Hello.", "Are you there?"):
         reply_text = ""
@@ -119,6 +121,6 @@ async def talk(client: httpx2.AsyncClient, number: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        uvicorn.run(application(ChatModel(sys.argv[1], budget=Budget(100_000))))
+        uvicorn.run(create_application(ChatModel(sys.argv[1], budget=Budget(100_000))))
     else:
-        anyio.run(show)
+        anyio.run(run_demo)

@@ -24,7 +24,7 @@ def weather(city: str) -> str:
 TOOL = Tool.from_function(weather)
 
 
-async def turn(model: ChatModel, history: list[Msg]) -> None:
+async def answer_question(model: ChatModel, history: list[Msg]) -> None:
     """Calls the model and runs the tool calls of its replies, until a reply has no tool calls."""
     while True:
         plan = await model.plan(history, tools=[TOOL])
@@ -45,10 +45,10 @@ async def main(models: list[ChatModel]) -> None:
         question = "What is the weather in Bergen?" if not number else "And how did you get this information?"
         history.append(Msg("Bob", question, "user"))
         async with model:
-            await turn(model, history)
+            await answer_question(model, history)
 
 
-def scripted() -> list[Msg]:
+def create_replies() -> list[Msg]:
     """Returns the replies for a run without providers: signed thinking with a tool call, then answers."""
     signed = ThinkingBlock("I need the weather.", OpaqueState("anthropic", signature="c2lnbmVk"))
     call = ToolUseBlock("toolu_01", "weather", {"city": "Bergen"})
@@ -65,6 +65,6 @@ if __name__ == "__main__":
         anyio.run(main, [ChatModel(name) for name in sys.argv[1:]])
     else:
         names = ("anthropic", "gemini", "openai-responses")
-        with LoopbackServer(scripted()) as server:
+        with LoopbackServer(create_replies()) as server:
             models = [ChatModel(f"{name}:any", client_options=server.client_options(name)) for name in names]
             anyio.run(main, models)

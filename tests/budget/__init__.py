@@ -1,1 +1,1 @@
-"""Tests of budget."""
+"""Tests of `agentkit.budget`."""

@@ -1,1 +1,1 @@
-"""Tests of capabilities."""
+"""Tests of `agentkit.capabilities`."""

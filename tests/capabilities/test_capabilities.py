@@ -23,7 +23,7 @@ from agentkit.provider_kit import (
 from tests.conftest import ANY, ECHO, EchoFormatter, target, text_msg
 
 
-def test_media_types_of_a_family() -> None:
+def test_media_types_are_created_from_a_family_and_names() -> None:
     assert media_types("image", "png jpeg") == {"image/png", "image/jpeg"}
 
 

@@ -1,1 +1,1 @@
-"""Tests of comparison."""
+"""Tests of `agentkit.comparison`."""

@@ -130,7 +130,9 @@ async def test_each_debater_has_only_its_assistant_turns_and_its_notes() -> None
     debate = load_example("debate")
     with LoopbackServer([f"argument {number}" for number in range(7)]) as server:
         people = [*debate.SPEAKERS, debate.MODERATOR]
-        models = {name: create_model(server, "openai", history=debate.view(name)) for name in people}
+        models = {
+            name: create_model(server, "openai", history=debate.create_history_policy(name)) for name in people
+        }
         history: list[Msg] = await debate.debate(models)
         for model in models.values():
             await model.aclose()
@@ -161,7 +163,7 @@ async def test_each_debater_has_only_its_assistant_turns_and_its_notes() -> None
 async def test_thinking_is_sent_only_to_its_issuer_after_a_swap() -> None:
     swap = load_example("swap_mid_conversation")
     proven = ThinkingBlock("I need the weather.", OpaqueState("anthropic", signature="c2lnbmVk"))
-    replies = swap.scripted()
+    replies = swap.create_replies()
     with LoopbackServer(replies) as server:
         await swap.main([create_model(server, name) for name in ("anthropic", "gemini", "openai-responses")])
     bodies = [json.dumps(request.body) for request in server.requests]
@@ -180,7 +182,7 @@ async def test_a_conversation_continues_after_its_user_has_disconnected(anyio_ba
     with LoopbackServer([slow, "Whole."]) as server:
         async with (
             create_model(server, "openai") as model,
-            backend.serving(model) as url,
+            backend.run_server(model) as url,
             httpx2.AsyncClient(base_url=url, timeout=30) as client,
         ):
             async with client.stream("POST", "/conversations/1", json={"text": "Hello."}) as answer:

@@ -1,1 +1,1 @@
-"""Tests of formatting."""
+"""Tests of `agentkit.formatting`."""

@@ -32,7 +32,7 @@ from tests.conftest import EchoFormatter, text_msg
 pytestmark = pytest.mark.anyio
 
 
-# -- the size that an error names ---------------------------------------------------------------------------------
+# -- the size in an error -----------------------------------------------------------------------------------------
 
 
 class ScaledCounter(TokenCounterBase):
@@ -67,7 +67,12 @@ STRATEGIES: list[CutStrategy] = [
     Summarize(write_long_summary, 200),
 ]
 LISTS = [*((item,) for item in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
-COUNTERS = [CharacterTokenCounter(), ScaledCounter(60), ScaledCounter(170), ScaledCounter(400)]
+COUNTERS: list[TokenCounterBase] = [
+    CharacterTokenCounter(),
+    ScaledCounter(60),
+    ScaledCounter(170),
+    ScaledCounter(400),
+]
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
@@ -137,7 +142,7 @@ async def test_the_summarizer_gets_all_dropped_messages_and_no_others(before: Cu
     dropped_msgs = [msgs[number] for number in outcome.cut.numbers]
     summarized = [text for asked in writer.asked for text in asked]
     if isinstance(before, OldestFirst):
-        assert summarized == []  # all that may go is dropped without a word
+        assert summarized == []  # OldestFirst drops enough messages, so no summary is needed
     else:
         assert summarized == [msg.text for msg in dropped_msgs]
     remaining = {id(msg) for msg in outcome.history}
@@ -155,11 +160,11 @@ async def test_a_summary_that_is_too_large_moves_the_cut_by_one_unit() -> None:
     strategy = Summarize(write, 200, 0)
     outcome = await plan([TASK, *chat(20)], 2_400, strategy, counter=ScaledCounter(800))
     assert outcome.cut is not None
-    assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
+    assert asked == [13, 1, 1, 1, 5]  # the last call gets four summaries and one message
     assert len(outcome.cut.numbers) == 17
 
 
-# -- the figures of a cut -----------------------------------------------------------------------------------------
+# -- the token numbers of a cut -----------------------------------------------------------------------------------
 
 
 def _sum_weights(msgs: Sequence[Msg]) -> int:

@@ -25,7 +25,7 @@ KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter,
 def test_most_of_a_cut_prompt_is_the_prefix_of_the_previous_prompt(
     kind: Callable[..., FormatterBase],
 ) -> None:
-    # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
+    # The budget holds 100 of 250 steps.
     reuse = replay_react_loop(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
     stepped, oldest = reuse["stepped"].steady(), reuse["oldest"].steady()
     assert min(stepped.by_byte, stepped.by_block) >= 0.94

@@ -1,1 +1,1 @@
-"""Tests of history."""
+"""Tests of `agentkit.history`."""

@@ -1,1 +1,1 @@
-"""Tests of legalize."""
+"""Tests of `agentkit.legalize`."""

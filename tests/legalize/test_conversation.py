@@ -158,7 +158,9 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
 @pytest.mark.parametrize(
     ("msgs", "changes", "expected"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS]
 )
-def test_turns(msgs: Sequence[Msg], changes: dict[str, Any], expected: list[str]) -> None:
+def test_turns_are_rewritten_to_the_rules_of_the_target(
+    msgs: Sequence[Msg], changes: dict[str, Any], expected: list[str]
+) -> None:
     assert turn_lines(lower(msgs, **changes)) == expected
 
 

@@ -166,7 +166,7 @@ async def test_a_resized_image_keeps_its_format(options: dict[str, Any], mode: s
 
 async def test_a_resized_image_is_rotated_as_its_metadata_require() -> None:
     exif = Image.Exif()
-    exif[0x0112] = 6  # turned by a quarter
+    exif[0x0112] = 6  # rotated by 90 degrees
     (turn,) = get_turns(
         await limit_images(side=64)().plan([image_message(picture(640, 320, kind="JPEG", exif=exif))])
     )
@@ -391,7 +391,7 @@ def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyP
     from agentkit.legalize import messages as legalize
 
     def _fail(*_: object) -> None:
-        raise AssertionError("looked for media")
+        raise AssertionError("media limits were checked")
 
     monkeypatch.setattr(legalize, "limit_media", _fail)
     limit_images(count=1)().lower([text_msg("Bob", "Hi."), text_msg("Al", "Hello.", "assistant")])

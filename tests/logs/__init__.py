@@ -1,1 +1,1 @@
-"""Tests of logs."""
+"""Tests of `agentkit.logs`."""

@@ -327,7 +327,9 @@ def test_a_reasoning_item_of_openai_is_one_block_and_is_sent_back_unchanged() ->
     assert thinking.thinking == "First.\n\nThen."
     assert isinstance(text, TextBlock)
     request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
-    assert request["input"][1] == {key: value for key, value in item.items() if key != "id"}  # no follower's id
+    assert request["input"][1] == {
+        key: value for key, value in item.items() if key != "id"
+    }  # the id is omitted, because the next item has none
     (bare,) = _load_version_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
     assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
 

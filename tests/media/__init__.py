@@ -1,1 +1,1 @@
-"""Tests of media."""
+"""Tests of `agentkit.media`."""

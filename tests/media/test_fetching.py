@@ -345,7 +345,7 @@ async def test_another_task_takes_over_a_canceled_download(site: Website) -> Non
 async def test_a_full_cache_removes_the_least_recently_used_entry(site: Website) -> None:
     for name in "abcd":
         site.pages[f"/{name}.png"] = answer(PNG + bytes(3_000))
-    cache = MediaCache(max_bytes=28_000)  # three of them, as base64 text and data URL
+    cache = MediaCache(max_bytes=28_000)  # space for three images, each as base64 text and data URL
     fetch = Fetch(allow_private=True, cache=cache)
     for name in "abcabcd":
         await fetch_block(site.url(f"/{name}.png"), fetch)
@@ -382,7 +382,7 @@ async def test_a_cache_counts_the_smaller_copies_of_its_images(site: Website) ->
     for name in "ab":
         site.pages[f"/{name}.png"] = answer(buffer.getvalue())
     large = 8 * len(buffer.getvalue()) // 3 + 600  # base64 text and data URL
-    cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
+    cache = MediaCache(max_bytes=2 * large + 5_000)  # space for both images, but not for their smaller copies
     fetch = Fetch(allow_private=True, cache=cache)
     await fetch_block(site.url("/a.png"), fetch)
     before = cache.bytes

@@ -224,7 +224,7 @@ async def test_circular_links_cannot_be_read(root: Path) -> None:
 async def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     pipe = root / "pipe.png"
     os.mkfifo(pipe)
-    rescue = threading.Timer(3, _open_and_close, [pipe])  # ends a reader that waits
+    rescue = threading.Timer(3, _open_and_close, [pipe])  # opens the pipe if the reader waits
     rescue.start()
     started = time.monotonic()
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(pipe))])

@@ -1,1 +1,1 @@
-"""Tests of messages."""
+"""Tests of `agentkit.messages`."""

@@ -64,7 +64,7 @@ def test_content_is_stored_as_a_tuple() -> None:
     assert AnyMsg("Bob", [], "user").content == ()
 
 
-def test_a_list_type_checks() -> None:
+def test_type_checkers_accept_lists() -> None:
     msg = Msg("Bob", [TextBlock("a"), IMAGE], "user", metadata={"to": ["Ann"]})
     result = ToolResultBlock("c", "n", [TextBlock("a")])
     assert (len(msg.content), len(result.output)) == (2, 1)

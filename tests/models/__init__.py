@@ -1,1 +1,1 @@
-"""Tests of models."""
+"""Tests of `agentkit.models`."""

@@ -238,7 +238,7 @@ async def test_invalid_messages_are_errors_before_a_client_opens() -> None:
 async def test_a_model_opens_one_client_and_closes_it() -> None:
     with LoopbackServer("Yes.") as server:
         model = create_model("openai", server)
-        await model.aclose()  # nothing was opened
+        await model.aclose()  # no client was opened
         async with anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(model.generate, HELLO)
@@ -268,8 +268,8 @@ print(*{name.partition(".")[0] for name in sys.modules})
 # -- a client is opened and closed ------------------------------------------------------------------------------
 
 
-class SlowEndpoint:
-    """Endpoint of OpenAI that opens clients only after a signal, and counts them."""
+class ModelWithSlowClient:
+    """Model whose OpenAI client opens only after a signal. It stores the opened clients."""
 
     def __init__(self, server: LoopbackServer) -> None:
         self.go_on, self.begun = threading.Event(), threading.Event()
@@ -298,7 +298,7 @@ class SlowEndpoint:
 
 async def test_concurrent_first_calls_open_one_client() -> None:
     with LoopbackServer("Yes.") as server:
-        outer = SlowEndpoint(server)
+        outer = ModelWithSlowClient(server)
         async with outer.model as model, anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(model.generate, HELLO)
@@ -326,7 +326,7 @@ async def _expect_closed_error(call: Callable[[ChatModel], Awaitable[Msg]], mode
 @pytest.mark.parametrize("call", [_read_stream, _stream_reply])
 async def test_closing_a_model_while_its_client_opens_is_an_error_of_the_call(call: Any) -> None:
     with LoopbackServer("never") as server:
-        outer = SlowEndpoint(server)
+        outer = ModelWithSlowClient(server)
         async with anyio.create_task_group() as group:
             group.start_soon(_expect_closed_error, call, outer.model)
             await outer.has_begun()
@@ -358,7 +358,7 @@ async def test_closing_a_model_during_a_call_is_an_error_of_the_call(call: Any) 
 
 async def test_a_canceled_call_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
-        outer = SlowEndpoint(server)
+        outer = ModelWithSlowClient(server)
         async with anyio.create_task_group() as group:
             group.start_soon(outer.model.generate, HELLO)
             await outer.has_begun()
@@ -373,7 +373,7 @@ async def test_a_canceled_call_closes_the_client_that_it_opens() -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_call_canceled_by_asyncio_closes_the_client_that_it_opens() -> None:
     with LoopbackServer("Yes.") as server:
-        outer = SlowEndpoint(server)
+        outer = ModelWithSlowClient(server)
         task = asyncio.ensure_future(outer.model.generate(HELLO))
         await outer.has_begun()
         task.cancel()

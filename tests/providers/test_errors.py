@@ -66,7 +66,7 @@ async def test_each_status_has_an_error_class_and_the_error_of_the_sdk_as_cause(
 
 @pytest.mark.parametrize(
     "provider", sorted({*PROVIDERS} - {"gemini", "ollama"})
-)  # which name no call by themselves
+)  # replies of these two APIs have no request id
 async def test_an_error_has_the_request_id_whenever_it_comes(provider: str) -> None:
     error = LoopbackError(503, "The server is overloaded.")
     within = Reply(BURST, error=error, error_after=8)

@@ -1,1 +1,1 @@
-"""Tests of repair."""
+"""Tests of `agentkit.repair`."""

@@ -1,1 +1,1 @@
-"""Tests of replies."""
+"""Tests of `agentkit.replies`."""

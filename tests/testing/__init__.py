@@ -1,1 +1,1 @@
-"""Tests of testing."""
+"""Tests of `agentkit.testing`."""

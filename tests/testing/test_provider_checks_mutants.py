@@ -285,7 +285,7 @@ STRICT: Final = StrictRules(
 )
 REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops every image": (without_media("image"), "the image of msgs[0].content[1] is not sent"),
-    "drops every audio": (without_media("audio"), "the audio of msgs[0].content[2] is not sent"),
+    "drops all audio": (without_media("audio"), "the audio of msgs[0].content[2] is not sent"),
     "drops every video": (without_media("video"), "the video of msgs[0].content[3] is not sent"),
     "drops every document": (without_media("document"), "the document of msgs[0].content[4] is not sent"),
     "sends media twice": (
@@ -317,10 +317,13 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         "the strict flag of a tool is not sent",
     ),
     "drops tool_choice": (without_key("choice"), "tool_choice='none' gives the same request as tool_choice=None"),
-    "takes any tool for the one that is chosen": (with_edited_requests(_any_choice), "gives the same request as"),
+    "forces any tool instead of the chosen tool": (with_edited_requests(_any_choice), "gives the same request as"),
     "drops thinking": (without_parts("thinking"), "thinking is not sent back"),
     "drops the proof of thinking": (with_edited_parts(_without_proof), "thinking is not sent back"),
-    "sends the thinking of another": (with_convert(_leaking_thinking), "of another issuer is in the request"),
+    "sends the thinking of another issuer": (
+        with_convert(_leaking_thinking),
+        "of another issuer is in the request",
+    ),
     "drops calls": (without_parts("call"), "the call with 'callOne' is sent 0 times"),
     "drops results": (without_parts("result"), "the result 'resultOne' is sent 0 times"),
     "drops texts": (without_parts("text"), "is not sent, but the ledger does not list"),
@@ -337,14 +340,17 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "cuts long texts": (with_edited_parts(_cut_texts), "is not sent unchanged"),
     "escapes texts": (with_edited_parts(_escaped_texts), "is not sent unchanged"),
-    "turns the order round": (
+    "reverses the order of turns": (
         with_edited_requests(lambda self, request: {**request, "turns": request["turns"][::-1]}),
         "sent in the wrong order",
     ),
     "swaps the roles": (with_edited_requests(_swap_roles), "a turn of the user is sent with the role 'assistant'"),
-    "has one role": (with_edited_requests(_one_role), "of the assistant and of the user have the same format"),
+    "gives all turns one role": (
+        with_edited_requests(_one_role),
+        "of the assistant and of the user have the same format",
+    ),
     "loses names": (with_edited_requests(_no_names), "the name of the speaker 'Bob' is not sent"),
-    "loses names among many": (
+    "loses names in multi-agent requests": (
         replace(PROVIDER, multi_agent_formatter=with_edited_requests(_no_names).chat_formatter),
         "Chat, names: the name of the speaker 'Bob' is not sent",
     ),
@@ -352,11 +358,11 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         with_edited_requests(_first_result_id),
         "the call has the call id 'c2', but the result does not",
     ),
-    "gives results no id": (
+    "omits the ids of results": (
         with_edited_parts(_no_result_ids),
         "the call has the call id 'c1', but the result does not",
     ),
-    "loses that a result failed": (
+    "loses the error flag of results": (
         with_edited_parts(_no_failures),
         "a failed tool result is sent in the same way",
     ),
@@ -382,18 +388,21 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         "building a request changes the parameters of a tool",
     ),
     "changes the arguments of calls": (with_convert(_changing_calls), "building a request changes the messages"),
-    "keeps its requests": (with_convert(_cache_requests), "two requests share lists or dicts"),
+    "caches its requests": (with_convert(_cache_requests), "two requests share lists or dicts"),
     "counts its requests": (with_convert(_count_requests), "building a request again from the same conversation"),
-    "draws numbers": (
+    "adds random numbers": (
         with_edited_requests(_add_random_number),
         "building a request again from the same conversation",
     ),
     "opens files": (with_edited_requests(_open_file), "building a request causes I/O: "),
     "raises KeyError": (with_convert(_key_error), "raises KeyError: 'x'"),
     "exits": (with_convert(_system_exit), "raises SystemExit: 3"),
-    "gives bytes": (with_edited_requests(_no_json), "the request is not JSON"),
-    "gives a list": (with_edited_requests(lambda self, request: [request]), "convert(): expected dict, got list"),
-    "gives None": (with_convert(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
+    "returns bytes": (with_edited_requests(_no_json), "the request is not JSON"),
+    "returns a list": (
+        with_edited_requests(lambda self, request: [request]),
+        "convert(): expected dict, got list",
+    ),
+    "returns None": (with_convert(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
     "applies no facts": (
         with_convert(sound, capabilities=_without_facts),
         "the `ModelFact` for 'chick' is not applied",
@@ -449,14 +458,17 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
         ),
         "a request from the loaded messages differs",
     ),
-    "makes everybody a user": (
+    "loads all messages as user messages": (
         _with_edited_log(lambda msgs: [*map(_other_role, msgs)]),
         "is loaded with another role",
     ),
-    "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "instead of an AgentkitError"),
+    "raises for a value that is not a log": (
+        replace(PROVIDER, load_native=_fragile),
+        "instead of an AgentkitError",
+    ),
     "changes the log": (replace(PROVIDER, load_native=_remove_messages), "`load_native` changes the request"),
-    "gives dicts": (_with_edited_log(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
-    "takes anything": (
+    "returns dicts": (_with_edited_log(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
+    "accepts any value": (
         replace(PROVIDER, load_native=_taking_anything),
         "is loaded as 'int' instead of a list of Msg",
     ),
@@ -599,7 +611,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "changes the reply": (with_parser(Eating), "the parser changed its input"),
     "exits": (with_parser(Exiting), "raises SystemExit"),
     "names another issuer": (with_parser(Foreign), "Foreign: `issuer` is 'somebody'"),
-    "speaks as the user": (with_parser(User), "the message has the role 'user'"),
+    "returns a user message": (with_parser(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
 }
 
@@ -721,13 +733,13 @@ def with_endpoint(endpoint: Any) -> Provider:
 
 
 CALLS: Final[dict[str, tuple[Provider, str]]] = {
-    "makes an empty body": (with_endpoint(EmptyBody), "`build_request` omits"),
-    "makes a body without the model": (with_endpoint(NoModel), "`build_request` omits the model"),
-    "makes a body without parameters": (
+    "builds an empty body": (with_endpoint(EmptyBody), "`build_request` omits"),
+    "builds a body without the model": (with_endpoint(NoModel), "`build_request` omits the model"),
+    "builds a body without parameters": (
         with_endpoint(NoOptions),
         "`build_request` omits the parameter 'temperature'",
     ),
-    "makes a body without a nested parameter": (
+    "builds a body without a nested parameter": (
         with_endpoint(NoNestedOptions),
         "`build_request` omits the parameter 'limits'",
     ),
@@ -737,17 +749,26 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "changes the request": (with_endpoint(ChangingBody), "`build_request` changes the request"),
     "counts its calls": (with_endpoint(CountingBody), "returns a different OutgoingRequest if called again"),
-    "makes a dict": (with_endpoint(DictBody), "`build_request` returns 'dict' instead of an OutgoingRequest"),
+    "returns a dict as the body": (
+        with_endpoint(DictBody),
+        "`build_request` returns 'dict' instead of an OutgoingRequest",
+    ),
     "sends {}": (with_endpoint(SendsNothing), "`send` does not send the body"),
     "streams {}": (with_endpoint(StreamsNothing), "`stream` does not send the body"),
-    "has a failure that raises": (with_endpoint(FailingFailure), "`failure_from_exception` raises AttributeError"),
-    "has a failure that is a number": (
+    "raises in failure_from_exception": (
+        with_endpoint(FailingFailure),
+        "`failure_from_exception` raises AttributeError",
+    ),
+    "returns a number from failure_from_exception": (
         with_endpoint(NumberFailure),
         "`failure_from_exception` returns 'int' for ValueError",
     ),
-    "takes any error for its own": (with_endpoint(AnyFailure), "classifies an error of the application"),
-    "has a failure_in that raises": (with_endpoint(FailingFailureIn), "`failure_from_reply` raises"),
-    "limits no tokens": (
+    "classifies errors of the application as its own": (
+        with_endpoint(AnyFailure),
+        "classifies an error of the application",
+    ),
+    "raises in failure_from_reply": (with_endpoint(FailingFailureIn), "`failure_from_reply` raises"),
+    "has no parameter for the token limit": (
         with_endpoint(NoLimit),
         "`max_tokens_parameter` returns no parameter with the token limit",
     ),
@@ -778,41 +799,44 @@ class UnawareParser(MagpieParser):
 
 
 LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
-    "names no turns": (
+    "declares no turns": (
         with_layout(turns="messages"),
         "`turns` is 'messages', but the request has lists only under these keys: 'system', 'turns', 'tools'",
     ),
-    "names another list as the turns": (with_layout(turns="tools"), "this list does not contain the text"),
-    "names no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select only the reply"),
-    "names another key of roles": (with_layout(role="speaker"), "`role` ('speaker')"),
-    "names no results": (with_layout(result_keys=frozenset[str]()), "do not select the tool result"),
-    "names no prompt": (with_layout(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
-    "names no tools": (with_layout(tools="functions"), "`tools` is 'functions', but the tools are under 'tools'"),
-    "names no media": (with_layout(media={}), "Add the key of images to `media`"),
-    "names no data of media": (
+    "declares another list as the turns": (with_layout(turns="tools"), "this list does not contain the text"),
+    "declares no roles of replies": (with_layout(reply_roles=frozenset[str]()), "do not select only the reply"),
+    "declares another key of roles": (with_layout(role="speaker"), "`role` ('speaker')"),
+    "declares no results": (with_layout(result_keys=frozenset[str]()), "do not select the tool result"),
+    "declares no prompt": (with_layout(prompt=""), "`prompt` is '', but the system prompt is under 'system'"),
+    "declares no tools": (
+        with_layout(tools="functions"),
+        "`tools` is 'functions', but the tools are under 'tools'",
+    ),
+    "declares no media": (with_layout(media={}), "Add the key of images to `media`"),
+    "declares no data of media": (
         with_layout(media_data=("bytes",)),
         "`media` and `media_data` do not select the image in the request",
     ),
-    "names no ids": (with_layout(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
-    "names no schemas of tools": (
+    "declares no ids": (with_layout(silent=frozenset[str]()), "'call_1a2b' under the key 'id' is counted as text"),
+    "declares no schemas of tools": (
         with_layout(tool_schemas=("schema",)),
         "the parameters of a tool are not loaded",
     ),
-    "names a wrapper of tools": (with_layout(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
-    "names no tool choice": (
+    "declares a wrapper of tools": (with_layout(tool_wrapper="parameters"), "WireLayout: raises MessageError"),
+    "declares no tool choice": (
         with_layout(options=OptionLayout(choices=(), outputs=("format",))),
         "the tool choice ToolChoice(mode='none') is loaded as None. Check `options.choices`",
     ),
-    "names no schema": (
+    "declares no schema": (
         with_layout(options=OptionLayout(choices=("choice",), outputs=())),
         "the response format is loaded as None. Check `options.outputs`",
     ),
-    "takes texts for labels": (
+    "declares texts as labels": (
         with_layout(labels=frozenset({"text"})),
         "the error 'turns[0].parts[0]: invalid value' is assigned to no block",
     ),
-    "leaves turns out of the digest": (with_layout(digest_turn=no_parts), "does not depend on the turns"),
-    "is not the parser's": (
+    "omits turns from the digest": (with_layout(digest_turn=no_parts), "does not depend on the turns"),
+    "differs from the layout of the parser": (
         replace(PROVIDER, parser=UnawareParser),
         "UnawareParser.layout: not the layout of MagpieFormatter. Use MagpieFormatter.base.layout",
     ),

@@ -1,1 +1,1 @@
-"""Tests of tokens."""
+"""Tests of `agentkit.tokens`."""

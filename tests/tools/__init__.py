@@ -1,1 +1,1 @@
-"""Tests of tools."""
+"""Tests of `agentkit.tools`."""

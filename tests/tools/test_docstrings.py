@@ -102,7 +102,7 @@ def test_without_the_option_the_docstring_is_the_description() -> None:
         ("Find.\n:param keyword: The word.", "Find.", "The word."),
     ],
 )
-def test_odd_docstrings(docstring: str, description: str, keyword: str | None) -> None:
+def test_unusual_docstrings_are_read_as_expected(docstring: str, description: str, keyword: str | None) -> None:
     tool = Tool.from_function(with_docstring(docstring), parse_docstring=True)
     assert tool.description == description
     assert descriptions(tool)["keyword"] == keyword

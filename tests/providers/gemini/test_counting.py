@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 def gemini_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """A token a character of the contents."""
+    """Returns one token per character of the contents."""
     if not path.endswith(f"{MODEL}:countTokens"):
         return refuse_path(path)
     return 200, {"totalTokens": len(json.dumps(body))}
