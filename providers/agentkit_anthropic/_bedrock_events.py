@@ -31,7 +31,7 @@ async def bedrock_events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[dict[st
     """Yields events in Anthropic's format from Bedrock's binary messages.
 
     The function uses botocore's parser directly. The Anthropic SDK would first load botocore's description of the
-    whole service, which blocks the event loop for a tenth of a second. Source of the format: AWS docs,
+    whole service, and would thus block the event loop for a tenth of a second. Source of the format: AWS docs,
     InvokeModelWithResponseStream.
 
     Raises:

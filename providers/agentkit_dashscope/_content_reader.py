@@ -1,4 +1,4 @@
-"""`ContentReader` converts the content of a reply, which is a string or a list of parts, to blocks."""
+"""`ContentReader` converts the content of a reply (a string or a list of parts) to blocks."""
 
 from __future__ import annotations
 

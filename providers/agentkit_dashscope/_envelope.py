@@ -20,8 +20,8 @@ __all__ = [
 def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
     """Returns True if a request asks for a stream in which each event repeats all earlier text.
 
-    The result is the opposite of `incremental_output`, which is an argument of the SDK's method or a field of
-    `parameters` in the JSON body. Returns None if the request does not contain `incremental_output`.
+    The request contains `incremental_output` as an argument of the SDK's method, or in `parameters` of the JSON
+    body. The result is the opposite of this value. Returns None if the request does not contain the value.
     """
     if request is None:
         return None

@@ -69,7 +69,7 @@ class Increments(Generic[_Key]):
         return piece.startswith(self._join(key, len(piece)))
 
     def end(self) -> None:
-        """Handles a last event without text, which proves that the stream is incremental.
+        """Handles a last event without text. Such an event proves that the stream is incremental.
 
         In a cumulative stream, the last event would repeat all earlier text.
         """

@@ -18,10 +18,10 @@ def guard_text(text: str) -> str:
 
 
 def _can_be_path(text: str) -> bool:
-    """Returns True if a text is short enough for a path, and its parts between slashes for file names.
+    """Returns True if a text is short enough to be the path of a file, or begins with `file:`.
 
-    Spaces and dots at the end of a part are not counted, because Windows ignores these characters. A text that
-    begins with `file:` can always be a path.
+    Each part between slashes must also be short enough for a file name. Spaces and dots at the end of a part are
+    not counted, because Windows ignores these characters.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
         return True

@@ -40,7 +40,8 @@ COMPATIBLE = VENDOR_CHAT.override(
         "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
         "media.audio": MediaRule(types=frozenset(_AUDIO_FORMATS), schemes=_WEB, limits=LIMITS),
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
-        "turns.text_joining": "string",  # text models accept only strings; only messages with media need a list
+        # Text models accept only strings as content. Only messages with media need a list of parts.
+        "turns.text_joining": "string",
         "turns.needs_user": True,
         # The name `partial` is included, because agentkit 0.3.0 stored the field `message.partial` as `partial`.
         "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
@@ -103,7 +104,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
 
 
 class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
-    """Formatter for DashScope's compatible mode that writes texts of several speakers into one user turn."""
+    """Formatter for DashScope's compatible mode. Writes the texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -1,4 +1,4 @@
-"""Formatters for DashScope's native API, which convert messages to requests.
+"""Formatters that convert messages to requests for DashScope's native API.
 
 The API has two paths. The content of messages is a string on the text path, and a list of parts on the multimodal
 path. Each model accepts requests on only one path.
@@ -117,7 +117,7 @@ class DashScopeChatFormatter(FormatterBase):
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
-    """Formatter for DashScope's native API that writes texts of several speakers into one user turn."""
+    """Formatter for DashScope's native API. Writes the texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -48,8 +48,8 @@ class DashScopeEndpoint(EndpointBase):
     """Endpoint for DashScope's native API, through `dashscope.AsyncClient`.
 
     The endpoint sends the finished JSON through the transport of the SDK's `v2` client. The endpoint does not use
-    the SDK's classic classes, which return errors instead of raising them, and upload a local file if a text is
-    the path of the file.
+    the SDK's classic classes. The classic classes return errors instead of raising exceptions, and upload a local
+    file if a text is the path of the file.
 
     On asyncio, the transport retries a failed call unless the call is streamed. On trio, the transport never
     retries a call.
@@ -236,7 +236,7 @@ class DashScopeEndpoint(EndpointBase):
                 request_id=error.request_id or failure.request_id or find_request_id(headers, _REQUEST_ID_HEADERS),
                 retry_after=parse_retry_after(headers),
             )
-        # The SDK uses the code of an error as a dict key, which fails if the code is a list or an object.
+        # The SDK uses the code of an error as a dict key. If the code is a list or an object, the SDK fails.
         if isinstance(error, TypeError) and "unhashable" in str(error):
             return Failure("the error reply has a code that is not a string")
         if isinstance(error, httpx.HTTPStatusError):

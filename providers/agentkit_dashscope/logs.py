@@ -103,7 +103,7 @@ def _parse_message(value: Any, place: str) -> Msg:
 
 
 def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
-    """Parses a tool result. The tool name is empty if the message has no `name`, which is an optional key."""
+    """Parses a tool result. The key `name` of the message is optional. Without the key, the tool name is empty."""
     id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
     blocks = _parse_content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None

@@ -81,7 +81,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Adds the content of a complete reply, which has the same fields as a stream event, to `self.reply`.
+        """Adds the content of a complete reply to `self.reply`. The reply has the same fields as a stream event.
 
         Raises:
             MessageError: The value is not a reply of the native API, or the reply is an error.

@@ -1,4 +1,4 @@
-"""Functions that read the parts of a Gemini `Content`, and normalize their keys and base64 data.
+"""Functions that read the parts of a Gemini `Content`, and normalize the keys and base64 data of the parts.
 
 The API sends camelCase keys, and data in the standard or URL-safe base64 alphabet. Dumped objects of the SDK have
 camelCase keys and the URL-safe alphabet. Requests in Python have snake_case keys (google-genai: `types.Part`,

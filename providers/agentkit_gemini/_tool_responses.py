@@ -1,4 +1,4 @@
-"""Conversion between tool results and Gemini's function responses, which contain a JSON object instead of text."""
+"""Conversion between tool results and Gemini's function responses. Function responses contain a JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formatters for Gemini's `generateContent` API, which convert messages to requests."""
+"""Formatters that convert messages to requests for Gemini's `generateContent` API."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class GeminiChatFormatter(FormatterBase):
 
 
 class GeminiMultiAgentFormatter(GeminiChatFormatter):
-    """Formatter for Gemini's `generateContent` API that writes texts of several speakers into one user turn."""
+    """Formatter for Gemini's `generateContent` API. Writes the texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

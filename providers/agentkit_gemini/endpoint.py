@@ -34,8 +34,8 @@ class GeminiEndpoint(EndpointBase):
     `Sender`). A test double of the SDK's `models` gets the body as `http_options.extra_body`, and returns its own
     events.
 
-    `open` creates a client that uses httpx2, which runs on asyncio and trio. A client that the application creates
-    uses aiohttp by default if aiohttp is installed.
+    `open` creates a client with the HTTP library httpx2, which supports asyncio and trio. If the application
+    creates the client, and aiohttp is installed, the client uses aiohttp by default.
 
     A parameter is a field of GenerateContentConfig (`temperature`, `thinking_config` …). The parameter `config`
     can contain a dict of such fields. `max_tokens` becomes `max_output_tokens`. The SDK retries failed calls only
@@ -87,7 +87,7 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            # Redirects are off, because the API never uses them, and a redirect could send the API key to another
+            # Redirects are off. The API never uses redirects, and a redirect could send the API key to another
             # server.
             http = httpx2.AsyncClient(follow_redirects=False, timeout=None)
             http_options.httpx_async_client = http
@@ -183,9 +183,9 @@ def _build_config(outgoing: OutgoingRequest) -> dict[str, Any]:
 
 
 def _with_timeout(http_options: Any, seconds: float) -> Any:
-    """Returns the HTTP options with a timeout, which the SDK expects in milliseconds.
+    """Returns the HTTP options with a timeout. The SDK expects the timeout in milliseconds.
 
-    A timeout in the given options has priority.
+    If the given options already have a timeout, this timeout is kept.
     """
     timeout = max(1, round(seconds * 1_000))
     if http_options is None or isinstance(http_options, Mapping):

@@ -110,7 +110,7 @@ def _parse_contents(value: object) -> list[dict[str, Any]]:
 
 
 def _parse_content(item: object, place: str) -> dict[str, Any]:
-    """Returns a dict with the role and the `parts` of an item, which is a `Content` object, a part or a text.
+    """Returns a dict with the role and the `parts` of an item: a `Content` object, a part or a text.
 
     For a `Content` object, the dict has the key `role`. A part or a text has no role, so the dict has the key
     `bare_role` with the role "model" for a function call, otherwise "user".
@@ -162,7 +162,7 @@ class _Loader:
         self.count = 0
 
     def load_system(self, system: object) -> list[Block]:
-        """Returns the blocks of a system instruction, which is a text, a list of parts, or a `Content` object."""
+        """Returns the blocks of a system instruction (a text, a list of parts, or a `Content` object)."""
         if isinstance(system, str):
             return [TextBlock(system)] if system else []
         parts = as_object(system).get("parts") if "parts" in as_object(system) else system
@@ -216,7 +216,7 @@ class _Loader:
         return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
     def _generate_id(self) -> str:
-        """Returns a new id for a tool call without an id. Gemini 2.5 on Vertex AI sends such calls."""
+        """Returns a new id for a tool call without an id. Gemini 2.5 on Vertex AI sends calls without ids."""
         self.count += 1
         while f"call_{self.count}" in self.ids:
             self.count += 1

@@ -18,7 +18,7 @@ __all__ = ["parse_media", "unwrap_sdk_object"]
 
 
 def unwrap_sdk_object(value: Any) -> Any:
-    """Returns an SDK object as a dict of the fields that are set. Returns any other value unchanged.
+    """Converts an SDK object to a dict without unset fields. Returns any other value unchanged.
 
     For an object with the single field `value`, such as an image, returns the value. The function does not use
     `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file (ollama-python:

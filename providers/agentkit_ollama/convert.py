@@ -1,4 +1,4 @@
-"""Formatters for Ollama's `/api/chat`, which convert messages to requests."""
+"""Formatters that convert messages to requests for Ollama's `/api/chat`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OllamaChatFormatter(FormatterBase):
 
 
 class OllamaMultiAgentFormatter(OllamaChatFormatter):
-    """Formatter for Ollama's `/api/chat` that writes texts of several speakers into one user turn."""
+    """Formatter for Ollama's `/api/chat`. Writes the texts of several speakers into one user turn."""
 
     default_history = MultiAgentHistory
 

@@ -40,7 +40,7 @@ ERROR_PATTERNS = ErrorPatterns(
         r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
     ),
 )
-"""Regular expressions for error codes and error texts of Ollama, and of llama.cpp, which runs Ollama's models."""
+"""Regular expressions for error codes and error texts of Ollama and llama.cpp. Ollama's server uses llama.cpp."""
 
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}

@@ -42,9 +42,9 @@ def load_native(log: object) -> list[Msg]:
     A request is a dict with the arguments of `chat`, or the JSON body of an HTTP request. The log can contain SDK
     objects. The loader opens no files, even if the data of an image is a path.
 
-    A result without an id is assigned to the first open call of the same tool. Images replace the marks
-    that the formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before
-    the text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
+    A result without an id is assigned to the first open call of the same tool. Images replace the marks that the
+    formatter wrote into the text, such as `[image 1]`. If a mark is missing, all images are placed before the
+    text. Unknown keys of a message become metadata. Unreadable parts become InvalidBlocks.
 
     Raises:
         MessageError: The value is not a conversation in Ollama's format.

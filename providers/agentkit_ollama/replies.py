@@ -65,7 +65,7 @@ class OllamaStreamParser(StreamParserBase):
 
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Parses a complete reply, which is an SDK object, its dict, or JSON text.
+        """Parses a complete reply: an object of the SDK, the dict of such an object, or JSON text.
 
         Raises:
             MessageError: The value is not a reply of /api/chat, or the reply is an error.
