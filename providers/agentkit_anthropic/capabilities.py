@@ -39,7 +39,7 @@ _PDF = frozenset({"application/pdf"})
 
 
 def prompt_as_parts(prompt: Any) -> Any:
-    """Returns a system prompt as a list of parts. A string then has the same hash as an equal list."""
+    """Returns a system prompt as a list of parts. A string then has the same hash as a list with this text."""
     return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
 
 
