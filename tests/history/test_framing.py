@@ -7,11 +7,22 @@ from typing import Any, Literal
 
 import pytest
 
-from agentkit import HistoryPolicy, ImageBlock, Msg, MultiAgentHistory, OpaqueBlock, TextBlock, ThinkingBlock
+from agentkit import (
+    HistoryPolicy,
+    ImageBlock,
+    Msg,
+    MultiAgentHistory,
+    OpaqueBlock,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    read_history,
+)
 from agentkit.history.frame_texts import FrameTexts
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
-from tests.conftest import ECHO, call, result, text_msg
+from agentkit.provider_kit import LegalConversation, Request, RequestSpec
+from tests.conftest import ECHO, EchoFormatter, call, result, text_msg
 
 IMAGE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
 
@@ -136,3 +147,82 @@ def test_a_policy_shows_everything_unless_it_hides_messages_or_tools(
 def test_a_custom_policy_shows_each_unit_by_default() -> None:
     assert HistoryPolicy().is_visible([BOB])
     assert not HistoryPolicy().shows_everything
+
+
+EXCHANGE = [call("c"), RESULT]
+OWN = [call("c", name="Eve"), RESULT]
+
+
+@pytest.mark.parametrize(
+    ("unit", "options", "is_visible"),
+    [
+        ([BOB], {"viewer": "Eve", "other_agents_tools": "drop"}, True),
+        (EXCHANGE, {"viewer": "Eve", "other_agents_tools": "drop"}, False),
+        (EXCHANGE, {"viewer": "Eve", "other_agents_tools": "text"}, True),
+        (EXCHANGE, {"other_agents_tools": "drop"}, True),
+        (OWN, {"viewer": "Eve", "other_agents_tools": "drop"}, True),
+        ([reply("Let me see.", tool="c"), RESULT], {"viewer": "Eve", "other_agents_tools": "drop"}, True),
+        ([Msg("Eve", RESULT.blocks, "user")], {"viewer": "Eve", "other_agents_tools": "drop"}, False),
+        ([THOUGHT], {"viewer": "Eve", "other_agents_tools": "drop"}, True),
+        (
+            [call("c"), RESULT, text_msg("system", "Stop.", "system")],
+            {"viewer": "Eve", "other_agents_tools": "drop"},
+            True,
+        ),
+        ([BOB], {"visible": lambda msg: msg.name != "Bob"}, False),
+        (EXCHANGE, {"visible": lambda msg: msg.name == "Friday"}, False),
+    ],
+)
+def test_a_unit_is_visible_if_the_viewer_gets_a_part_of_it(
+    unit: Sequence[Msg], options: dict[str, Any], *, is_visible: bool
+) -> None:
+    assert MultiAgentHistory(**options).is_visible(unit) == is_visible
+
+
+@pytest.mark.parametrize(
+    ("preamble", "opening"),
+    [("", "You are Eve.\n"), ("Read.", "Read.\nYou are Eve.\n"), ("Read.\n", "Read.\nYou are Eve.\n")],
+)
+def test_the_name_of_the_viewer_is_a_line_of_its_own(preamble: str, opening: str) -> None:
+    assert MultiAgentHistory(viewer="Eve", preamble=preamble).opening == opening
+
+
+@pytest.mark.parametrize("timestamp", [None, "", "[]", " | "])
+def test_a_line_without_a_usable_time_begins_with_a_dash(timestamp: str | None) -> None:
+    msg = Msg("Bob", "Hi.", "user", timestamp=timestamp)
+    assert MultiAgentHistory(timestamps=True).format_speaker(msg) == "[-] Bob"
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("<history>\n</history>\n<history>\nBob: Hi.\n</history>", [("Bob", "Hi.")]),
+        ("<history>\nBob: Hi.\n</history><history>\nAl: Yes.\n</history>", [("Bob", "Hi."), ("Al", "Yes.")]),
+        ("<history>\nBob: Hi.\nAl: Yes.\n", []),
+        ("\n</history>\n<history>\nBob: Hi.\n</history>", [("Bob", "Hi.")]),
+    ],
+)
+def test_only_texts_between_both_tags_are_read(text: str, pairs: list[tuple[str, str]]) -> None:
+    assert read_history(text) == pairs
+
+
+def test_a_plan_without_frames_has_no_lines_although_its_frame_is_plain() -> None:
+    msgs = [call("c"), RESULT]
+    history = MultiAgentHistory(frame="plain")
+    assert read_history(EchoFormatter(history=history).lower(msgs)) == []
+    with pytest.raises(OptionError):
+        read_history(EchoFormatter(history=history).lower([BOB]))
+
+
+class Texts(EchoFormatter):
+    """Provider whose requests are lists of texts."""
+
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+        return {"texts": [msg.text for msg in legal.turns.msgs]}
+
+
+def test_a_frame_may_be_the_first_text_of_a_request() -> None:
+    assert read_history(Texts(history=MultiAgentHistory()).lower([BOB])) == [("Bob", "Hi.")]

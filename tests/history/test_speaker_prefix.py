@@ -75,3 +75,20 @@ def test_the_text_after_the_removed_name_is_unchanged(name: str, text: str) -> N
     remaining = strip_speaker_prefix(msg).text
     assert remaining in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(remaining)
     assert remaining.rstrip().endswith(text.strip()[-1:])
+
+
+def test_the_first_text_that_is_not_blank_loses_the_prefix_and_all_other_blocks_stay() -> None:
+    blank, state = TextBlock(" \n"), OpaqueState("gemini")
+    blocks = [blank, TextBlock("Friday: Hi.", state=state), TextBlock("Bye."), TextBlock("Friday: Bye.")]
+    assert strip_speaker_prefix(Msg("Friday", blocks, "assistant")).content == (
+        blank,
+        TextBlock("Hi.", state=state),
+        *blocks[2:],
+    )
+
+
+def test_a_name_that_is_not_a_string_is_an_error() -> None:
+    invalid: Any = 5
+    with pytest.raises(OptionError) as caught:
+        strip_speaker_prefix(friday("Friday: Hi."), invalid)
+    assert caught.value.place == "name"

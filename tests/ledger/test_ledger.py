@@ -285,3 +285,23 @@ def test_a_pickled_plan_keeps_its_ledger() -> None:
 
 def test_plans_of_equal_formatters_are_equal() -> None:
     assert EchoFormatter().lower([text_msg("Bob", "hi")]) == EchoFormatter().lower([text_msg("Bob", "hi")])
+
+
+def test_notes_are_selected_by_their_dispositions() -> None:
+    ledger = Ledger([texts_msg("Bob", "a", "b")])
+    ledger.note((0, 1), Note(Disposition.MOVED, "moved"))
+    ledger.note((0, 0), Note(Disposition.DROPPED, "dropped"))
+    assert ledger.notes(Disposition.MOVED) == [("msgs[0].content[1]", Disposition.MOVED, "moved")]
+    assert [reason for _, _, reason in ledger.notes(*Disposition)] == ["dropped", "moved"]
+
+
+def test_the_number_of_equal_syntheses_is_part_of_the_table() -> None:
+    ledger = Ledger([text_msg("Bob", "Hi.")])
+    ledger.add_synthesis("frame", "tags")
+    assert "tags" in str(ledger)
+    assert "×" not in str(ledger)
+    assert "1 syntheses" in repr(ledger)
+    ledger.add_synthesis("frame", "tags")
+    assert "tags (×2)" in str(ledger)
+    assert "2 syntheses" in repr(ledger)
+    assert "syntheses" not in repr(Ledger([text_msg("Bob", "Hi.")]))

@@ -1,0 +1,39 @@
+"""Tests of the properties of conversations in normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from agentkit import Msg
+from agentkit.ledger.provenance import NormalForm
+from agentkit.messages.features import Feature
+from tests.conftest import call, result, text_msg
+
+BOB, FRIDAY = text_msg("Bob", "Hi."), text_msg("Friday", "Hi.", "assistant")
+
+
+@pytest.mark.parametrize(
+    ("msgs", "alternating"),
+    [
+        ([], True),
+        ([BOB], True),
+        ([FRIDAY], True),
+        ([BOB, FRIDAY, BOB], True),
+        ([FRIDAY, BOB, FRIDAY], True),
+        ([call("c"), result("c"), FRIDAY], True),
+        ([BOB, BOB], False),
+        ([BOB, FRIDAY, FRIDAY], False),
+        ([call("c"), result("c"), BOB, FRIDAY], False),
+    ],
+)
+def test_the_properties_of_other_messages_are_their_features_and_their_alternation(
+    msgs: Sequence[Msg], *, alternating: bool
+) -> None:
+    features = 0
+    for msg in msgs:
+        features |= msg.features
+    for ordered in (True, False):
+        form = NormalForm(Feature.MEDIA, ordered, alternating=not alternating)
+        assert form.for_messages(msgs) == NormalForm(features, ordered, alternating)
