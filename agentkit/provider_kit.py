@@ -158,8 +158,8 @@ from agentkit.tokens.remote import RemoteTokenCounter
 from agentkit.tokens.request_parts import MediaPart, RequestParts
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema, close_schema, map_schema
+from agentkit.tools.result_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, split_error_mark, write_output
 from agentkit.tools.tool import Tool, declare_tool
-from agentkit.tools.tool_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, split_error_mark, write_output
 
 __all__ = [
     "AgentkitError",

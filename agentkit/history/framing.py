@@ -31,7 +31,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
-from agentkit.tools.tool_texts import call_text, result_text
+from agentkit.tools.result_texts import call_text, result_text
 
 if TYPE_CHECKING:
     from agentkit.history.policies import MultiAgentHistory

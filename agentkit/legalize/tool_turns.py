@@ -23,7 +23,7 @@ from agentkit.messages.blocks import (
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_part, build_trusted
 from agentkit.repair.normal_form import find_normal_form
-from agentkit.tools.tool_texts import call_text, result_text
+from agentkit.tools.result_texts import call_text, result_text
 
 __all__ = ["rewrite_exchanges"]
 

@@ -8,7 +8,7 @@ from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, build_trusted_text
-from agentkit.tools.tool_texts import result_text
+from agentkit.tools.result_texts import result_text
 
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 

@@ -10,6 +10,7 @@ import anyio
 from agentkit.argument_checks import check_option
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
+from agentkit.tools.error_texts import CANCELED_TEXT, unknown_tool_text
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
 __all__ = ["run_tool_call", "run_tool_calls"]
@@ -66,7 +67,8 @@ async def _run_all(
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                results[index] = _canceled_result(block)  # on asyncio, a tool can cancel the task in which it runs
+                # On asyncio, a tool can cancel the task in which it runs.
+                results[index] = ToolResultBlock(block.id, block.name, CANCELED_TEXT, is_error=True)
 
     async with anyio.create_task_group() as group:
         for index, block in enumerate(blocks):
@@ -74,11 +76,6 @@ async def _run_all(
     if interrupts:
         raise interrupts[0]
     return [results[index] for index in range(len(blocks))]
-
-
-def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
-    """Returns a failed result for a tool call that was canceled while the other tool calls continue."""
-    return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
 
 
 async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
@@ -96,7 +93,5 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
     tool = by_name.get(block.name)
     if tool is not None:
         return await tool.run(block)
-    available = f"The tools are: {', '.join(map(repr, by_name))}." if by_name else "There are no tools."
-    advice = " Call each tool separately, by its name." if by_name else ""
-    text = f"There is no tool {block.name!r}. {available}{advice}"
+    text = unknown_tool_text(block.name, by_name)
     return ToolResultBlock(block.id, block.name, text, is_error=True)

@@ -18,7 +18,8 @@ from pydantic import ConfigDict, ValidationError, validate_call
 from agentkit.argument_checks import check_option
 from agentkit.event_loop import is_being_canceled
 from agentkit.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from agentkit.tools.results import as_failure, as_refusal, as_result, find_leaves
+from agentkit.tools.error_texts import find_leaves, invalid_arguments_text, not_run_text
+from agentkit.tools.results import as_failure, as_refusal, as_result
 
 __all__ = ["run_tool"]
 
@@ -29,7 +30,7 @@ MAX_ITEMS = 100_000
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
     """Runs the function of a tool for a tool call (see `Tool.run`)."""
     check_option("block", block, ToolUseBlock)
-    refusal = _refusal_reason(name, function, block)
+    refusal = not_run_text(name, function, block)
     if refusal or function is None:
         return as_refusal(block, refusal)
     try:
@@ -44,7 +45,7 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
     try:
         args, kwargs = _argument_check(function)(**block.copy_input())
     except ValidationError as error:
-        return as_refusal(block, _describe_faults(block.name, error))
+        return as_refusal(block, invalid_arguments_text(block.name, error))
     call = partial(function, *args, **kwargs)
     if _is_async(function):
         value = await call()
@@ -90,17 +91,6 @@ def _is_interruption(error: BaseException) -> bool:
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return True
     return any(isinstance(leaf, canceled) for leaf in leaves) and is_being_canceled()
-
-
-def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
-    """Returns a text that explains to the model why a tool call cannot run, or "" if the call can run."""
-    if block.name != name:
-        return f"This call is for the tool {block.name!r}, not for {name!r}."
-    if function is None:
-        return f"The tool {name!r} has no function to run."
-    if block.raw_is_broken or (block.metadata or {}).get("incomplete"):
-        return "The arguments of this call were cut off, or are not a JSON object. Call the tool again."
-    return ""
 
 
 @dataclass(slots=True)
@@ -182,11 +172,3 @@ def _build_check(function: Callable[..., Any]) -> _Check:
 
 
 _cached_check = lru_cache(512)(_build_check)
-
-
-def _describe_faults(name: str, error: ValidationError) -> str:
-    lines = [
-        f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
-        for details in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    return "\n".join([f"The arguments of {name!r} are not valid:", *lines])

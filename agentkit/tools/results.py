@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from traceback import format_exception
 from typing import Any, cast
 
@@ -17,13 +16,11 @@ from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolRe
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
 from agentkit.messages.validation import Validated
 from agentkit.reprs import shorten
+from agentkit.tools.error_texts import MAX_ERROR_CHARACTERS, error_text, unsendable_value_text
 
-__all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
+__all__ = ["as_failure", "as_refusal", "as_result"]
 
 _log = get_logger("tools")
-
-MAX_ERROR_CHARACTERS = 4_000
-"""Maximum length of an error text that is sent to the model, in characters."""
 
 MAX_TRACEBACK_CHARACTERS = 20_000
 """Maximum length of a traceback in the metadata of a tool result, in characters."""
@@ -43,8 +40,8 @@ def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
         type_name = type(value).__name__
         _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, type_name, type(error).__name__)
         if isinstance(error, AgentkitError):
-            return as_refusal(block, _describe_error(error))
-        return as_refusal(block, f"The tool returned a {type_name} that cannot be converted to JSON: {error}")
+            return as_refusal(block, error_text(error))
+        return as_refusal(block, unsendable_value_text(type_name, error))
 
 
 def _write_output(
@@ -96,41 +93,9 @@ def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
-    return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
+    return replace(as_refusal(block, error_text(error)), metadata={"traceback": traceback})
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
     """Returns the result for a tool call that cannot run, or whose return value cannot be sent."""
     return ToolResultBlock(block.id, block.name, as_text(shorten(reason, MAX_ERROR_CHARACTERS)), is_error=True)
-
-
-def _describe_error(error: BaseException) -> str:
-    """Returns the class and the text of an error, and of each error inside an exception group."""
-    lines = [_sentence(error)]
-    if isinstance(error, BaseExceptionGroup):
-        lines += [
-            f"- {_sentence(leaf)}" for leaf in islice(find_leaves(cast("BaseException", error)), _MAX_LEAVES)
-        ]
-    return "\n".join(lines)
-
-
-_MAX_LEAVES = 20  # maximum number of errors from an ExceptionGroup in one text
-
-
-def _sentence(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except BaseException:  # the `__str__` method of the error itself raised an error
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def find_leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yields the errors in an exception group at any depth. Yields any other error itself."""
-    pending = [error]
-    while pending:
-        last = pending.pop()
-        if isinstance(last, BaseExceptionGroup):
-            pending += reversed(cast("BaseExceptionGroup[BaseException]", last).exceptions)
-        else:
-            yield last

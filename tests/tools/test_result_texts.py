@@ -6,8 +6,8 @@ import pytest
 
 from agentkit import ImageBlock, TextBlock, Tool, ToolResultBlock
 from agentkit.messages.blocks import Block
+from agentkit.tools.result_texts import split_error_mark, write_output
 from agentkit.tools.tool import declare_tool
-from agentkit.tools.tool_texts import split_error_mark, write_output
 
 
 def _write_block(block: Block) -> str:
