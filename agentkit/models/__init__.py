@@ -5,7 +5,8 @@ A failed call raises a `ModelError`, whose class depends on the provider's `Erro
 retries, credentials and transport.
 
 Read `chat_model` first, then `call` (one request and its reply), `generation` and `stream` (two ways to read the
-reply), `endpoint` (what a provider implements) and `registry` (how providers are loaded).
+reply), `context_length_retry` (the second try with a shorter prompt), `endpoint` (what a provider implements) and
+`registry` (how providers are loaded).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +24,7 @@ from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
+from agentkit.models.context_length_retry import ContextLengthRetry
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.error_location import locate_block
 from agentkit.models.failures import as_model_error, get_error_class
@@ -54,8 +55,7 @@ class ModelCall:
         viewer: Name of the agent for which the model replies. None if the history policy has no viewer.
         budget: Budget of the plan. If its counter is a `UsageAnchoredCounter`, the counter receives the token
             usage of the reply. None without a budget.
-        shorten: Function that returns a shorter plan after a ContextLengthError, or None if no shorter plan
-            exists. The function is called at most once. If `shorten` is None, the plan is never shortened.
+        retry: Retry with a shorter prompt, which `replan` uses at most once. None if the plan is never shortened.
 
     """
 
@@ -66,7 +66,7 @@ class ModelCall:
     parameters: Mapping[str, Any] = field(repr=False)  # may contain API keys
     viewer: str | None = None
     budget: Budget | None = None
-    shorten: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
+    retry: ContextLengthRetry | None = None
 
     async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """Returns the context manager of the streamed reply. `async with` then sends the request."""
@@ -114,12 +114,12 @@ class ModelCall:
     @property
     def can_replan(self) -> bool:
         """True if `replan` can still be called. A call shortens its plan at most once."""
-        return self.shorten is not None
+        return self.retry is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
         """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""
-        shorten, self.shorten = self.shorten, None
-        plan = await shorten(self.plan, error) if shorten else None
+        retry, self.retry = self.retry, None
+        plan = await retry.shorten(self.plan, error) if retry else None
         if plan is None:
             return False
         self.plan = plan

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack, cast
 
 from agentkit.argument_checks import check_names
-from agentkit.budget.budget import Budget
 from agentkit.credentials.client_options import clean_options
-from agentkit.errors import BudgetError, ContextLengthError, OptionError
+from agentkit.errors import OptionError
 from agentkit.event_loop import run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
-from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
 from agentkit.models.call import ModelCall
 from agentkit.models.client import CLOSE_SECONDS, ModelClient
+from agentkit.models.context_length_retry import ContextLengthRetry
 from agentkit.models.generation import generate
 from agentkit.models.model_options import (
     NO_PARAMETERS,
@@ -37,19 +35,6 @@ from agentkit.tokens.counters import TokenCount, count_request
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["ChatModel"]
-
-_log = get_logger("models")
-
-_SHORTENED_SHARE = 0.75
-"""Maximum size of the shorter prompt, as a share of the refused prompt.
-
-The share is used if the provider's error does not contain the token count of the refused prompt.
-"""
-_SAFE_SHARE = 0.97
-"""Maximum size of the shorter prompt, as a share of the provider's token limit.
-
-The share is below 1, because the local token count only approximates the provider's token count.
-"""
 
 
 class ChatModel:
@@ -207,14 +192,18 @@ class ChatModel:
         check_call_options(max_tokens, parameters)
         values = {name: options.get(name) for name in RequestOptions.__annotations__}
         request_options = cast("RequestOptions", values)
+        budget, retry = self.formatter.budget, None
         if not isinstance(msgs, Plan):
             plan = await self.plan(msgs, **request_options)
-            shorten = partial(self._replan, request_options) if self.replan else None
+            if self.replan:
+                retry = ContextLengthRetry(
+                    self.provider, self.model, budget, self._options, request_options, self._count
+                )
         elif any(value is not None for value in values.values()):
             advice = "Pass tools, tool_choice and response_format to model.plan()."
             raise OptionError("tools", "cannot be combined with a plan", advice)
         else:
-            plan, shorten = msgs, None
+            plan = msgs
         endpoint = await self._client.open()
         limit = self.max_tokens if max_tokens is None else max_tokens
         merged = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
@@ -223,36 +212,13 @@ class ChatModel:
             raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
             merged = _add_limit(endpoint.max_tokens_parameter(limit), merged)
-        budget = self.formatter.budget
-        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorten)
+        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, retry)
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget
         counter = budget.counter if budget else CharacterTokenCounter()
         tokens = await count_request(counter, plan.request, self.formatter.layout)
         return tokens if isinstance(tokens, TokenCount) else TokenCount(tokens)
-
-    async def _replan(self, options: RequestOptions, plan: Plan, error: ContextLengthError) -> Plan | None:
-        """Returns a plan of the same conversation within a smaller budget, or None if no request fits."""
-        tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
-        limit = _next_limit(tokens, self.provider.error_patterns.parse_sizes(error.provider_message))
-        budget = self.formatter.budget
-        if limit <= 0:
-            return None
-        smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
-        formatter_options = cast("FormatterOptions", {**self._options, "budget": smaller})
-        formatter = self.provider.chat_formatter(self.model, **formatter_options)
-        try:
-            shorter = await formatter.plan(tuple(plan.ledger.msgs), **options)
-        except BudgetError:
-            _log.info("%s:%s: the prompt is too long, and cannot be shortened to %d tokens", *self._names, limit)
-            return None
-        _log.info("%s:%s: the prompt is too long; shortened to at most %d tokens", *self._names, limit)
-        return shorter
-
-    @property
-    def _names(self) -> tuple[str, str]:
-        return self.provider.name, self.model
 
 
 def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,19 +228,3 @@ def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[
         if isinstance(value, Mapping) and isinstance(merged[name], Mapping):
             merged[name] = {**value, **merged[name]}
     return merged
-
-
-def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
-    """Returns the token limit for the next plan, after the provider refused a prompt as too long.
-
-    Args:
-        tokens: Local token count of the refused prompt.
-        sizes: Maximum size and actual size of the prompt in tokens, from the provider's error (see
-            `ErrorPatterns.parse_sizes`). None if the error text names no sizes.
-    """
-    if sizes is None:
-        return int(tokens * _SHORTENED_SHARE)
-    limit, count = sizes
-    if count and count > limit:
-        return int(tokens * limit / count * _SAFE_SHARE)
-    return min(int(limit * _SAFE_SHARE), int(tokens * _SHORTENED_SHARE))

@@ -15,7 +15,7 @@ __all__ = ["generate"]
 async def generate(call: ModelCall) -> Msg:
     """Returns the complete reply of a model call.
 
-    If the provider refuses the prompt as too long, sends a shorter prompt once, unless `call.shorten` is None. If
+    If the provider refuses the prompt as too long, sends a shorter prompt once, unless `call.retry` is None. If
     the model accepts only requests for a stream, requests a stream and reads it to its end.
 
     Raises:
