@@ -51,26 +51,19 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from operator import is_
 from typing import NamedTuple, cast
 
-from agentkit.budget.cut_orders import (
-    edit_unit,
-    get_grid_step,
-    get_order,
-    get_recent,
-    is_dropping,
-    refuse_descending,
-    split_order,
-)
-from agentkit.budget.cut_stages import CutStage, Remainder
+from agentkit.budget.cut_grid import get_grid_step, round_down
+from agentkit.budget.cut_stages import CutStage, Remainder, split_order
 from agentkit.budget.strategies import CutStrategy
+from agentkit.budget.strategy_checks import edit_unit, get_order, get_recent, is_dropping, refuse_descending
 from agentkit.budget.units import EditCount, TokenWeight, UnitNumber, Units
 from agentkit.messages.message import Msg
 
-__all__ = ["CutPlan", "NO_EDITS", "UnitChange", "search_cut"]
+__all__ = ["CutPlan", "NO_EDITS", "UnitChange"]
 
 NO_EDITS = EditCount(0)
 """Number of edits of a cut that changes nothing."""
@@ -243,7 +236,7 @@ class CutPlan:
             order, step, line = self._without_dropped(get_order(strategy, self.units)), self.steps[index], None
             if step:
                 refuse_descending(strategy, order)
-                line = self.units.start(get_recent(strategy, self.units)) // step * step
+                line = round_down(self.units.start(get_recent(strategy, self.units)), step)
                 if not is_dropping(strategy) and index < last:
                     order = [number for number in order if self.units.end(number) <= line]
             for part in split_order(order, self.units, self._cut_first, line):
@@ -272,18 +265,3 @@ class CutPlan:
 
     def _weight(self, msgs: Remainder) -> int:
         return sum(map(self._weigh, msgs))
-
-
-async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
-    """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
-
-    The request must be too large after `low` edits, and must fit after `high` edits. If `low` and `high` are the
-    same for every token limit, a larger limit never drops more than a smaller limit.
-    """
-    while high - low > 1:
-        middle = (low + high) // 2
-        if await fits(EditCount(middle)):
-            high = middle
-        else:
-            low = middle
-    return EditCount(high)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agentkit.budget.cut_grid import round_up
 from agentkit.budget.strategies import CutStrategy
-from agentkit.budget.units import EditCount, TokenWeight, UnitNumber, Units
+from agentkit.budget.units import EditCount, TokenWeight, UnitNumber, Units, calls_any
 from agentkit.messages.message import Msg
 
-__all__ = ["CutStage", "Remainder"]
+__all__ = ["CutStage", "Remainder", "split_order"]
 
 Remainder: TypeAlias = tuple[Msg, ...]
 """Messages of a unit that remain after an edit. Empty if the edit drops the unit.
@@ -68,7 +69,7 @@ class CutStage:
         """
         if not self.step:
             return EditCount(count)
-        line = -(-self.units.end(self.order[count - 1]) // self.step) * self.step
+        line = round_up(self.units.end(self.order[count - 1]), self.step)
         return EditCount(bisect_right(self.order, line, count, key=self.units.end))
 
     def position_before(self, count: int) -> EditCount:
@@ -78,5 +79,23 @@ class CutStage:
         """
         if not self.step:
             return EditCount(count - 1)
-        line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step
+        line = round_up(self.units.end(self.order[count - 1]), self.step) - self.step
         return EditCount(bisect_right(self.order, line, hi=count, key=self.units.end))
+
+
+def split_order(
+    order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
+) -> tuple[Sequence[UnitNumber], ...]:
+    """Splits unit indexes into the units that call a tool in `cut_first`, and all other units.
+
+    The first list is edited first. `line` is a number of tokens from the start of the history. Units that end
+    after `line` tokens stay in the second list. None means no such limit. If `cut_first` is empty, the result has
+    only one list.
+    """
+    if not cut_first:
+        return (order,)
+    early = [number for number in order if calls_any(units.msgs[units.starts[number]], cut_first)]
+    if line is not None:
+        early = [number for number in early if units.end(number) <= line]
+    early_numbers = {*early}
+    return (early, [number for number in order if number not in early_numbers])

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from agentkit.budget.budget import Budget
-from agentkit.budget.cut_plan import NO_EDITS, CutPlan, search_cut
+from agentkit.budget.cut_plan import NO_EDITS, CutPlan
 from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import EditCount, Units, Weigher
 from agentkit.errors import BudgetError
-from agentkit.formatting.cut_search import CutSearch
+from agentkit.formatting.cut_search import CutSearch, search_cut
 from agentkit.formatting.lowering import Lowering, has_media
 from agentkit.formatting.request_sizes import RequestSizes, Sizes
 from agentkit.ledger.ledger import Ledger

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from agentkit.budget.cut_plan import CutPlan, search_cut
+from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.units import EditCount
 from agentkit.formatting.lowering import Lowered
 
-__all__ = ["CutSearch"]
+__all__ = ["CutSearch", "search_cut"]
 
 
 @dataclass(slots=True)
@@ -113,3 +113,18 @@ class CutSearch:
             after = min(self.move_on(after), last)
             positions.append(after)
         return positions
+
+
+async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
+    """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
+
+    The request must be too large after `low` edits, and must fit after `high` edits. If `low` and `high` are the
+    same for every token limit, a larger limit never drops more than a smaller limit.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await fits(EditCount(middle)):
+            high = middle
+        else:
+            low = middle
+    return EditCount(high)

@@ -11,36 +11,19 @@ from operator import gt
 from typing import NoReturn, cast
 
 from agentkit.budget.cut_stages import Remainder
-from agentkit.budget.strategies import CutStrategy, check_number
-from agentkit.budget.units import UnitNumber, Units, calls_any
+from agentkit.budget.strategies import CutStrategy
+from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 
 __all__ = [
     "edit_unit",
-    "get_grid_step",
     "get_order",
     "get_recent",
     "is_dropping",
     "refuse_descending",
-    "split_order",
 ]
-
-# By default, the end of a cut moves by a quarter of the budget. With smaller steps, the end moves more often, and
-# after each move the next request misses the provider's prompt cache.
-_STEPS_PER_BUDGET = 4
-
-
-def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
-    """Returns the distance in tokens between the points of the history at which a cut may end.
-
-    0 means that a cut may end after any edit.
-    """
-    check_number("step", strategy.step)
-    if strategy.step is not None:
-        return strategy.step
-    return max(1, (limit - units.sums[units.system]) // _STEPS_PER_BUDGET)
 
 
 def get_recent(strategy: CutStrategy, units: Units) -> UnitNumber:
@@ -139,24 +122,6 @@ def edit_unit(strategy: CutStrategy, unit: Remainder, is_newest: bool) -> Remain
         )
         _refuse(strategy, reason, "Return an empty list, or one Msg for each message of the unit.")
     return remainder
-
-
-def split_order(
-    order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
-) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits unit indexes into the units that call a tool in `cut_first`, and all other units.
-
-    The first list is edited first. `line` is a number of tokens from the start of the history. Units that end
-    after `line` tokens stay in the second list. None means no such limit. If `cut_first` is empty, the result has
-    only one list.
-    """
-    if not cut_first:
-        return (order,)
-    early = [number for number in order if calls_any(units.msgs[units.starts[number]], cut_first)]
-    if line is not None:
-        early = [number for number in early if units.end(number) <= line]
-    early_numbers = {*early}
-    return (early, [number for number in order if number not in early_numbers])
 
 
 def _refuse(strategy: CutStrategy, reason: str, advice: str) -> NoReturn:
