@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from agentkit.ledger.ledger import Ledger as Ledger
     from agentkit.ledger.plan import Cut as Cut
     from agentkit.ledger.plan import Plan as Plan
+    from agentkit.legalize.alternating_turns import BEGIN_TURN as BEGIN_TURN
+    from agentkit.legalize.alternating_turns import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize.media import OnLoss as OnLoss
-    from agentkit.legalize.turns import BEGIN_TURN as BEGIN_TURN
-    from agentkit.legalize.turns import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.logs.native import list_cache_markers as list_cache_markers
     from agentkit.logs.native import list_server_tools as list_server_tools
     from agentkit.logs.native import load_agentscope as load_agentscope
@@ -174,8 +174,8 @@ _MODULES = {
     "ledger.entries": "Disposition LedgerEntry Synthesis",
     "ledger.ledger": "Ledger",
     "ledger.plan": "Cut Plan",
+    "legalize.alternating_turns": "BEGIN_TURN CONTINUE_TURN",
     "legalize.media": "OnLoss",
-    "legalize.turns": "BEGIN_TURN CONTINUE_TURN",
     "logs.native": "list_cache_markers list_server_tools load_agentscope load_langchain load_native "
     "load_request_options",
     "media.cache": "MediaCache",

@@ -108,9 +108,9 @@ from agentkit.json_values import (
     parse_arguments,
     read_arguments,
 )
+from agentkit.legalize.alternating_turns import RESULT_TURN
 from agentkit.legalize.conversation import LegalConversation, split_results
 from agentkit.legalize.request_spec import Request, RequestSpec
-from agentkit.legalize.turns import RESULT_TURN
 from agentkit.logs.function_calls import parse_function_call
 from agentkit.messages.blocks import (
     AudioBlock,

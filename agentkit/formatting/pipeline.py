@@ -32,6 +32,7 @@ from agentkit.formatting.request_texts import (
 from agentkit.formatting.stages import ALL_CONTENT, ANY, NO_TURNS, OUTPUT, TOOL_CHOICE, UNCHECKED, Stage
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.provenance import TracedConversation, prompt_length
+from agentkit.legalize.alternating_turns import apply_turn_rules
 from agentkit.legalize.blocks import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
 from agentkit.legalize.conversation import LegalConversation, StageContext
@@ -46,7 +47,6 @@ from agentkit.legalize.system_messages import (
 from agentkit.legalize.thinking_pairs import omit_orphaned_parts
 from agentkit.legalize.tool_results import arrange_results
 from agentkit.legalize.tool_turns import rewrite_exchanges
-from agentkit.legalize.turns import apply_turn_rules
 from agentkit.messages.features import Feature
 from agentkit.repair.pairing import repair_pairing
 

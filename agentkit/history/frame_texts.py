@@ -1,4 +1,4 @@
-"""`FrameTexts`: the texts of the history frames (turns of `NAME: TEXT` lines between tags) in a request."""
+"""Texts of the history frames (turns of `NAME: TEXT` lines between tags), and of the preamble before them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from functools import partial
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import TextBlock
 
-__all__ = ["FrameTexts"]
+__all__ = ["FrameTexts", "opening_text"]
+
+_PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
+
+
+def opening_text(tag: str, preamble: str | None, viewer: str | None) -> str:
+    """Returns the text before the first history frame: the preamble, and a line that names the viewer.
+
+    None as `preamble` stands for the text that AgentScope uses.
+    """
+    text = _PREAMBLE.format(tag=tag) if preamble is None else preamble
+    if viewer is None:
+        return text
+    lead = "" if not text or text.endswith("\n") else "\n"
+    return f"{text}{lead}You are {viewer}.\n"
 
 
 _FRAME_ORIGINS = frozenset({"frame", "line", "speaker"})

@@ -67,7 +67,7 @@ class Framing:
         self.ledger = ledger
         self.capabilities = capabilities
         self.open_pairs: set[str] = set()  # keys of provider-run tool calls that still have no response block
-        self.has_native_system = capabilities.turns.late_system == "native"
+        self.native_features = policy.get_native_features(capabilities)
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
         self.opening: str | None = policy.opening  # text before the first frame; None after the first frame
@@ -97,12 +97,8 @@ class Framing:
         return self.out
 
     def _frame_messages(self, start: int) -> None:
-        """Writes the conversation for a policy whose `viewer` and `visible` are None.
-
-        Messages with tool calls or results stay separate turns, and all other messages become lines.
-        """
-        native = Feature.TOOL | (Feature.SYSTEM if self.has_native_system else 0)
-        msgs, origins = self.conversation.msgs, self.conversation.origins
+        """Writes the conversation for a policy whose `viewer` and `visible` are None."""
+        native, msgs, origins = self.native_features, self.conversation.msgs, self.conversation.origins
         for index in range(start, len(msgs)):
             msg = msgs[index]
             if msg.features & native or self._continues_pair(msg):
@@ -126,7 +122,8 @@ class Framing:
 
     def _frame_unit(self, start: int, stop: int) -> None:
         msg = self.conversation.msgs[start]
-        if self._is_native(msg) or self._continues_pair(msg):
+        is_native = msg.features & self.native_features or self.policy.is_own_turn(msg)
+        if is_native or self._continues_pair(msg):
             self._close_frame()
             for index in range(start, stop):
                 self.out.add(*self.conversation.get(index))
@@ -147,16 +144,6 @@ class Framing:
         for traced in self.conversation.part(start, stop):
             self.ledger.note_origins(traced.block_origins, _INVISIBLE)
         return False
-
-    def _is_native(self, msg: Msg) -> bool:
-        policy = self.policy
-        if msg.features & Feature.SYSTEM:
-            return self.has_native_system
-        if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
-            return True
-        return bool(msg.features & Feature.TOOL) and (
-            policy.viewer is None or policy.other_agents_tools == "native"
-        )
 
     def _note_pairs(self, msg: Msg) -> None:
         """Records which provider-run tool calls (opaque blocks) have no response block up to this message."""

@@ -14,7 +14,7 @@ from agentkit.argument_checks import check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
 from agentkit.history.frame_escaping import safe_name, safe_text
-from agentkit.history.frame_texts import FrameTexts
+from agentkit.history.frame_texts import FrameTexts, opening_text
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, has_line
 from agentkit.history.framing import Framing
 from agentkit.history.transcript import Rendered, read_history
@@ -125,9 +125,6 @@ class ChatHistory(HistoryPolicy):
         return conversation
 
 
-_PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
-
-
 @lru_cache(64)
 def _line_key(*options: object) -> object:
     """Returns a cache key for rendered lines.
@@ -207,20 +204,29 @@ class MultiAgentHistory(HistoryPolicy):
         """
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
-        own = unit[0].name == self.viewer and unit[0].role == "assistant"
-        if own or self.viewer is None or self.other_agents_tools != "drop" or not unit[0].features & Feature.TOOL:
+        if self.viewer is None or self.other_agents_tools != "drop" or not unit[0].features & Feature.TOOL:
             return True
-        return any(has_line(block, msg) for msg in unit for block in msg.blocks)
+        return self.is_own_turn(unit[0]) or any(has_line(block, msg) for msg in unit for block in msg.blocks)
+
+    def get_native_features(self, capabilities: Capabilities) -> int:
+        """Returns the `Feature` bits of the messages that remain separate turns (native turns), for any speaker.
+
+        The viewer's own turns remain separate turns too (see `is_own_turn`). All other messages become lines.
+        """
+        system = Feature.SYSTEM if capabilities.turns.late_system == "native" else 0
+        return system | (Feature.TOOL if self.viewer is None or self.other_agents_tools == "native" else 0)
+
+    def is_own_turn(self, msg: Msg) -> bool:
+        """Returns True for a turn of the viewer. A user with the viewer's name is another speaker."""
+        return self.viewer is not None and msg.name == self.viewer and msg.role == "assistant"
 
     @property
     def opening(self) -> str:
         """The text before the first history frame, which consists of the preamble and the viewer's name."""
-        text = _PREAMBLE.format(tag=self.tag) if self.preamble is None else self.preamble
-        if self.viewer is None:
-            return text
-        name = self.viewer if self.frame == "plain" else safe_name(self.viewer, self.tag)
-        lead = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{lead}You are {name}.\n"
+        viewer = self.viewer
+        if viewer is not None and self.frame == "safe":
+            viewer = safe_name(viewer, self.tag)
+        return opening_text(self.tag, self.preamble, viewer)
 
     @cached_property
     def _key(self) -> object:

@@ -4,7 +4,7 @@ A target is the provider, API and model of a request. Its rules are a `Capabilit
 tool call has one result. The output is a `LegalConversation`. The ledger records every change. The module
 `agentkit.formatting.pipeline` lists all stages in order.
 
-Read `conversation` first, then `messages`, `blocks`, `media` and `turns`.
+Read `conversation` first, then `messages`, `blocks`, `media` and `alternating_turns`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
 )
-from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
+from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN
 from agentkit.provider_kit import MediaRule, NameRule, media_types
 from tests.conftest import WEB, call, dispositions, get_turns, lower, result, text_msg, texts_msg, turn_lines
 

@@ -46,7 +46,7 @@ from agentkit import (
 )
 from agentkit.history.frame_texts import FrameTexts
 from agentkit.ledger.provenance import TracedConversation
-from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
+from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
 from agentkit.provider_kit import FormatterBase
 from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
 from agentkit.tokens.counters import count_request

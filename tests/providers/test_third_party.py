@@ -28,7 +28,7 @@ from agentkit import (
     load_provider,
     read_history,
 )
-from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
+from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN
 from agentkit.provider_kit import Provider
 from agentkit.repair.pairing import INTERRUPTED_RESULT
 from agentkit.testing import LoopbackError, LoopbackServer
