@@ -23,7 +23,10 @@ from agentkit.provider_kit import (
 from agentkit_anthropic._output_schema import STRICT
 from agentkit_anthropic._parts import CARRIED, part_pair, part_places
 
-__all__ = ["FACTS", "LAYOUT", "MESSAGES"]
+__all__ = ["DEFAULT_MAX_TOKENS", "FACTS", "LAYOUT", "MESSAGES"]
+
+DEFAULT_MAX_TOKENS = 16_000
+"""Default of `max_tokens`, which the API requires. All current models accept this value (Anthropic docs)."""
 
 _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})

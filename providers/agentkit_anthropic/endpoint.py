@@ -18,6 +18,7 @@ from agentkit.provider_kit import (
     split_http_options,
 )
 from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
+from agentkit_anthropic.capabilities import DEFAULT_MAX_TOKENS
 
 __all__ = ["AnthropicEndpoint", "ERROR_PATTERNS"]
 
@@ -62,9 +63,6 @@ _REQUEST_ID_HEADERS = (
     "x-goog-request-id",  # Vertex
 )
 """Names of response headers that can contain the id of a model call (sources: documentation of each platform)."""
-
-DEFAULT_MAX_TOKENS = 16_000
-"""Default of `max_tokens`, which the API requires. All current models accept this value (Anthropic docs)."""
 
 _MAX_UNSTREAMED_TOKENS = 21_333
 """Largest `max_tokens` for which the SDK does not require a stream.

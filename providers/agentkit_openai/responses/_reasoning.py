@@ -1,11 +1,18 @@
-"""Conversion between reasoning items of OpenAI Responses and thinking blocks."""
+"""Conversion between reasoning items of OpenAI Responses and thinking blocks, and the ids of reasoning.
+
+OpenAI uses ids to connect reasoning with the item after it. OpenAI refuses reasoning that is sent with its id but
+without the next item ("was provided without its required following item"). OpenAI also refuses an item that is
+sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item").
+Therefore, either both items are sent with their ids, or both are sent without ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentkit.provider_kit import (
+    Block,
     ThinkingBlock,
     as_list,
     as_object,
@@ -15,9 +22,9 @@ from agentkit.provider_kit import (
     make_json_safe,
 )
 
-__all__ = ["FOLLOWED_BY", "PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
+__all__ = ["PART_SEPARATOR", "pair_ids", "reasoning_item", "reasoning_state", "reasoning_text"]
 
-FOLLOWED_BY = "followed_by"
+_FOLLOWED_BY = "followed_by"
 """Key in the opaque state of reasoning.
 
 The value is the id of the item that the model produced after the reasoning.
@@ -43,7 +50,7 @@ def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, A
     of the item that the model produced after the reasoning.
     """
     proof = as_text(item.get("encrypted_content")) or None
-    fields: dict[str, Any] = {FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
+    fields: dict[str, Any] = {_FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
     summary, content = as_list(item.get("summary")), as_list(item.get("content"))
     if summary != _write_summary(reasoning_text(item)):
         fields["summary"] = make_json_safe(summary)
@@ -73,6 +80,32 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
     if "content" in fields:
         item["content"] = copy_json(fields["content"])
     return {**item, "id": id} if id else item
+
+
+def pair_ids(blocks: Sequence[Block], ids: Sequence[str]) -> list[str]:
+    """Returns the id with which each item of a turn is sent, or an empty string for an item without an id.
+
+    Reasoning is sent with its id if the next item has an id and is the item that the model produced after the
+    reasoning. The items after such reasoning are also sent with their ids.
+
+    Args:
+        blocks: First block of each item.
+        ids: Id of each item. Empty if the id is unknown or must not be sent.
+    """
+    sent = [""] * len(blocks)
+    for index in reversed(range(len(blocks) - 1)):
+        block, next_block = blocks[index], blocks[index + 1]
+        if isinstance(block, ThinkingBlock):
+            next_id = sent[index + 1] if isinstance(next_block, ThinkingBlock) else ids[index + 1]
+            native_id = get_state_fields(block.state).get(_FOLLOWED_BY)  # None if the id is unknown
+            sent[index] = ids[index] if next_id and native_id in (None, next_id) else ""
+    is_paired = False
+    for index, block in enumerate(blocks):
+        if isinstance(block, ThinkingBlock):
+            is_paired = bool(sent[index])
+        elif is_paired:
+            sent[index] = ids[index]
+    return sent
 
 
 def _write_summary(text: str) -> list[dict[str, Any]]:

@@ -1,10 +1,4 @@
-"""Writer of assistant turns as items of OpenAI Responses.
-
-OpenAI uses ids to connect reasoning with the item after it. OpenAI refuses reasoning that is sent with its id but
-without the next item ("was provided without its required following item"). OpenAI also refuses an item that is
-sent with its id but without the reasoning before it ("was provided without its required 'reasoning' item").
-Therefore, either both items are sent with their ids, or both are sent without ids.
-"""
+"""Writer of assistant turns as items of OpenAI Responses. `_reasoning` decides which items have ids."""
 
 from __future__ import annotations
 
@@ -31,7 +25,7 @@ from agentkit.provider_kit import (
 from agentkit_openai._custom_calls import custom_text
 from agentkit_openai._media_parts import copy_state_fields
 from agentkit_openai._refusals import is_refusal, refusal_part
-from agentkit_openai.responses._reasoning import FOLLOWED_BY, reasoning_item
+from agentkit_openai.responses._reasoning import pair_ids, reasoning_item
 
 __all__ = ["CALL_FIELDS", "IMAGE_CALL", "ItemWriter"]
 
@@ -100,26 +94,10 @@ class ItemWriter:
             }  # fmt: skip
 
     def _choose_ids(self, runs: list[list[Block]]) -> list[str]:
-        """Returns the id of each item, or an empty string for an item that is sent without its id.
-
-        Reasoning is sent with its id if the next item has an id and is the item that the model produced after the
-        reasoning. The items after such reasoning are also sent with their ids.
-        """
+        """Returns the id of each item, or an empty string for an item that is sent without its id."""
         ids = [self._find_id(run[0]) for run in runs]
         ids = [id if id not in ids[:index] else "" for index, id in enumerate(ids)]
-        sent = [""] * len(runs)
-        for index in reversed(range(len(runs) - 1)):
-            block, next_block = runs[index][0], runs[index + 1][0]
-            if isinstance(block, ThinkingBlock):
-                next_id = sent[index + 1] if isinstance(next_block, ThinkingBlock) else ids[index + 1]
-                native_id = get_state_fields(block.state).get(FOLLOWED_BY)  # None if the id is unknown
-                sent[index] = ids[index] if next_id and native_id in (None, next_id) else ""
-        is_paired = False
-        for index, run in enumerate(runs):
-            if isinstance(run[0], ThinkingBlock):
-                is_paired = bool(sent[index])
-            elif is_paired:
-                sent[index] = ids[index]
+        sent = pair_ids([run[0] for run in runs], ids)
         self._sent.update(sent)
         return sent
 
