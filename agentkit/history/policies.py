@@ -218,7 +218,7 @@ class MultiAgentHistory(HistoryPolicy):
 
     def is_own_turn(self, msg: Msg) -> bool:
         """Returns True for a turn of the viewer. A user with the viewer's name is another speaker."""
-        return self.viewer is not None and msg.name == self.viewer and msg.role == "assistant"
+        return msg.name == self.viewer and msg.role == "assistant"
 
     @property
     def opening(self) -> str:
