@@ -783,7 +783,7 @@ def anthropic_ends_with_user(request: JSON) -> Problems:
 
 
 def anthropic_alternation(request: JSON) -> Problems:
-    """User and assistant messages alternate. System messages are between user and assistant messages."""
+    """User and assistant messages alternate. A system message follows a user message and never precedes one."""
     allowed = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
     messages = _get_messages(request)
     for (_, before), (path, message) in itertools.pairwise(messages):
