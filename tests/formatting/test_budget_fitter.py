@@ -24,6 +24,7 @@ from agentkit import (
     TextBlock,
     ThinkingBlock,
     TokenCounterBase,
+    Tool,
     URLSource,
 )
 from agentkit.media import loading
@@ -129,10 +130,22 @@ async def test_requests_that_were_too_large_before_are_not_counted_again(
         await formatter.plan(msgs[:end])
         counted.append(_get_calls(counter) - before)
     assert counted == numbers
+    assert not isinstance(counter, Remote) or counter.local.measured == 12
 
 
 def _get_calls(counter: Any) -> int:
     return int(counter.measured if isinstance(counter, Local) else counter.asked)
+
+
+async def test_a_request_without_tools_is_not_too_large_because_a_request_with_tools_was() -> None:
+    class Tools(Local):
+        def measure(self, request: Mapping[str, Any]) -> int:
+            return super().measure(request) + 1_000 * len(request.get("tools", ()))
+
+    warm, cold = (EchoFormatter(budget=Budget(3_000, Tools(), strategy=OldestFirst())) for _ in range(2))
+    msgs = talk(40)
+    assert len((await warm.plan(msgs[:39], tools=[Tool("look")])).history) == 20
+    assert (await warm.plan(msgs)).request == (await cold.plan(msgs)).request
 
 
 class Shrinking(Local):
@@ -278,8 +291,11 @@ async def test_summaries_that_do_not_fit_after_all_edits_are_an_error() -> None:
         return "s" * 400
 
     with pytest.raises(BudgetError) as caught:
-        await plan(talk(5), 310, Local(), Summarize(summarize_at_length, 200, 0))
+        await plan(talk(5), 310, Local(), Summarize(summarize_at_length, 200, 0, keep_task=False))
     assert caught.value.limit == 310
+    assert (
+        await plan(talk(5), 329, Local(), Summarize(summarize_at_length, 200, 0, keep_task=False))
+    ).tokens == 329
 
 
 # -- the numbers of a cut and of an error -------------------------------------------------------------------------

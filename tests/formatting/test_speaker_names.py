@@ -193,3 +193,14 @@ async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
             await chat(on_loss="raise").format(msgs)
         assert [entry.lost for entry in chat().lower(msgs).ledger.entries] == [True, True]
     assert (await load_provider(provider).multi_agent_formatter(on_loss="raise").plan(msgs)).ledger.losses == []
+
+
+def test_a_message_with_results_has_no_note_about_its_speaker_name() -> None:
+    msgs = [
+        Msg("B ob", "Hi.", "user"),
+        call("c"),
+        Msg("B ob", result("c").blocks, "user"),
+        Msg("B ob", "So?", "user"),
+    ]
+    reasons = [entry.reason for entry in lower(msgs).ledger.entries]
+    assert [reason.startswith("speaker name sent as") for reason in reasons] == [True, False, False, True]
