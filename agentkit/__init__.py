@@ -74,11 +74,11 @@ if TYPE_CHECKING:
     from agentkit.errors import RateLimitError as RateLimitError
     from agentkit.errors import VersionError as VersionError
     from agentkit.formatting.formatter import RequestOptions as RequestOptions
+    from agentkit.history.frame_parsing import read_history as read_history
     from agentkit.history.policies import ChatHistory as ChatHistory
     from agentkit.history.policies import HistoryPolicy as HistoryPolicy
     from agentkit.history.policies import MultiAgentHistory as MultiAgentHistory
     from agentkit.history.speaker_prefix import strip_speaker_prefix as strip_speaker_prefix
-    from agentkit.history.transcript import read_history as read_history
     from agentkit.ledger.entries import Disposition as Disposition
     from agentkit.ledger.entries import LedgerEntry as LedgerEntry
     from agentkit.ledger.entries import Synthesis as Synthesis
@@ -168,9 +168,9 @@ _MODULES = {
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "formatting.formatter": "RequestOptions",
+    "history.frame_parsing": "read_history",
     "history.policies": "ChatHistory HistoryPolicy MultiAgentHistory",
     "history.speaker_prefix": "strip_speaker_prefix",
-    "history.transcript": "read_history",
     "ledger.entries": "Disposition LedgerEntry Synthesis",
     "ledger.ledger": "Ledger",
     "ledger.plan": "Cut Plan",

@@ -15,6 +15,7 @@ No stage reads a file, a clock, the environment or a global. The same input give
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -29,7 +30,6 @@ from agentkit.formatting.request_texts import (
     begin_with_output_instruction,
     declare_called_tools,
 )
-from agentkit.formatting.stages import ALL_CONTENT, ANY, NO_TURNS, OUTPUT, TOOL_CHOICE, UNCHECKED, Stage
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.provenance import TracedConversation, prompt_length
 from agentkit.legalize.alternating_turns import apply_turn_rules
@@ -50,7 +50,41 @@ from agentkit.legalize.tool_turns import rewrite_exchanges
 from agentkit.messages.features import Feature
 from agentkit.repair.pairing import repair_pairing
 
-__all__ = ["STAGES", "run_pipeline", "select_stages"]
+__all__ = ["STAGES", "Stage", "run_pipeline", "select_stages"]
+
+_ANY: Final = 1 << 40
+"""Feature bit that every request has."""
+
+_TOOL_CHOICE: Final = 1 << 41
+"""Feature bit of requests with a tool choice."""
+
+_OUTPUT: Final = 1 << 42
+"""Feature bit of requests with an output schema."""
+
+_NO_TURNS: Final = 1 << 43
+"""Feature bit of requests without turns after the system prompt."""
+
+_UNCHECKED: Final = 1 << 44
+"""Feature bit of conversations that may still need repair."""
+
+_ALL_CONTENT: Final = _UNCHECKED | _ANY - 1
+"""All feature bits that a conversation may have before the repair check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of the pipeline. `STAGES` lists all steps.
+
+    Attributes:
+        run: Function that takes a conversation and the context, and returns the changed conversation. If nothing
+            changes, the function returns the same object.
+        features: Function that takes the target and returns bits of `Feature`, or of the constants of this module.
+            The pipeline calls `run` only for conversations with one of these features. 0 means that the target
+            never needs the step.
+    """
+
+    run: Callable[[LegalConversation, StageContext], LegalConversation]
+    features: Callable[[Capabilities], int] = lambda _: _ANY
 
 
 def run_pipeline(
@@ -86,16 +120,16 @@ def run_pipeline(
 
 def _find_features(conversation: LegalConversation, spec: RequestSpec) -> int:
     """Returns the features of a request. `Feature.SYSTEM` is set only for messages after the system prompt."""
-    features = ANY
+    features = _ANY
     if spec.tool_choice is not None:
-        features |= TOOL_CHOICE
+        features |= _TOOL_CHOICE
     if spec.output is not None:
-        features |= OUTPUT
+        features |= _OUTPUT
     if not conversation.turns.msgs:
-        features |= NO_TURNS
+        features |= _NO_TURNS
     normal_form = conversation.turns.normal_form
     if normal_form is None:
-        return features | ALL_CONTENT
+        return features | _ALL_CONTENT
     for msg in conversation.system.msgs:
         features |= msg.features & ~Feature.SYSTEM
     return features | normal_form.features
@@ -165,14 +199,14 @@ def _has_turn_rules(target: Capabilities) -> bool:
 
 
 def _states_output(target: Capabilities, *, system_role: bool) -> int:
-    return OUTPUT if target.output != "schema" and target.turns.system_role is system_role else 0
+    return _OUTPUT if target.output != "schema" and target.turns.system_role is system_role else 0
 
 
 STAGES: Final[tuple[Stage, ...]] = (
     Stage(apply_history_policy),
-    Stage(repair_rendered, lambda _: UNCHECKED),
-    Stage(note_omitted_names, lambda target: 0 if target.turns.speaker_names else ANY),
-    Stage(add_tool_choice_text, lambda _: TOOL_CHOICE),
+    Stage(repair_rendered, lambda _: _UNCHECKED),
+    Stage(note_omitted_names, lambda target: 0 if target.turns.speaker_names else _ANY),
+    Stage(add_tool_choice_text, lambda _: _TOOL_CHOICE),
     Stage(begin_with_output_instruction, lambda target: _states_output(target, system_role=False)),
     Stage(omit_orphaned_parts, lambda target: Feature.THINKING if target.opaque.needs_thinking else 0),
     Stage(omit_half_pairs, lambda target: Feature.OPAQUE if target.opaque.pair_key else 0),
@@ -184,11 +218,11 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(legalize_content, list_features),
     Stage(make_call_ids_distinct, lambda _: Feature.REPEATED),
     Stage(write_late_system_lines, lambda target: Feature.SYSTEM if target.turns.late_system == "line" else 0),
-    Stage(join_system_prompt, lambda target: ANY if target.turns.one_system else 0),
+    Stage(join_system_prompt, lambda target: _ANY if target.turns.one_system else 0),
     Stage(arrange_results, lambda _: Feature.TOOL),
-    Stage(begin_with_system_prompt, lambda target: 0 if target.turns.system_role else ANY),
-    Stage(apply_turn_rules, lambda target: ANY if _has_turn_rules(target) else NO_TURNS),
-    Stage(fit_speaker_names, lambda target: ANY if target.turns.speaker_names else 0),
+    Stage(begin_with_system_prompt, lambda target: 0 if target.turns.system_role else _ANY),
+    Stage(apply_turn_rules, lambda target: _ANY if _has_turn_rules(target) else _NO_TURNS),
+    Stage(fit_speaker_names, lambda target: _ANY if target.turns.speaker_names else 0),
     Stage(declare_called_tools, lambda target: Feature.CALL if target.tools.needs_declarations else 0),
     Stage(add_output_instruction, lambda target: _states_output(target, system_role=True)),
 )

@@ -14,10 +14,10 @@ from agentkit.argument_checks import check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
 from agentkit.history.frame_escaping import safe_name, safe_text
+from agentkit.history.frame_parsing import Rendered, read_history
 from agentkit.history.frame_texts import FrameTexts, opening_text
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, has_line
 from agentkit.history.framing import Framing
-from agentkit.history.transcript import Rendered, read_history
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import MessageOrigin, Provenance, TracedConversation

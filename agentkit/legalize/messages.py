@@ -19,8 +19,8 @@ from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.legal_message import Changes, LegalMessage
 from agentkit.legalize.media import OnLoss, accepted_key
 from agentkit.legalize.media_limits import limit_media
+from agentkit.legalize.media_turns import TracedMedia, build_media_turn
 from agentkit.legalize.opaque_pairs import omit_half_pairs
-from agentkit.legalize.promotion import TracedMedia, build_media_turn
 from agentkit.media.message_media import get_media
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, TextBlock

@@ -11,7 +11,7 @@ from socket import MSG_PEEK, SHUT_RDWR, socket
 from socketserver import TCPServer
 from typing import TypeAlias, cast
 
-from agentkit.testing.exchange import Answer
+from agentkit.testing.http_responses import Answer
 from agentkit.testing.recorded_request import RecordedRequest
 from agentkit.testing.service import encode_json
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from agentkit.errors import OptionError
 from agentkit.json_values import as_object
 from agentkit.testing.demo import demo_reply
-from agentkit.testing.exchange import Answer, answer_error, answer_request
+from agentkit.testing.http_responses import Answer, answer_error, answer_request
 from agentkit.testing.http_server import HttpServer
 from agentkit.testing.recorded_request import RecordedRequest
 from agentkit.testing.replies import LoopbackError, PlayableReply

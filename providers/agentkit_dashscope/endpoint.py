@@ -28,7 +28,7 @@ from agentkit.provider_kit import (
     parse_retry_after,
     split_http_options,
 )
-from agentkit_dashscope._model_paths import OTHER_PATH, PATH_URLS, ModelPath, convert_content, find_path
+from agentkit_dashscope._url_paths import OTHER_PATH, PATH_URLS, ModelPath, convert_content, find_path
 
 __all__ = ["DashScopeEndpoint"]
 

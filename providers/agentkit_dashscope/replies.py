@@ -19,7 +19,9 @@ from agentkit.provider_kit import (
     reported_error,
 )
 from agentkit_dashscope._content_reader import TEXT, ContentReader
-from agentkit_dashscope._envelope import (
+from agentkit_dashscope._increments import Increments
+from agentkit_dashscope._media_parts import ReplyAudio
+from agentkit_dashscope._reply_fields import (
     find_first_choice,
     get_output,
     has_content,
@@ -27,8 +29,6 @@ from agentkit_dashscope._envelope import (
     parse_usage,
     requests_cumulative_events,
 )
-from agentkit_dashscope._increments import Increments
-from agentkit_dashscope._media_parts import ReplyAudio
 from agentkit_dashscope.capabilities import LAYOUT
 
 __all__ = ["DashScopeStreamParser"]

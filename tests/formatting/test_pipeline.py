@@ -13,7 +13,7 @@ import pytest
 import agentkit
 from agentkit import Msg, TextBlock, load_provider
 from agentkit.formatting import pipeline
-from agentkit.formatting.stages import Stage
+from agentkit.formatting.pipeline import Stage
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.features import Feature

@@ -1,4 +1,4 @@
-"""Promotion: moves media that an API refuses in their original turn to a separate user turn, with labels."""
+"""Media turns: labeled user turns for media that an API refuses in their original turn."""
 
 from __future__ import annotations
 
