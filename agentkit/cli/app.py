@@ -33,7 +33,7 @@ def agentkit(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Convert conversations to the exact request of each LLM provider, and replies back to messages."""
+    """Convert conversations to requests for an LLM provider, and convert the replies to messages."""
 
 
 app.command("format")(format_command)

@@ -28,7 +28,9 @@ __all__ = ["compare_command"]
 
 _Record: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="JSON Lines file to append each call and its reply to.", show_default=False),
+    typer.Option(
+        help="JSON Lines file. Each model call and its reply are appended to the file.", show_default=False
+    ),
 ]
 _Replay: TypeAlias = Annotated[
     Path | None,

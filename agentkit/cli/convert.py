@@ -107,7 +107,8 @@ def convert_lines(file: Path | None, source: str, options: FormatOptions) -> int
 
 def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
     if source not in _DUMPS and load_provider(source).load_native is None:
-        raise OptionError("--from", f"provider {source!r} cannot load logs", "Pass another provider.")
+        reason = f"the package of provider {source!r} has no loader for logs"
+        raise OptionError("--from", reason, "Pass another log format.")
     return None if options.provider is None else options.formatters()[options.provider]
 
 

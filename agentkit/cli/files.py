@@ -58,7 +58,8 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
     except (ValueError, RecursionError) as error:
-        raise MessageError("output", f"not representable as JSON ({error})", "Correct the input.") from None
+        reason = f"a value cannot be written as JSON ({error})"
+        raise MessageError("output", reason, "Remove the value from the input.") from None
 
 
 def _write_bytes(text: bytes) -> None:

@@ -93,7 +93,7 @@ def format_command(
     frame: Annotated[
         Literal["safe", "plain"] | None,
         typer.Option(
-            help="Escape names and texts in the history frame (safe, default), or keep them unchanged (plain).",
+            help="Escape names and texts in lines 'NAME: TEXT' (safe, default), or keep them unchanged (plain).",
             show_default=False,
         ),
     ] = None,

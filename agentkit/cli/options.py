@@ -24,7 +24,8 @@ FileArgument: TypeAlias = Annotated[
     typer.Argument(help="JSON file. '-' or no file means standard input.", show_default=False),
 ]
 MultiAgentOption: TypeAlias = Annotated[
-    bool, typer.Option("--multi-agent", help="Write the messages of several speakers into a history frame.")
+    bool,
+    typer.Option("--multi-agent", help="Write messages of several speakers as lines 'NAME: TEXT' in user turns."),
 ]
 ViewerOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Agent to build the request for.", show_default=False)
@@ -34,7 +35,9 @@ ModelOption: TypeAlias = Annotated[
 ]
 OnLossOption: TypeAlias = Annotated[
     Literal["describe", "drop", "raise"],
-    typer.Option(help="Action for content that the provider does not accept."),
+    typer.Option(
+        help="For content that the provider does not accept: send a description, drop it, or raise an error."
+    ),
 ]
 MediaRootsOption: TypeAlias = Annotated[
     list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
@@ -47,7 +50,8 @@ MaxTokensOption: TypeAlias = Annotated[
     ),
 ]
 KeepInvalidOption: TypeAlias = Annotated[
-    bool, typer.Option("--keep-invalid", help="Continue if blocks are invalid. Requests omit these blocks.")
+    bool,
+    typer.Option("--keep-invalid", help="Continue if blocks are invalid. These blocks are omitted from requests."),
 ]
 LedgerFormatOption: TypeAlias = Annotated[
     Literal["table", "json"] | None,

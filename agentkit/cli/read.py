@@ -77,7 +77,8 @@ def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
 def _find_parser(provider: str) -> type[StreamParserBase]:
     parser = load_provider(provider).parser
     if parser is None:
-        raise OptionError("--provider", f"provider {provider!r} cannot parse replies", "Pass another provider.")
+        reason = f"the package of provider {provider!r} has no parser for replies"
+        raise OptionError("--provider", reason, "Pass another provider.")
     return parser
 
 
@@ -138,7 +139,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
 
 
 def _has_reply(msg: Msg) -> bool:
-    """Returns True if a message shows that the parser recognized an event of its provider.
+    """Returns True if a message shows that the parser recognized at least one event.
 
     A model name alone is not sufficient, because events of other providers can also have a key `model`.
     """

@@ -2,8 +2,8 @@
 
 Content that the target refuses is replaced by a short text, dropped, or moved to a separate user turn.
 
-`RULES` maps each block type to its rule. A rule lists features of messages (bits of `Feature`). A rule never
-changes a message that has none of the listed features. To save time, the blocks of such a message are not read.
+`RULES` maps each block type to its rule. A rule lists features of messages (bits of `Feature`), and changes only
+messages with at least one of these features. To save time, the blocks of all other messages are not read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BlockLegalizer(MediaLegalizer):
         pairs: list[tuple[Block, int]] = []
         for index, block in enumerate(msg.blocks):
             if type(block) is TextBlock and block.state is None and block.text and not block.text.isspace():
-                pairs.append((block, index))  # no rule changes a non-empty text block without state
+                pairs.append((block, index))  # no rule changes a non-empty text block without opaque state
             else:
                 legalize = RULES[block.type].legalize
                 pairs.extend((legal, index) for legal in legalize(self, block, (index,), msg))
@@ -123,7 +123,7 @@ class BlockLegalizer(MediaLegalizer):
         block = self._without_foreign_state(block, path)
         legal_id, name = self._legalize_id(block.id), self._legalize_tool_name(block.name)
         if block.raw_is_broken:
-            reason = "the text `raw_input` is not the JSON text of `input`, so a JSON object is sent instead"
+            reason = "`raw_input` is not the JSON text of `input`, so a JSON object is sent instead of `raw_input`"
             self._note(path, Disposition.REPAIRED, reason)
             if not block.input:
                 block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
@@ -141,7 +141,7 @@ class BlockLegalizer(MediaLegalizer):
         return legal_name
 
     def tool_result(self, block: ToolResultBlock, path: BlockPath, _: Msg) -> Iterator[ToolResultBlock]:
-        """Yields a tool result with an id, a tool name and items that the target accepts."""
+        """Yields a tool result with an id, a tool name and content items that the target accepts."""
         changes: dict[str, Any] = {}
         if (legal_id := self._legalize_id(block.id)) != block.id:
             changes["id"] = legal_id
@@ -177,8 +177,8 @@ class BlockLegalizer(MediaLegalizer):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """Yields an opaque block if the target accepts the block in this message or tool result.
 
-        Otherwise, the request omits the block. The ledger marks the omission as a loss, with two exceptions: data
-        that only a model reply can have, and a block of another wire format in an assistant turn.
+        Otherwise, the request omits the block. The omission is a loss, except in two cases: The block is valid
+        only in model replies, or the block has another wire format and is in an assistant turn.
         """
         result = holder if isinstance(holder, ToolResultBlock) else None
         target, is_own = self.capabilities, block.wire == self.capabilities.wire
@@ -189,7 +189,7 @@ class BlockLegalizer(MediaLegalizer):
         if is_allowed and (turn == "assistant" or not (is_reply_data or is_plain_error)):
             yield block
         elif is_reply_data or (turn == "assistant" and not is_own):
-            reason = f"reply data in the format of {sanitize(block.wire)}, which the API does not accept here"
+            reason = f"the API does not accept reply data in the format of {sanitize(block.wire)} in this position"
             self._note(path, Disposition.DROPPED, reason)
         elif is_plain_error:
             reason = "the API accepts only text in a tool result that reports an error"
@@ -237,7 +237,7 @@ class BlockRule:
 
 
 def _odd_names(target: Capabilities) -> int:
-    """Returns the bits of `Feature` that mark messages with call ids or tool names that the target may refuse."""
+    """Returns the bits of `Feature` for messages whose call ids or tool names the target may refuse."""
     rules = (target.tools.call_ids, target.tools.names)
     is_strict = not all(rule is None or rule.takes_plain for rule in rules)
     has_reserved = target.tools.names is not None and bool(target.tools.names.reserved)
@@ -270,7 +270,7 @@ RULES: Final[Mapping[str, BlockRule]] = {
 
 @lru_cache(512)
 def list_features(target: Capabilities) -> int:
-    """Returns the bits of `Feature` that mark messages which the rules may change for a target."""
+    """Returns the bits of `Feature` for messages that the rules of a target may change."""
     features = Feature.EMPTY  # for every target, messages without blocks are dropped
     for rule in RULES.values():
         features |= rule.features(target)

@@ -1,4 +1,4 @@
-"""Replaces ids of tool calls that a target refuses, or that several calls of one turn share."""
+"""Replaces call ids that a target refuses, or that several tool calls of one turn share."""
 
 from __future__ import annotations
 

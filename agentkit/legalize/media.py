@@ -46,7 +46,7 @@ WAS_OMITTED = "was omitted"
 
 @lru_cache(512)
 def accepted_key(capabilities: Capabilities, role: Role) -> object:
-    """Returns the cache key under which a media source records that the target accepts the source unchanged.
+    """Returns the key of the cache entry that marks a media source as accepted unchanged by the target.
 
     Equal arguments return the same object, which makes cache lookups fast.
     """
@@ -95,8 +95,8 @@ class MediaLegalizer:
         """Returns the block without opaque state that the target does not accept in this position.
 
         Opaque state is sent only to its issuer, the system that produced it. A signature is sent only in assistant
-        turns, and not in tool results. Of the other fields, only passthrough keys are sent. The ledger lists the
-        omitted fields (see `OmittedDetails`).
+        turns, and not in tool results. Other fields are sent only if the target accepts their keys. The ledger
+        lists the omitted fields (see `OmittedDetails`).
         """
         state = block.state
         if state is None:
@@ -115,7 +115,7 @@ class MediaLegalizer:
         return replace(block, state=None)
 
     def _without_stale_state(self, block: MediaBlock, path: BlockPath, is_changed: bool) -> MediaBlock:
-        """Removes opaque state of other issuers from a media item. If `is_changed`, removes a signature too."""
+        """Removes opaque state of other issuers from a media item. If `is_changed`, also removes a signature."""
         if block.state is None:
             return block
         if is_changed and block.state.is_proof:
@@ -211,8 +211,8 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """Yields audio that a model generated.
 
-        The provider that generated the audio receives only the id of the audio. Any other provider receives the
-        data, or the transcript if the target does not accept audio.
+        A request to the provider that generated the audio contains only the id of the audio. Any other request
+        contains the data, or the transcript if the target does not accept audio.
         """
         audio = as_object((state.fields or {}).get("audio"))
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer

@@ -144,7 +144,10 @@ class _Limiting:
         return [item for item in self.remaining if item.kind == kind]
 
     def _resize(self, item: AcceptedMedia, box: Box) -> Iterator[AcceptedMedia]:
-        """Yields the media item unchanged or resized. Yields nothing for a large image without a resized copy."""
+        """Yields the media item unchanged or resized.
+
+        Yields nothing if the image is too large and cannot be resized.
+        """
         source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
             yield item

@@ -35,8 +35,8 @@ __all__ = ["legalize_content"]
 def legalize_content(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Rewrites each message to obey the target's rules. This is a pipeline stage.
 
-    The stage first applies the media limits of the whole request, then the rules for single blocks. Media that the
-    target accepts only from the user move to a separate user turn.
+    The stage first applies the media limits of the whole request, then the rules for individual blocks. Media
+    that the target accepts only from the user move to a separate user turn.
     """
     return _Legalizing(context).run(conversation)
 
@@ -45,7 +45,7 @@ class _Legalizing:
     """Working state of `legalize_content`.
 
     Attributes:
-        features: The bits of `Feature` that mark messages which the rules may change.
+        features: The bits of `Feature` for messages that the rules may change.
         cache_key: The key under which rewritten messages are cached on the original messages.
         promoted: The media that the next separate user turn will contain.
         legal_messages: Maps message indexes to rewritten messages with media. The media limits of the whole
@@ -73,7 +73,7 @@ class _Legalizing:
             self._legalize_turns(turns, len(system.msgs))
         else:
             self.legal.turns = turns
-        if self.has_promoted:  # the added user turn may separate a request of a provider tool from its response
+        if self.has_promoted:  # the added user turn may separate the two blocks of a provider tool
             return omit_half_pairs(self.legal, self.context)
         return self.legal
 
@@ -119,10 +119,11 @@ class _Legalizing:
         return len(turns.msgs)
 
     def _add(self, out: TracedConversation, msg: Msg, origin: MessageOrigin, index: int) -> None:
-        """Adds a message, rewritten to the rules of the target, to `out`. Omits the message if no block remains.
+        """Rewrites a message to obey the target's rules, and adds the rewritten message to `out`.
 
-        `index` is the index of the message among all messages, including the system prompt. The ledger receives
-        the notes about the message. Media that must move are added to `promoted`.
+        A message without remaining blocks is omitted. `index` is the index of the message among all messages,
+        including the system prompt. The notes about the message are added to the ledger. Media that must move are
+        added to `promoted`.
         """
         if not msg.features & self.features:
             out.add(msg, origin)
@@ -159,7 +160,7 @@ class _Legalizing:
         self.promoted, self.has_promoted = [], True
 
     def _legalize(self, msg: Msg, origin: MessageOrigin, changes: Changes | None = None) -> LegalMessage:
-        """Returns a message rewritten to obey the target's rules for single messages.
+        """Returns a message rewritten to obey the target's rules for individual messages.
 
         The result is cached on the message if it depends only on the message and its files. `changes` are the
         changes that the media limits of the whole request require.
@@ -182,7 +183,7 @@ class _Legalizing:
 
 
 def _find_origin(origin: MessageOrigin, path: BlockPath) -> Provenance:
-    """Returns the origin of the block at a path in a message with this origin."""
+    """Returns the origin of the block at `path` in a message whose origin is `origin`."""
     if isinstance(origin, int):
         return (origin, *path)
     block_origin = origin[path[0]]
@@ -195,7 +196,7 @@ def _find_frame_tag(origin: MessageOrigin) -> str:
 
 @lru_cache(512)
 def _cache_key(capabilities: Capabilities, on_loss: OnLoss) -> object:
-    """Returns the key under which a message caches its rewritten form.
+    """Returns the key under which rewritten messages are cached on the original messages.
 
     Equal arguments return the same object, which makes cache lookups fast.
     """

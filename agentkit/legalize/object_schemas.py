@@ -20,7 +20,7 @@ _MAX_MERGED = 50  # maximum number of merged schemas, because a recursive defini
 
 
 def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Returns a schema with `"type": "object"` at its root, and the root keywords whose meaning was lost.
+    """Returns a schema with `"type": "object"` at its root, and the keywords that the schema no longer enforces.
 
     A missing type or a list of types becomes `object`, because tool arguments are always an object. A reference at
     the root is replaced by its definition, and `allOf` is merged into the root. The alternatives in `anyOf` or
@@ -45,7 +45,7 @@ class _Merge:
 
     Attributes:
         root: Schema that contains the definitions.
-        lost: Keywords whose meaning was lost, in order. The values are None.
+        lost: Keywords that the merged schema no longer enforces. The dict is an ordered set with None as values.
         count: Number of merged schemas.
     """
 

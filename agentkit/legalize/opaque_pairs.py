@@ -1,8 +1,8 @@
 """Removal of opaque blocks whose counterpart is missing.
 
 If the provider runs a tool, such as a web search, a reply has a request block and a response block for the tool.
-The response may be in a later reply than the request. The provider refuses a request without its response, and a
-response without its request. A cut, a broken stream or another wire format can remove one of the two blocks.
+The response block may be in a later reply than the request block. The provider refuses each of the two blocks
+without the other. A cut, a broken stream or another wire format can remove one of the two blocks.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _HALF = Note(Disposition.DROPPED, "the matching request or response of the provi
 
 
 def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits requests of provider tools without a response, and responses without a request.
+    """Omits request blocks and response blocks of provider tools whose counterpart is missing.
 
-    This is a pipeline stage. If the target can continue an unfinished reply (`TurnCapabilities.resumable`),
-    requests in the last assistant turn need no response. This turn must end with a request, or only tool results
-    may follow.
+    This is a pipeline stage. If the target can continue an unfinished reply (`TurnCapabilities.resumable`), a
+    request block in the last assistant turn needs no response block. This exception applies only if the turn ends
+    with a request block, or if only tool results follow the turn.
     """
     turns, target = conversation.turns, context.target
     halves = _find_halves(turns, target) if target.opaque.pair_key is not None else set[BlockPath]()
@@ -52,7 +52,7 @@ def _may_have_pairs(msg: Msg) -> bool:
 
 
 def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPath]:
-    """Returns the (message, block) indexes of requests without a response, and responses without a request."""
+    """Returns the (message, block) indexes of the request blocks and response blocks without a counterpart."""
     requests: dict[str, list[BlockPath]] = {}
     halves: set[BlockPath] = set()
     for message_index, msg in enumerate(turns.msgs):
@@ -69,9 +69,9 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index of the first message in which a request needs no response (see `omit_half_pairs`).
+    """Returns the index of the first message whose request blocks need no response block (see `omit_half_pairs`).
 
-    Returns the number of messages if each request needs a response.
+    Returns the number of messages if each request block needs a response block.
     """
     other = Feature.OTHER | Feature.CALL
     index = len(msgs)
@@ -87,5 +87,5 @@ def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
 
 
 def ends_with_request(msg: Msg, target: Capabilities) -> bool:
-    """Returns True if the last block of a message is a request of a tool that the provider runs."""
+    """Returns True if the last block of a message is the request block of a tool that the provider runs."""
     return bool(msg.blocks) and target.find_pair(msg.blocks[-1])[0] == "request"

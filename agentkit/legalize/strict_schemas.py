@@ -20,8 +20,8 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
     """Changes a copy of a schema so that strict mode accepts the copy.
 
     An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
-    properties. A schema is refused if it has optional properties, additional properties or keywords that the
-    target does not accept, because their removal would change which values are valid.
+    properties. A schema is refused if it has unsupported keywords, allows additional properties, or has optional
+    properties that the target does not accept. To change such a schema would change which values are valid.
 
     Returns:
         The copy and an empty string. If the schema is refused, None and the reason.
@@ -95,7 +95,7 @@ class _Walk:
             raise _NotStrictError(f"the {_schema_at(place)} refers to {target!r}, which is not in the schema")
         others = {key: item for key, item in part.items() if key != "$ref"}
         if not place:
-            raise _NotStrictError("the schema root is a reference")
+            raise _NotStrictError("strict mode does not accept a reference at the schema root")
         if others.keys() - _ANNOTATIONS:
             keyword = min(others.keys() - _ANNOTATIONS)
             raise _NotStrictError(f"the {_schema_at(place)} has the keyword {keyword!r} next to a reference")

@@ -26,7 +26,7 @@ _REASON = "the API requires the thinking before this block, but the request omit
 
 
 def omit_orphaned_parts(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Omits reply blocks that need thinking which the target does not accept. This is a pipeline stage."""
+    """Omits reply blocks that depend on omitted thinking. This is a pipeline stage."""
 
     def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
         return find_omission_reason(block, context.target, "assistant") is not None
@@ -41,9 +41,10 @@ def find_orphaned_parts(
     target: Capabilities,
     is_omitted: Callable[[ThinkingBlock, Provenance], bool],
 ) -> set[BlockPath]:
-    """Returns the paths of reply blocks that need omitted thinking. Adds a note about each block to the ledger.
+    """Returns the paths of reply blocks that depend on omitted thinking. Adds a ledger note about each block.
 
-    A reply block needs the last thinking block before it in the same message. Blocks of other issuers are ignored.
+    A reply block depends on the last thinking block before it in the same message. Blocks that the target's
+    provider did not issue are ignored.
     """
     orphans: set[BlockPath] = set()
     if target.opaque.needs_thinking is None:
@@ -74,7 +75,7 @@ def _needs_thinking(block: Block, target: Capabilities) -> bool:
 def without_blocks(conversation: TracedConversation, omitted: Collection[BlockPath]) -> TracedConversation:
     """Returns the conversation without the blocks at the paths in `omitted`.
 
-    An image at such a path remains, but loses its opaque state.
+    An image at one of these paths stays in the conversation without its opaque state.
     """
     if not omitted:
         return conversation

@@ -18,13 +18,13 @@ __all__ = ["fit_choice", "fit_output", "fit_tools", "state_output"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
-"""Root keywords of a tool's schema that can define arguments, and cannot always be merged into `properties`."""
+"""Root keywords that can define arguments of a tool, and that cannot always be merged into `properties`."""
 
 
 def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
     """Returns the tools with schemas that the target accepts.
 
-    `notes` receives a note for each tool that loses keywords of its schema or strict mode.
+    A note is added to `notes` for each tool that loses strict mode or keywords of its schema.
     """
     fitted = tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
     rules = capabilities.tools.strict
@@ -93,7 +93,7 @@ def fit_output(
 
 @lru_cache(64)
 def state_output(capabilities: Capabilities) -> Capabilities:
-    """Returns a copy of the capabilities with the output schema in the prompt (`output` is "prompt")."""
+    """Returns a copy of the capabilities with `output` set to "prompt": The prompt contains the output schema."""
     return capabilities.override({"output": "prompt"})
 
 

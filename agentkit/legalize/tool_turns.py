@@ -61,7 +61,7 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
 
 
 def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
-    """Adds, for each call, a turn with the call and the blocks before it, and a turn with its result.
+    """For each call, adds a turn with the call and the blocks before the call, and a turn with the result.
 
     The turn of the last call also has the blocks after the call.
     """
@@ -131,7 +131,7 @@ class _TextExchange:
 
     def _omit(self, origin: Provenance) -> Iterator[tuple[Block, Provenance]]:
         """Yields a short text that replaces an opaque item. Yields nothing if `on_loss` is not `describe`."""
-        reason = "block in a format that the API accepts only in tool results, which are sent as text here"
+        reason = "the API accepts this type of block only in tool results, but tool results are sent as text here"
         if self.on_loss == "describe":
             self.ledger.note_origins([origin], Note(Disposition.DESCRIBED, reason, lost=True))
             yield build_trusted_text(f"{self.lead}[part left out because only a tool result may hold it]"), origin

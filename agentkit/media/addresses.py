@@ -41,7 +41,7 @@ _LOCAL = tuple(
 )  # fmt: skip
 
 
-# Private addresses of the metadata services of Alibaba, AWS and Google, which return access keys.
+# Private addresses of the metadata services of Alibaba, AWS and Google. These services return access keys.
 _METADATA = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
 
 
@@ -63,7 +63,7 @@ def is_public(text: str) -> bool:
 def is_local(text: str) -> bool:
     """Returns True if a text is an IP address of this machine or of a private network.
 
-    Returns False for link-local addresses and for the addresses of cloud metadata services, which return access
+    Returns False for link-local addresses and for cloud metadata services, because metadata services return access
     keys.
     """
     address = _parse_address(text)

@@ -188,7 +188,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             count += 1
             if len(body) + len(chunk) > max_bytes:
                 refusal = too_large
-            elif count > _MIN_CHUNKS + max_bytes // _CHUNK_BYTES:
+            elif count > _BASE_CHUNKS + max_bytes // _BYTES_PER_CHUNK:
                 refusal = DownloadRefusedError("a remote URL whose content comes in absurdly many pieces")
             if refusal is None:
                 body += chunk
@@ -202,5 +202,6 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     return body
 
 
-_MIN_CHUNKS, _CHUNK_BYTES = 4096, 512  # maximum number of chunks: 4096, plus one for each 512 bytes of `max_bytes`
+# A body may have at most 4096 chunks, plus one chunk for each 512 bytes of `max_bytes`.
+_BASE_CHUNKS, _BYTES_PER_CHUNK = 4096, 512
 _CHUNKS_PER_CHECKPOINT = 32

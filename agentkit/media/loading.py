@@ -258,15 +258,15 @@ async def _resize_images(
                 group.start_soon(_run_in_thread, partial(resize_to_fit, source), box, limiter)
     results = ((source, get_fit(source, box)) for source in too_large)
     fits = {id(source): result[0] for source, result in results if result is not None and result[0] is not None}
-    # A budget may omit some images later. A copy within the limits for many images is also within the limits for
-    # few images.
+    # A budget may omit some images later. The size limits for few images are never stricter than those for many
+    # images, so the copies are within both.
     resolved.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
 def _list_accepted(
     media: Sequence[MessageMedia], capabilities: Capabilities, resolved: ResolvedMedia
 ) -> list[Base64Source | URLSource]:
-    """Returns the image sources that the target accepts, without a limit on the number of images."""
+    """Returns the image sources that the target accepts. The limit on the number of images is not applied."""
     blocks = [block for item in media for block in item.blocks if block.type == "image"]
     sources = [resolved.resolve_for(capabilities, "image", block.source) for block in blocks]
     return [

@@ -109,7 +109,7 @@ _FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "ima
 
 
 def _convert_mode(image: Image) -> Image:
-    """Converts an image to RGB or RGBA if Pillow cannot resize or save the mode of the image."""
+    """Converts an image with a mode such as P or CMYK to RGB or RGBA, for resizing and saving."""
     if image.mode in ("RGB", "RGBA", "L"):
         return image
     is_transparent = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info

@@ -1,4 +1,4 @@
-"""`ResolvedMedia`: maps each media source of a request to data, to a URL, or to the reason why it is omitted."""
+"""`ResolvedMedia`: maps each media source of a request to data, to a URL, or to a reason for its omission."""
 
 from __future__ import annotations
 
@@ -170,8 +170,9 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """Converts base64 text to a media source, or returns the reason for a refusal.
 
     The first bytes of the data determine the media type. If these bytes are unknown, the declared type is used.
-    But if data of the declared type always begin with known bytes, the data are refused, because no target can
-    open such data. The content of a text document is converted to UTF-8.
+    However, files of some types always begin with known bytes, for example PNG files. Data that are declared as
+    such a type, but begin with unknown bytes, are refused, because no target can open them. The content of a text
+    document is converted to UTF-8.
 
     Args:
         data: Base64 text.
@@ -187,8 +188,8 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
 def detect_type(data: str, declared: str | None) -> str | None:
     """Returns the media type that the first bytes of base64 text indicate, else the declared media type.
 
-    Returns None if the first bytes are unknown, and either `declared` is missing or data of the declared type
-    always begin with known bytes.
+    Returns None if the first bytes are unknown and `declared` is missing. Also returns None if the first bytes are
+    unknown, but files of the declared type always begin with known bytes, as PNG files do.
     """
     sniffed = sniff_media_type(data, declared or "")
     return declared if sniffed is None and declared and not has_signature(declared) else sniffed
@@ -212,7 +213,7 @@ def fill_caches(source: Base64Source) -> None:
 def is_base64(data: str) -> bool:
     """Returns True if a text is standard base64 with at least one byte of data."""
     if data.endswith("==="):
-        return False  # the strict mode of `binascii` accepts a final group of padding characters only
+        return False  # the strict mode of `binascii` accepts four final characters that are all padding
     try:
         return bool(binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Token counters, which count the tokens of a request and estimate the tokens of single messages.
+"""Token counters, which count the tokens of a request and estimate the tokens of individual messages.
 
 The input of a counter is the keyword arguments of an SDK call, and the `WireLayout` that names the keys of these
 arguments. The output is a `TokenCount`. Budgets use counters to decide which messages to omit. Counters download

@@ -1,12 +1,13 @@
 """Finds the encoding of a model, and counts tokens with the encoding. Nothing is downloaded.
 
-The ranks of an encoding are its vocabulary. Two packages provide ranks, and both give the same counts:
+Counting needs the vocabulary of the encoding. Two packages provide vocabularies, and both give the same counts:
 
-1. tiktoken is OpenAI's implementation. It is used if its cache folder contains the ranks with the right SHA-256.
-   Without cached ranks, tiktoken would start a download without a timeout. Other Python threads can run while
-   tiktoken encodes.
-2. splintr is used otherwise. Its wheel contains the ranks of all encodings in this module, so that counting needs
-   no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes about 0.1 s.
+1. tiktoken is OpenAI's implementation. It is used if its cache folder contains the vocabulary with the right
+   SHA-256. Without a cached vocabulary, tiktoken would start a download without a timeout. Other Python threads
+   can run while tiktoken encodes.
+2. splintr is used otherwise. Its wheel contains the vocabularies of all encodings in this module, so that counting
+   needs no network. Other Python threads wait while splintr encodes. Encoding 2,000,000 characters takes about
+   0.1 s.
 
 `find_encoding` returns the encoding of a model. `load_encoding` returns the function that counts with an encoding.
 """
@@ -48,23 +49,31 @@ BASE: Final = "o200k_base"
 _MODELS: Final = tuple(
     (re.compile(pattern), Encoding(name, note))
     for pattern, name, note in (
-        # Models of OpenAI whose encoding tiktoken 0.14 lists (tiktoken.model).
+        # OpenAI models whose encoding is listed in tiktoken 0.14 (tiktoken.model).
         (r"gpt-(oss|4o|4\.1|4\.5|5)|chatgpt-4o|o[134](-|$)", BASE, ""),
         (r"gpt-(4|3\.5|35)", "cl100k_base", ""),
-        # Other models of OpenAI, whose encoding tiktoken 0.14 does not list.
-        (r"gpt-|codex|computer-use", BASE, "the model's encoding is not published; counted with o200k_base"),
+        # Other OpenAI models. tiktoken 0.14 does not list their encoding.
+        (
+            r"gpt-|codex|computer-use",
+            BASE,
+            "the model's encoding is not published; tokens counted with o200k_base",
+        ),
         # Models whose vocabulary is in the wheel of splintr.
         (r"(qwen-?(1\.5|2|3(?!\.[5-9]))|qwq|qvq)", "qwen3", ""),
-        (r"qwen", "qwen3", "newer Qwen models have another vocabulary; counted with the vocabulary of Qwen 3"),
+        (r"qwen", "qwen3", "the model's vocabulary is not available; tokens counted with that of Qwen 3"),
         (r"deepseek-(v3|r1)", "deepseek_v3", ""),
-        (r"deepseek", "deepseek_v3", "unknown vocabulary; counted with the vocabulary of DeepSeek V3"),
+        (r"deepseek", "deepseek_v3", "the model's vocabulary is unknown; tokens counted with that of DeepSeek V3"),
         (r"kimi-k[23]", "kimi_k2", ""),
         (r"glm-4", "glm4", ""),
         (r"(meta-)?llama-?3", "llama3", ""),
         (r"phi-?4", "phi4", ""),
         # Models without an offline tokenizer (Claude docs, token-counting; Gemini docs, tokens).
-        (r"claude", BASE, "no published tokenizer; counted with o200k_base, which counts fewer tokens"),
-        (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; counted with o200k_base"),
+        (
+            r"claude",
+            BASE,
+            "the model's tokenizer is not published; tokens counted with o200k_base, which gives a lower count",
+        ),
+        (r"gem(ini|ma)", BASE, "the model's tokenizer is not available; tokens counted with o200k_base"),
     )
 )
 
@@ -76,12 +85,12 @@ def find_encoding(model: str) -> Encoding:
     """Returns the encoding for a model. For an unknown model, returns `BASE` with a note."""
     name = normalize_model_name(model)
     match = next((encoding for pattern, encoding in _MODELS if pattern.match(name)), None)
-    return match or Encoding(BASE, f"the encoding of model {model!r} is unknown; counted with o200k_base")
+    return match or Encoding(BASE, f"the encoding of model {model!r} is unknown; tokens counted with o200k_base")
 
 
 Count: TypeAlias = Callable[[str], int]
 
-# Files in tiktoken's cache folder: the file name, which is the SHA-1 of the URL, and the SHA-256 of the content.
+# For each file in tiktoken's cache folder: the file name (SHA-1 of the URL), and the SHA-256 of the content.
 # Source: tiktoken_ext, version 0.14.
 _CACHED: Final = {
     "cl100k_base": (
@@ -99,7 +108,7 @@ def find_encoding_package(encoding: str) -> str:
     """Returns the package that can count with an encoding without a download: "tiktoken" or "splintr".
 
     Raises:
-        MissingExtraError: No installed package has the ranks of the encoding.
+        MissingExtraError: No installed package has the vocabulary of the encoding.
     """
     if _is_installed("tiktoken") and _is_cached(encoding):
         return "tiktoken"
@@ -115,7 +124,7 @@ def _is_installed(package: str) -> bool:
 def _is_cached(encoding: str) -> bool:
     """Returns True if tiktoken's cache folder has an undamaged file with the vocabulary of an encoding.
 
-    If the file is missing or damaged, tiktoken would download it.
+    If the file is missing or damaged, tiktoken would download the file.
     """
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     if folder == "" or encoding not in _CACHED:
@@ -149,7 +158,7 @@ def load_encoding(encoding: str) -> Count:
     takes up to 0.4 s. Later calls are immediate.
 
     Raises:
-        MissingExtraError: No installed package has the ranks of the encoding.
+        MissingExtraError: No installed package has the vocabulary of the encoding.
     """
     with _loading:
         return _load(find_encoding_package(encoding), encoding)

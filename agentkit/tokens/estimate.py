@@ -20,12 +20,12 @@ _KIND: Final = (
 )
 
 # Weights of characters, in hundredths of a token. The weights were fitted to the counts of o200k_base for
-# licenses, manuals, READMEs, Python, TypeScript and JSON. The fit minimizes the squares of the relative error, and
-# adds 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
+# licenses, manuals, READMEs, Python, TypeScript and JSON. The fit minimizes the sum of the squared relative
+# errors. Then the weights were increased by 3 %. For ASCII text, the counts of cl100k_base differ by at most 2 %.
 _LOWER, _UPPER, _DIGIT, _MARK, _SPACE, _LINE = 16, 24, 87, 84, 6, 88
 _WORD = 34  # added for each space before a lower-case letter
-# Base64 text, keys and hashes need more tokens than words, and have many letters of both cases. This weight is
-# added for each letter of the less frequent case above an eighth of the text length.
+# Base64 text, keys and hashes need more tokens than words, and mix upper-case and lower-case letters. If the rarer
+# case has more letters than an eighth of the text length, this weight is added for each letter above the eighth.
 _SCRAMBLED = 120
 
 # Weights of characters of other scripts, in hundredths of an o200k_base token. cl100k_base needs up to three times
@@ -88,7 +88,7 @@ _ENTRY = 100  # memory of a cache entry in addition to its text, in characters
 
 
 class TextCounts(dict[str, int]):
-    """Cache of token counts by text. `counts[text]` counts the text if it is not in the cache.
+    """Cache of token counts by text. `counts[text]` counts a text that is not in the cache.
 
     Looking up a cached text is fast, because requests contain the string objects of their messages, and Python
     caches the hash of each string object.

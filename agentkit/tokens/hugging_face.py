@@ -38,8 +38,9 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     The counter renders a request with the chat template, and counts the tokens of the rendered text. The request
     must have the wire format of OpenAI Chat Completions (`messages`, `tools`). For any other request, or if the
-    template raises an error, the counter adds up the counts of the single texts. `TokenCount.estimated` then has
-    the reason. Images are counted by the published rule of the model family.
+    template is missing or raises an error, the counter counts each text separately and adds up the counts.
+    `TokenCount.estimated` then explains why the count is an estimate. Images are counted by the published rule of
+    the model family.
 
     Attributes:
         file: Path of the `tokenizer.json`.
@@ -79,7 +80,10 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @property
     def key(self) -> object:
-        """Key under which messages cache the results of `weigh`. The key is that of a `CharacterTokenCounter`."""
+        """Key under which messages cache the results of `weigh`.
+
+        A `CharacterTokenCounter` computes these results, so both counters have the same key.
+        """
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -197,10 +201,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         if template is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
-            return (
-                None,
-                "the chat template cannot render this wire format: the counts of the single texts are added up",
-            )
+            return None, "the chat template cannot render this wire format; each text was counted separately"
         names = {
             key: _read_token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
@@ -211,9 +212,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             try:
                 return template(messages=converted, tools=tools, add_generation_prompt=True, **names), ""
             except Exception as error:  # a template can raise any error
-                reason = (
-                    f"the chat template raised an error ({error}): the counts of the single texts are added up"
-                )
+                reason = f"the chat template raised an error ({error}); each text was counted separately"
         return None, reason
 
     def weigh(self, msg: Msg) -> int:

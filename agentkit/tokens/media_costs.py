@@ -152,9 +152,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rule that divides an image into square fields. Each field costs one token, and each image two more tokens.
+    """Rule that divides an image into square fields.
 
-    An image has at least four fields. Source: Model Studio docs, vision.
+    Each field costs one token, and each image costs two more tokens. An image has at least four fields. Source:
+    Model Studio docs, vision.
 
     Attributes:
         step: Side length of a field, in pixels.
@@ -228,7 +229,9 @@ _UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI g
 _BYTES_PER_SECOND: Final = 16_000
 _TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini docs, media-resolution)
 _BYTES_PER_PAGE: Final = 100_000
-_TOKENS_PER_PAGE: Final = 2_500  # text (1,500 to 3,000) and image of a page (Claude docs, token-counting)
+_TOKENS_PER_PAGE: Final = (
+    2_500  # for the text (1,500 to 3,000) and the image of a page (Claude docs, token-counting)
+)
 
 
 class MediaPrices:
@@ -248,7 +251,7 @@ class MediaPrices:
         if isinstance(self.rule, Levels):
             return self.rule.tokens(1, 1, media.detail), ""
         if not media.data or "://" in media.data[:12]:
-            return _UNKNOWN, "the request has only a URL or an id of an image, so its size is unknown"
+            return _UNKNOWN, "the request has only a URL or an id of an image, so the image size is unknown"
         packed = self._sizes[media.data]
         if not packed:
             return _UNKNOWN, "the size of an image cannot be read from its data"

@@ -29,7 +29,7 @@ class RemoteTokenCounter(TokenCounterBase):
     Attributes:
         call: Bound method of an async client that counts tokens.
         model: Model that the requests are for.
-        local: Local counter for single messages, and for parts of requests that the endpoint does not count.
+        local: Local counter for individual messages, and for parts of requests that the endpoint does not count.
     """
 
     deterministic: ClassVar[bool] = True
@@ -44,8 +44,8 @@ class RemoteTokenCounter(TokenCounterBase):
         Args:
             call: Bound method of an async client, such as `client.messages.count_tokens`.
             model: Model that the requests are for.
-            local: Local counter for single messages, and for parts of requests that the endpoint does not count.
-                If None, a `CharacterTokenCounter` is used.
+            local: Local counter for individual messages, and for parts of requests that the endpoint does not
+                count. If None, a `CharacterTokenCounter` is used.
 
         Raises:
             OptionError: An option has a wrong type.
@@ -69,7 +69,7 @@ class RemoteTokenCounter(TokenCounterBase):
         """Returns the value of a key in a request. The endpoint requires this key.
 
         Raises:
-            InputError: The request does not have the key, probably because it is for another provider.
+            InputError: The request does not have the key, probably because the request is for another provider.
         """
         if name not in request:
             keys = shorten_repr(list(request), 80)
@@ -78,7 +78,7 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """Calls the endpoint with the given arguments. Returns the answer of the endpoint.
+        """Calls the endpoint with the given arguments. Returns the response of the endpoint.
 
         Raises:
             OptionError: The method `call` is not asynchronous.
@@ -94,7 +94,7 @@ class RemoteTokenCounter(TokenCounterBase):
         raise OptionError("call", "the method is not asynchronous", "Pass a method of an async client.")
 
     def read_count(self, answer: object, name: str) -> int:
-        """Returns the number of tokens in the field `name` of the endpoint's answer.
+        """Returns the number of tokens in the field `name` of the endpoint's response.
 
         Raises:
             ModelError: The field is missing or is not a number of tokens.

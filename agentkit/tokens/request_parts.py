@@ -94,7 +94,7 @@ class RequestParts:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:
-        """Adds all parts in a list. Nested parts are appended to the list while the loop runs.
+        """Adds all parts in `waiting`. The loop appends nested parts to `waiting`, and then reads these parts too.
 
         Keep the loop fast, because a budget spends most of its time in this loop.
         """

@@ -1,8 +1,8 @@
 """`TiktokenCounter`: counts the texts of a request with the encoding of the model.
 
 The counts of texts are exact. The tokens around texts, for roles, names and tool calls, follow the rules in
-OpenAI's cookbook. `agentkit.tokens.encodings` finds the encoding of a model and the package that has its ranks
-(vocabulary).
+OpenAI's cookbook. `agentkit.tokens.encodings` finds the encoding of a model and the package that has the
+vocabulary of the encoding.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class TiktokenCounter(TextTokenCounter):
     The counts of texts are exact. The count of an image is exact if its data are in the request and the model
     family has a published rule. `TokenCount.estimated` names the parts that are estimates.
 
-    The ranks (vocabulary) of the encoding come from tiktoken if its cache folder has them, and otherwise from
-    splintr. Nothing is downloaded. The ranks are loaded at the first use. To load them earlier in a worker thread,
-    call `await counter.prepare()`.
+    The vocabulary of the encoding comes from tiktoken if tiktoken's cache folder contains the vocabulary, and
+    otherwise from splintr. Nothing is downloaded. The vocabulary is loaded at the first use. To load the
+    vocabulary earlier in a worker thread, call `await counter.prepare()`.
 
     Attributes:
         model: Model that the requests are for.
@@ -61,7 +61,7 @@ class TiktokenCounter(TextTokenCounter):
     overheads: ClassVar[Overheads] = Overheads(_TURN + _SPEAKER, _CALL, _CALL + _TURN, 1, 1, 12)
 
     def __init__(self, model: str = "", *, encoding: str | None = None) -> None:
-        """Finds the encoding of the model, and an installed package that has the ranks of the encoding.
+        """Finds the encoding of the model, and an installed package that has the vocabulary of the encoding.
 
         Args:
             model: Model that the requests are for. The model decides the encoding and how many tokens an image
@@ -71,7 +71,7 @@ class TiktokenCounter(TextTokenCounter):
 
         Raises:
             OptionError: `encoding` is unknown.
-            MissingExtraError: No installed package has the ranks of the encoding.
+            MissingExtraError: No installed package has the vocabulary of the encoding.
         """
         check_option("model", model, str)
         check_text("model", model)
@@ -87,7 +87,7 @@ class TiktokenCounter(TextTokenCounter):
                 raise
             source, note = (
                 find_encoding_package(BASE),
-                f"the ranks of {name} are not available; counted with {BASE}",
+                f"the vocabulary of {name} is not available; tokens counted with {BASE}",
             )
             name = BASE
         self.model = model
@@ -113,7 +113,7 @@ class TiktokenCounter(TextTokenCounter):
         return self._encode(text)
 
     async def prepare(self) -> None:
-        """Loads the ranks of the encoding in a worker thread."""
+        """Loads the vocabulary of the encoding in a worker thread."""
         await anyio.to_thread.run_sync(self._count, "")
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:

@@ -55,9 +55,8 @@ class UsageAnchoredCounter(TokenCounterBase):
     Call `counter.anchor(request, tokens, provider)` after each reply. `ChatModel` does this itself. The request in
     the last `anchor` call is the anchored request.
 
-    If a request begins with the anchored request, its count is the reported number of tokens plus a local estimate
-    of the new parts. The comparison ignores cache markers, and the tag that closes a conversation history in a
-    user turn.
+    If a new request begins with the anchored request, the count is the reported number of tokens plus a local
+    estimate of the new parts. The comparison ignores cache markers and the closing tag of a history frame.
 
     For any other request, the count is the local estimate, multiplied by a factor. The factor is the reported
     number of tokens of the anchored request, divided by the local estimate of the anchored request. The counter
@@ -147,7 +146,10 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Returns a turn without its parts, followed by the parts. A later request can add parts to the same turn."""
+    """Returns a list with the turn without its parts, and then the parts.
+
+    A later request can add parts to the same turn.
+    """
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:

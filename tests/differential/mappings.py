@@ -93,7 +93,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"its argument text is not the JSON object of its input",
-        r"the text `raw_input` is not the JSON text of `input`, so a JSON object is sent instead",
+        r"`raw_input` is not the JSON text of `input`, so a JSON object is sent instead of `raw_input`",
     ),
     (
         r"its id or tool name in the wire's spelling",
@@ -154,6 +154,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"\1 sent without strict mode, because the schema at \2 has type array, but no `items`",
     ),
     (
+        r"(tool .*|response_format): sent without strict: the root is a reference",
+        r"\1 sent without strict mode, because strict mode does not accept a reference at the schema root",
+    ),
+    (
         r"(tool .*|response_format): sent without strict: the root (is|has|allows) (.*)",
         r"\1 sent without strict mode, because the schema root \2 \3",
     ),
@@ -201,7 +205,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"only (.*) knows it", r"block in a format that only \1 accepts"),
     (
         r"only a tool result may hold it",
-        r"block in a format that the API accepts only in tool results, which are sent as text here",
+        r"the API accepts this type of block only in tool results, but tool results are sent as text here",
     ),
     (r"a failed result holds text alone", r"the API accepts only text in a tool result that reports an error"),
     (r"([^\[\]]*) has no place for it in (a [^\[\]]*)", r"\1 does not accept this type of block in \2"),
@@ -219,7 +223,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"a part of a reply that only (.*) knows",
-        r"reply data in the format of \1, which the API does not accept here",
+        r"the API does not accept reply data in the format of \1 in this position",
     ),
     (
         r"the target enforces no JSON schema",

@@ -204,7 +204,7 @@ def test_an_encoding_without_ranks_is_replaced_with_a_note(cache: Path) -> None:
     counter = TiktokenCounter("qwen3-max")
     assert counter.encoding == "o200k_base"
     assert counter.measure({"messages": []}, OPENAI).estimated == (
-        "the ranks of qwen3 are not available; counted with o200k_base",
+        "the vocabulary of qwen3 is not available; tokens counted with o200k_base",
     )
 
 
