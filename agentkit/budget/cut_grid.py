@@ -11,8 +11,8 @@ from agentkit.budget.units import Units
 
 __all__ = ["get_grid_step", "round_down", "round_up"]
 
-# By default, the end of a cut moves by a quarter of the budget. With smaller steps, the end moves more often, and
-# after each move the next request misses the provider's prompt cache.
+# By default, a cut may end only at multiples of a quarter of the budget. With smaller steps, the cut would change
+# more often. After each change, the next request misses the provider's prompt cache.
 _STEPS_PER_BUDGET = 4
 
 

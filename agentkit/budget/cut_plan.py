@@ -28,7 +28,7 @@ Cost
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and
     the newest unit. It may drop the six units between them. With a step of 20 tokens, a cut may drop 1, 3 or 5
-    units, because these units end at 20, 40 and 60 tokens. A cut may also drop all six units.
+    units, because the last dropped unit then ends at 20, 40 or 60 tokens. A cut may also drop all six units.
 
     >>> from agentkit import Msg, OldestFirstInSteps
     >>> from agentkit.budget.units import Units
@@ -216,7 +216,7 @@ class CutPlan:
         )
 
     def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
-        """Yields each stage of the first `count` edits, with the indexes of the units that the edits change.
+        """Yields the stages that contain the first `count` edits, each with the indexes of the edited units.
 
         A stage contains edits of one strategy.
         """

@@ -65,7 +65,7 @@ class CutStage:
         """Returns the smallest number of edits, at least `count`, after which a cut may end.
 
         `count` must be at least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the
-        start of the history. The cut then edits all units of the stage that end at or before the multiple.
+        start of the history. Such a cut includes the edits of all units that end at or before this multiple.
         """
         if not self.step:
             return EditCount(count)
@@ -86,11 +86,11 @@ class CutStage:
 def split_order(
     order: Sequence[UnitNumber], units: Units, cut_first: frozenset[str], line: int | None
 ) -> tuple[Sequence[UnitNumber], ...]:
-    """Splits unit indexes into the units that call a tool in `cut_first`, and all other units.
+    """Splits the units to edit into two lists: units that call a tool in `cut_first`, and all other units.
 
-    The first list is edited first. `line` is a number of tokens from the start of the history. Units that end
-    after `line` tokens stay in the second list. None means no such limit. If `cut_first` is empty, the result has
-    only one list.
+    The units of the first list are edited first. If `line` is not None, the first list contains only units that
+    end at most `line` tokens after the start of the history. If `cut_first` is empty, the result is one list of
+    all units.
     """
     if not cut_first:
         return (order,)

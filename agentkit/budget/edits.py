@@ -25,7 +25,7 @@ _Origin: TypeAlias = int | tuple[Provenance, ...]
 
 @dataclass(slots=True)
 class EditedConversation:
-    """Conversation, with the changes that a cut makes to the conversation.
+    """Conversation and the changes that a cut makes. `apply` returns the changed conversation.
 
     Attributes:
         dropped_messages: Indexes of the input messages that lose at least one block. `record` sets this list.
@@ -41,7 +41,9 @@ class EditedConversation:
     changed_places: list[str] = field(default_factory=list[str])
 
     def apply(self, summaries: Iterable[Msg] = (), replaced: UnitNumber | None = None) -> TracedConversation:
-        """Returns the conversation after the cut, with the input block that each remaining block comes from.
+        """Returns the conversation after the cut, with the origins of the remaining blocks.
+
+        An origin is the path of a block in the caller's messages, or a name such as `summary` for an added block.
 
         Args:
             summaries: Summary messages to insert.

@@ -32,7 +32,7 @@ class ClearResults(CutStrategy):
 
     Attributes:
         keep: Number of assistant turns that keep their tool results, counted from the newest turn with tool calls.
-        characters: Maximum length of a tool result that is never replaced, in characters.
+        characters: Length limit in characters. Only tool results above this limit are replaced.
         step: Distance in tokens between the points of the history at which a cut may end. See `CutStrategy.step`.
     """
 
@@ -66,7 +66,7 @@ def _find_exchanges(units: Units) -> list[UnitNumber]:
 
 
 def _clear(strategy: ClearResults, block: Block) -> Block:
-    """Replaces the output of a long tool result by a note about its size. Returns any other block unchanged."""
+    """Replaces the output of a long tool result with a note about its size. Returns any other block unchanged."""
     if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
         return block
     media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))
@@ -106,7 +106,7 @@ class ShrinkResults(CutStrategy):
     def protected(self, units: Units) -> AbstractSet[int]:
         """Returns the indexes of the units that must not change: the system prompt and the pinned units.
 
-        The newest unit is not protected.
+        The newest unit may change, but `edit` keeps the newest tool result complete.
         """
         return {*units.numbers[: units.system], *units.pinned}
 
@@ -129,7 +129,7 @@ class ShrinkResults(CutStrategy):
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """Returns the messages of a unit without the middle of some long tool results.
 
-        Each call shrinks a limited number of results. Results that are not shrunk yet come first, from old to new.
+        Each call shrinks a limited number of the results that are still long, the oldest first.
         """
         portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
         changed: dict[int, set[int]] = {}
@@ -160,7 +160,7 @@ def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> li
 def _portion_size(unit: Sequence[Msg]) -> int:
     """Returns the maximum number of tool results of a unit that one edit shrinks.
 
-    `_MAX_PORTIONS` edits are then enough to shrink all tool results of the unit.
+    The number is large enough so that `_MAX_PORTIONS` edits can shrink all tool results of the unit.
     """
     results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _MAX_PORTIONS))

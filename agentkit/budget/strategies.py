@@ -44,11 +44,11 @@ class CutStrategy:
 
     Attributes:
         step: Distance in tokens between the points of the history at which a cut may end. The prefix of the prompt
-            is unchanged until the cut moves to the next point. 0 lets a cut end after any edit. None stands for a
-            quarter of the budget without the system prompt. If `step` is not 0, `order` must return ascending
-            indexes.
-        order_is_stable: True if new messages only add units at the end of `order`. If n edits are not enough for a
-            conversation, n edits are then also not enough after new messages.
+            is unchanged until the cut moves to the next point. 0 lets a cut end after any edit. None means a
+            quarter of the tokens that the budget leaves for messages after the system prompt. If `step` is not 0,
+            `order` must return ascending indexes.
+        order_is_stable: True if new messages only add units at the end of `order`. If the first n edits are
+            too few for a conversation, they are then also too few after more messages.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
     """
 
@@ -92,9 +92,9 @@ class OldestFirst(CutStrategy):
 
     The system prompt, pinned messages and the newest message remain.
 
-    Tool calls are dropped together with their results. The cut drops as little as possible, so that almost every
-    new message moves the cut. Each move makes the provider's prompt cache miss. `OldestFirstInSteps` avoids most
-    moves.
+    Tool calls are dropped together with their results. The cut drops as little as possible. After almost every
+    new message, the cut therefore drops more, and the request misses the provider's prompt cache.
+    `OldestFirstInSteps` avoids most of these cache misses.
 
     Attributes:
         keep_task: True to keep the first user message.
@@ -130,8 +130,8 @@ class OldestFirstInSteps(OldestFirst):
 
     Attributes:
         keep_task: True to keep the first user message.
-        step: Distance in tokens between the points of the history at which a cut may end. None stands for a
-            quarter of the budget without the system prompt.
+        step: Distance in tokens between the points of the history at which a cut may end. None means a
+            quarter of the tokens that the budget leaves for messages after the system prompt.
     """
 
     keep_task: bool = True
@@ -149,10 +149,10 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the first of the last `count` entries of `numbers`, a list of ascending unit indexes.
+    """Returns the smallest of the last `count` unit indexes in `numbers`, which must be ascending.
 
-    If `numbers` has fewer than `count` entries, 0 is returned. If `count` is 0 or `numbers` is empty, the index of
-    the newest unit of the conversation is returned.
+    If `numbers` has fewer than `count` indexes, the index of the first unit of the conversation (0) is returned.
+    If `count` is 0 or `numbers` is empty, the index of the newest unit of the conversation is returned.
     """
     if not count or not numbers:
         return len(units) - 1

@@ -94,8 +94,8 @@ class Summarize(CutStrategy):
     async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:
         """Returns summary messages that together replace the dropped messages.
 
-        Cached summaries replace as many messages as possible, from the first message on. `summarizer` is called
-        for the other messages.
+        Cached summaries are used for as many messages as possible, beginning with the first message. `summarizer`
+        is called for the other messages.
 
         Args:
             dropped: Dropped messages, in order. At least one message is required.

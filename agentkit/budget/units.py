@@ -46,8 +46,8 @@ EditCount = NewType("EditCount", int)
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
-# Below both limits, the tokens of new messages are estimated without a pause for other async tasks, because the
-# estimation is fast.
+# If the new messages exceed neither of these limits, the estimation of their tokens is fast. It therefore runs
+# without a pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
 
@@ -67,9 +67,9 @@ class Units:
         system: Number of units in the system prompt, which comes first.
         newest_visible: Index of the newest unit that the viewer (the agent that the request is for) sees. None if
             the viewer sees all units or no unit.
-        known_too_large: The largest number of edits after which a request was still too large, by the name of a
-            token counter. Each value is a tuple of the request options, the number of messages, and the number of
-            edits.
+        known_too_large: The largest cut after which a request was still too large, for each token counter. The key
+            is `local` or `counter` (the budget's counter). The value is a tuple: the request options, the number
+            of messages before the cut, and the number of edits of the cut.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -193,7 +193,7 @@ def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
 
 
 class Weigher:
-    """Estimator of the tokens of a growing conversation, which processes only new messages.
+    """Estimator of tokens that processes only the new messages of a growing conversation.
 
     The weigher stores the units of the last conversation. If the next conversation starts with the same messages,
     the weigher estimates only the tokens of the new messages.

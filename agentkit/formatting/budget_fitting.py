@@ -28,8 +28,8 @@ _SLACK = 64
 
 _NONE_TOO_LARGE = EditCount(-1)  # no request is known to be too large
 
-# Maximum number of limits that are tried to find a sufficient limit for a BudgetError. If none of these limits is
-# sufficient, the error names the size of the request without a cut.
+# A BudgetError names a token limit that is large enough. At most this number of limits are tried. If none of
+# them is large enough, the error names the size of the request without a cut.
 _MAX_LIMITS = 8
 
 
@@ -41,15 +41,15 @@ class BudgetFitter:
     n edits of the list. The search uses token estimates of single messages to guess n. The sizes of complete
     requests then decide if n is correct.
 
-    A request that is too large usually stays too large when messages are added. The search in a longer
-    conversation therefore starts after the last cut that was not enough. If the budget's counter needs I/O, the
+    A request that is too large usually stays too large when messages are added. Cuts that were too small for a
+    conversation are therefore not tried again for a longer conversation. If the budget's counter needs I/O, the
     search first uses a local counter. Media are loaded only for messages that remain after the cut.
 
     Attributes:
         summarize: The budget's strategy that writes summaries. None if the budget has no such strategy.
         counter_ratio: The count of the budget's counter, divided by the count of the local counter for the same
             request. At least 1.
-        summarized: Conversations after a cut, with the summaries inserted, by the number of edits.
+        summarized: Conversations after a cut, with the summaries inserted. The key is the number of edits.
     """
 
     lowering: Lowering
@@ -167,9 +167,9 @@ class BudgetFitter:
         return count
 
     async def _find_fewest(self) -> EditCount:
-        """Returns the smallest number of edits after which the request fits, and measures O(log n) requests.
+        """Returns the smallest number of edits after which the request fits.
 
-        If the request never fits, the number of all edits is returned.
+        If the request never fits, the number of all edits is returned. The search measures O(log n) requests.
         """
         end = self.cuts.end
         if await self._fits(NO_EDITS):
@@ -271,9 +271,9 @@ class BudgetFitter:
     # -- errors ----------------------------------------------------------------------------------------------
 
     async def _raise_budget_error(self) -> None:
-        """Raises BudgetError with a limit that is large enough for the same call.
+        """Raises BudgetError, which names a token limit that is large enough for the conversation.
 
-        A different limit can change the step of a cut, and therefore the size of the smallest request. This method
+        A larger limit can increase the step of a cut, and therefore the size of the smallest request. This method
         tries larger limits until one of them is large enough.
         """
         fitter, needed = self, await self._measure_smallest()
@@ -309,9 +309,9 @@ class BudgetFitter:
 
 
 def _find_message_index(origin: MessageOrigin) -> int | None:
-    """Returns the index of the input message that a message comes from. `origin` is the origin of the message.
+    """Returns the index of the input message that an origin refers to.
 
-    Returns None if the pipeline added the message.
+    Returns None if the origin belongs to a message that the pipeline added.
     """
     if isinstance(origin, int):
         return origin

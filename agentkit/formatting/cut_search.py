@@ -24,7 +24,7 @@ class CutSearch:
     Attributes:
         limit: Maximum number of tokens of a request after a cut.
         fits: Async predicate that returns True if the request fits after a number of edits.
-        sizes: The requests that `fits` measured and their numbers of tokens, by the number of edits.
+        sizes: The measured requests with their token counts. The key is the number of edits.
     """
 
     plan: CutPlan
@@ -118,8 +118,8 @@ class CutSearch:
 async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
     """Returns the smallest number of edits after which a request fits, by binary search between `low` and `high`.
 
-    The request must be too large after `low` edits, and must fit after `high` edits. If `low` and `high` are the
-    same for every token limit, a larger limit never drops more than a smaller limit.
+    The request must be too large after `low` edits, and must fit after `high` edits. If every search
+    starts with the same `low` and `high`, a larger token limit never leads to more edits than a smaller limit.
     """
     while high - low > 1:
         middle = (low + high) // 2

@@ -73,7 +73,7 @@ class FormatterBase(ABC):
         history: Policy that decides how messages of several speakers become turns, such as `ChatHistory()` or
             `MultiAgentHistory(…)`. None means the formatter's default.
         budget: The limit for the size of requests. None means no limit.
-        on_loss: Treatment of content that the target does not accept. `describe` replaces the content by a short
+        on_loss: Treatment of content that the target does not accept. `describe` replaces the content with a short
             sentence, `drop` omits the content, and `raise` raises LossError. The ledger lists all such content.
         media_roots: The folders from which `file:` sources may be read. By default, no file may be read.
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
@@ -142,7 +142,7 @@ class FormatterBase(ABC):
         """Returns the request: keyword arguments for the SDK's call, as JSON values.
 
         The caller may change the request. If the API does not accept a tool name or a call id, the request
-        contains a replacement. `plan()` also returns the originals.
+        contains a replacement. `plan()` also returns the original names and ids.
 
         Args:
             msgs: The conversation.
@@ -185,8 +185,8 @@ class FormatterBase(ABC):
     def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
         """Returns a `Plan` without any I/O. This is the synchronous part of `plan`.
 
-        No file is read, no URL is fetched, no image is resized, and no budget is applied. The options are those of
-        `format`.
+        No file is read, no URL is fetched, no image is resized, and no budget is applied. The method takes the
+        options of `format`.
 
         Raises:
             InputError: If the messages or options are invalid.

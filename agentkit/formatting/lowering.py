@@ -46,8 +46,8 @@ class Lowered:
 
     Attributes:
         frames: The texts of the history frames, as in `Plan`.
-        stale: The paths of thinking that is omitted because earlier parts of the request changed, and of blocks
-            that the API refuses without this thinking.
+        stale: The paths of omitted blocks: thinking blocks after a changed part of the request, and blocks that
+            the API refuses without these thinking blocks.
     """
 
     request: Request
@@ -90,8 +90,9 @@ class Lowering:
     ) -> Lowered:
         """Returns the request of a conversation, without I/O. `media` has the media that are already loaded.
 
-        Use the ledger of the result, because the argument `ledger` may be incomplete. `changed` is the index of
-        the first input message that a cut dropped or edited. None means that there is no such message.
+        The ledger of the result contains all notes. The argument `ledger` may lack some notes, because the method
+        can write notes to a copy of this ledger. `changed` is the index of the first input message that a cut
+        dropped or edited. None means that there is no such message.
         """
         target = self.spec.capabilities
         if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):

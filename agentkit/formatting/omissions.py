@@ -26,7 +26,7 @@ __all__ = ["OmittedDetails", "OmittedNames", "format_name_reason"]
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
-    """Callable with which a ledger lists the fields of a block that the request omits."""
+    """Callable that a ledger uses to list the omitted fields of a block, such as the title of a document."""
 
     target: Capabilities
     policy: HistoryPolicy
@@ -142,9 +142,10 @@ class OmittedNames:
         return speakers
 
     def _find_shared_roles(self) -> dict[int, str]:
-        """Returns the roles that may have several speakers, by the `Feature` bits of the role.
+        """Returns the roles that may have several speakers. The keys are the `Feature` bits of the roles.
 
-        This check is fast. Most conversations have no such role, so that slower checks are rarely necessary.
+        This check is fast, and shows for most conversations that no role has several speakers. A slower check of
+        the messages is then unnecessary.
         """
         pairs = {(msg.features & _ROLE_FEATURES, msg.name) for msg in self.conversation.msgs}
         if self.viewer is not None:

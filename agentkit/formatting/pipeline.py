@@ -68,7 +68,7 @@ _UNCHECKED: Final = 1 << 44
 """Feature bit of conversations that may still need repair."""
 
 _ALL_CONTENT: Final = _UNCHECKED | _ANY - 1
-"""All feature bits that a conversation may have before the repair check."""
+"""Feature bits of a conversation that was not checked yet: `_UNCHECKED` and all bits of `Feature`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def select_stages(
 
 
 def apply_history_policy(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Replaces the conversation by the messages that the history policy shows to the model."""
+    """Replaces the conversation with the messages that the history policy shows to the model."""
     rendered = context.history.render(conversation.turns, context.ledger, context.spec.capabilities)
     if type(rendered) is not TracedConversation:
         advice = "Return a TracedConversation, or override `view` instead."
@@ -157,7 +157,10 @@ def apply_history_policy(conversation: LegalConversation, context: StageContext)
 
 
 def repair_rendered(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Repairs tool calls and results after the history policy omitted some of them. The ledger records no loss."""
+    """Repairs tool calls and results after the history policy omitted some of them.
+
+    The ledger records no loss, because the policy omitted the calls and results on purpose.
+    """
     repaired = repair_pairing(conversation.turns, context.ledger, "omit")
     return LegalConversation(conversation.system, repaired)
 

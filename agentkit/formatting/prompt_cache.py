@@ -1,9 +1,9 @@
 """Prompt caches: finds blocks that the next request repeats, and positions for cache markers.
 
-A provider's cache stores the request up to a marked block. A later request can read the stored part if it has a
-marker on the same block, or a limited number of blocks later. The code that places markers does not know the
-earlier requests. The code therefore spreads the markers, so that a marker comes shortly after the last marker of
-any earlier request.
+A provider's cache stores the request up to a marked block. A later request can read the stored part if this
+request has a marker on the same block, or a limited number of blocks later. The code that places markers does not
+know the earlier requests. The code therefore spreads the markers, so that a marker comes shortly after the last
+marker of any earlier request.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def check_cache_breakpoints(value: str, *more: str) -> None:
 
 
 def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
-    """Yields each message with a tuple of booleans, which are True for blocks that the next request repeats.
+    """Yields each message with one boolean per block: True if the next request repeats the block.
 
-    False stands for a text that only the current request contains. Examples are filler turns, texts about a tool
+    False means that only the current request contains the block. Examples are filler turns, texts about a tool
     choice or an output schema, and tags of a history frame.
     """
     for traced in conversation:
@@ -63,12 +63,12 @@ def place_cache_breakpoints(
 
     1. On the last candidate, for the next request.
     2. On the last candidate before the last assistant turn. The request for that turn had its last marker on this
-       candidate. Any number of positions may follow.
+       candidate. The cache is then read, however many positions follow the candidate.
     3. On the newest candidate that no marker covers, until `limit` markers are placed. A request without a new
        assistant turn may therefore add `reach` * (`limit` - 1) - 1 positions and still read from the cache.
 
-    If the exact positions are unknown, the caller must pass larger numbers. The markers are then closer together
-    than necessary.
+    If the exact positions are unknown, the caller must overestimate the distances between candidates. The markers
+    are then closer together than necessary.
 
     Args:
         candidates: The ascending positions that may have a marker. The last marker of each request for a shorter

@@ -1,4 +1,4 @@
-"""`RequestSizes`: the requests of a conversation after each number of edits, and their numbers of tokens."""
+"""`RequestSizes`: builds the request of a conversation after a number of edits, and counts its tokens."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_
 __all__ = ["RequestSizes", "Sizes"]
 
 Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
-"""Requests and their numbers of tokens, by the number of edits of the cut."""
+"""Requests with their token counts. The key is the number of edits of the cut."""
 
 
 @dataclass(slots=True)
 class RequestSizes:
-    """Requests of one conversation after each number of edits. Each request is built and counted once.
+    """Requests of one conversation after different numbers of edits, with their token counts.
+
+    Each request is built and counted once.
 
     Attributes:
         conversation: The repaired conversation before the cut.
         needs_loading: True if media must be read, fetched or resized.
-        counted: The requests measured by the budget's counter.
-        estimated: The requests before media are loaded, measured by the local counter.
+        counted: The requests with loaded media. The budget's counter counts their tokens.
+        estimated: The requests without loaded media. The local counter counts their tokens.
     """
 
     lowering: Lowering
@@ -54,7 +56,7 @@ class RequestSizes:
         return EditedConversation(self.conversation, self.cuts.units, self.cuts.changes(count) if count else ())
 
     async def estimate(self, count: EditCount) -> tuple[Lowered, int]:
-        """Returns the request after `count` edits, without loaded media, and its number of tokens.
+        """Returns the request after `count` edits, without loaded media, and its token count.
 
         The local counter counts the tokens.
         """

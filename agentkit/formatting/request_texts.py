@@ -57,7 +57,11 @@ def add_tool_choice_text(conversation: LegalConversation, context: StageContext)
 
 
 def begin_with_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Adds a text with the output schema after the system prompt, for targets without a system role."""
+    """Adds a system message with the output schema after the last message of the system prompt.
+
+    This stage runs if the API has no system role. A later stage moves the whole system prompt into the first user
+    turn.
+    """
     turns = conversation.turns
     extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
     instruction = _create_instruction(context)
@@ -66,7 +70,10 @@ def begin_with_output_instruction(conversation: LegalConversation, context: Stag
 
 
 def add_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Adds a text with the output schema at the end of the system prompt."""
+    """Adds a system message with the output schema at the end of the system prompt.
+
+    This stage runs if the API has a system role.
+    """
     conversation.system.extend(_create_instruction(context))
     return conversation
 

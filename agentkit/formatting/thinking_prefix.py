@@ -76,7 +76,7 @@ def find_stale_thinking(
 
 @dataclass(slots=True)
 class _IssuedThinking:
-    """Thinking blocks of a request with the same opaque state.
+    """Thinking blocks with the same opaque state in one request.
 
     Attributes:
         state: The opaque state of the thinking.
@@ -97,7 +97,7 @@ class _IssuedThinking:
 
 
 def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
-    """Returns the thinking of all turns, by its signature or encrypted data."""
+    """Returns the thinking blocks of all turns. The keys are their signatures or encrypted data."""
     issued: dict[str, _IssuedThinking] = {}
     first = -1  # index of the first input message of the current assistant turn; -1 outside assistant turns
     for traced in turns:

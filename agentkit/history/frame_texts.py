@@ -74,6 +74,6 @@ class FrameTexts:
                         texts = []
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, which contain the texts but not the conversation."""
+        """Returns the state for copies and pickles: the texts, without the conversation."""
         create = partial(FrameTexts, timestamps=self.timestamps, is_safe=self.is_safe)
         return (create, (self.frames, self.tag, self.opening))

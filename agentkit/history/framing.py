@@ -90,8 +90,8 @@ class Framing:
         if self.framed:
             self.ledger.note_messages(self.framed, FRAME_LINE)
         if self.conversation.normal_form is not None:
-            # No tool call loses its results, because a call and its results stay native, become lines or are
-            # omitted together.
+            # A tool call and its results stay native, become lines or are omitted together. Each remaining tool
+            # call therefore still has its result, and the turns are in normal form.
             turns = self.out.msgs[prompt_length(self.out.msgs) :]
             self.out.normal_form = self.conversation.normal_form.for_messages(turns)
         return self.out
@@ -146,7 +146,7 @@ class Framing:
         return False
 
     def _note_pairs(self, msg: Msg) -> None:
-        """Records which provider-run tool calls (opaque blocks) have no response block up to this message."""
+        """Updates `open_pairs`: the provider-run tool calls (opaque blocks) that still have no response block."""
         if msg.features & Feature.OPAQUE:
             pairs = [self.capabilities.find_pair(block) for block in msg.blocks]
             self.open_pairs |= {key for role, key in pairs if role == "request"}

@@ -62,7 +62,9 @@ class HistoryPolicy:
     def render(
         self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
     ) -> TracedConversation:
-        """Returns the messages that `view` returns, with the input block from which each block comes.
+        """Returns the messages that `view` returns, with the origin of each block.
+
+        An origin is the path of a block in the caller's messages, or a name for an added block.
 
         Raises:
             OptionError: If `view` does not return a sequence of messages.
@@ -92,10 +94,10 @@ class HistoryPolicy:
 def _find_message_origins(
     conversation: TracedConversation, viewed: Sequence[Msg]
 ) -> dict[int, deque[MessageOrigin]]:
-    """Returns the origins of the input messages, by the `id` of the message object.
+    """Returns the origins of the input messages. The key is the Python `id` of the message object.
 
-    If the input contains an object several times, the object has several origins. If `view` returns the object
-    fewer times, only the last origins of the object are returned.
+    If the input contains the same object several times, the object has one origin for each occurrence. If `view`
+    returns the object fewer times, the first of these origins are removed.
     """
     origins: dict[int, deque[MessageOrigin]] = {}
     for traced in conversation:
@@ -222,7 +224,7 @@ class MultiAgentHistory(HistoryPolicy):
 
     @property
     def opening(self) -> str:
-        """The text before the first history frame, which consists of the preamble and the viewer's name."""
+        """The text before the first history frame: the preamble and the viewer's name."""
         viewer = self.viewer
         if viewer is not None and self.frame == "safe":
             viewer = safe_name(viewer, self.tag)

@@ -134,7 +134,7 @@ class Ledger:
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Returns the state for copies and pickles, in which computed results replace functions."""
+        """Returns the state for copies and pickles, with results instead of the functions that compute them."""
         all_details = {
             path: self._find_details(path, block, notes) for path, block, notes in self._collect_notes()
         }

@@ -47,7 +47,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Request with all information about it that can be computed without sending it.
+    """Request, with its ledger, its token count and other information known before the request is sent.
 
     Attributes:
         request: The keyword arguments for the SDK function that sends the request, as JSON values. The caller may

@@ -179,10 +179,10 @@ def prompt_length(msgs: Sequence[Msg]) -> int:
 
 
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
-    """Returns True if a conversation starts with the messages of `prefix`.
+    """Returns True if `msgs` starts with the messages of `prefix`.
 
-    The result is False if the first or the last message of `prefix` is not the same object in `msgs`. This check
-    is fast, whereas comparing all texts of two conversations is slow.
+    The first and the last message of `prefix` must be the same objects as in `msgs`. Otherwise, the result is
+    False, without a slow comparison of all texts.
     """
     count = len(prefix)
     if not count or count > len(msgs):

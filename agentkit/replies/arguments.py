@@ -41,7 +41,7 @@ class ArgumentBuffer:
         self._pieces: list[str] = []
         self._next_checkpoint = 1
         self._checkpoints: list[int] = [0]  # text lengths at which the incomplete text may be parsed
-        # Length and parsed value of the start of the text that was parsed most recently.
+        # Result of the most recent parsing: the number of parsed characters, and the parsed value.
         self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0
@@ -94,7 +94,7 @@ class ArgumentBuffer:
         """
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # the caller is an earlier event, for which the text was shorter
+        if end > length:  # the arguments of an earlier event, with a shorter text, are requested
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))

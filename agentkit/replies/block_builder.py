@@ -115,8 +115,8 @@ class BlockBuilder:
     def _create_call_id(self, name: str, arguments: str) -> str:
         """Returns an id for a tool call that arrived without an id.
 
-        The id is the same for a stream and a complete reply with the same content. Therefore the id does not
-        depend on the block's key, which a complete reply and a stream can number differently. An equal call in
+        The id is the same for a stream and a complete reply with the same content. The id therefore does not
+        depend on the key of the block, which can differ between a stream and a complete reply. An equal call in
         another reply gets another id if the request, the reply id or the creation time is different.
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
@@ -158,8 +158,8 @@ def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dic
     """Returns the JSON objects that are the arguments of separate tool calls, each with its text.
 
     Skips empty objects, because some servers send `{}` before the arguments. If all objects are empty, returns the
-    first. Also skips an object that equals the previous object, because some servers send the arguments of a call
-    twice.
+    first object. Also skips an object that equals the previous object, because some servers send the arguments of
+    a call twice.
     """
     calls = [pair for pair in objects if pair[0]] or objects[:1]
     return [pair for index, pair in enumerate(calls) if not index or not same_json(pair[0], calls[index - 1][0])]

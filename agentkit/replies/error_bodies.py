@@ -87,10 +87,13 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """Parses the error in a response body. Returns None if the body contains no error.
 
     All providers share this function, because gateways and clouds send errors in formats of other providers.
-    The key `error` of the body is a text, or an object with `message` and `code`, `type` or `status`. In another
-    format, the body has `message` and `code`, `type` or `status` at the top level. The `id` of such a body is the
-    request id. A body with only a `message` is an error if the HTTP status is at least 400. The body may also be a
-    list with one object.
+    The body has one of these formats:
+
+    - The key `error` has a text, or an object with `message` and `code`, `type` or `status`.
+    - The keys `message` and `code` or `type` are at the top level. The key `id` can have the request id.
+    - The key `message` is at the top level, and the HTTP status is at least 400.
+
+    The body may also be a list with one such object.
 
     Args:
         body: Parsed JSON of a response or of an event.

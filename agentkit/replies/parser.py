@@ -74,8 +74,8 @@ class StreamParserBase(ABC):
         raw_arguments: True if replies contain tool arguments as text. Tool calls then store the text as
             `raw_input`.
         json_lines: True if the stream has one JSON value on each line instead of server-sent events. If False,
-            the parser also accepts such a stream. But the parser then reads the first line only after the second
-            line arrives, because a single line may be a complete reply.
+            the parser also accepts JSON lines, but parses the first line only after the second line arrives. A
+            stream of one line may be a complete reply.
         request: Request that the reply answers. None if no request was passed.
         reply: Builder of the reply.
         is_complete: True after the event that ends the stream. Always False if the stream has no such event.
@@ -155,7 +155,7 @@ class StreamParserBase(ABC):
             parser.read_reply(cast("dict[str, Any]", native))
             return parser.finish()
         except RecursionError:
-            raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
+            raise MessageError("reply", _TOO_DEEP, "Check that the server sent a valid reply.") from None
 
     def feed(self, chunk: object) -> list[StreamEvent]:
         """Parses the next chunk of the stream. Returns the events that are complete after this chunk.
@@ -214,7 +214,7 @@ class StreamParserBase(ABC):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Parses a stream that consists of one JSON object. Parses any other stream as events."""
+        """Parses `text` as a complete reply if it is one JSON object, and as the events of a stream otherwise."""
         self._opening = None
         try:
             body = reply_to_json(text)
@@ -262,4 +262,4 @@ class StreamParserBase(ABC):
         try:
             self.read_event(event)
         except RecursionError:
-            raise MessageError("chunk", _TOO_DEEP, "Pass the event unchanged.") from None
+            raise MessageError("chunk", _TOO_DEEP, "Check that the server sent a valid event.") from None

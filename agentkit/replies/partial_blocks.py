@@ -68,7 +68,7 @@ class PartialBlock:
         return self.clean(text)
 
     def take_half(self) -> str:
-        """Discards the stored half of a surrogate pair, and returns the character U+FFFD.
+        """Discards the stored half of a surrogate pair, and returns the replacement character U+FFFD.
 
         Returns an empty string if no half is stored.
         """

@@ -150,7 +150,8 @@ class ReplyBlocks:
     def has_complete_arguments(self, key: BlockKey) -> bool:
         """Returns True if the arguments that have arrived for a tool call form one complete JSON object.
 
-        The result is False if `replace_arguments` set an empty dict. Repeated calls of this method are cheap.
+        Arguments that `replace_arguments` set to an empty dict are treated as incomplete. Repeated calls of this
+        method are cheap.
         """
         partial = self._partials.get(key)
         return isinstance(partial, PartialToolCall) and (bool(partial.input) or partial.arguments.is_object)
@@ -166,7 +167,7 @@ class ReplyBlocks:
             self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
     def replace_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
-        """Replaces a block by a complete block. The new block gets the index of the old block."""
+        """Replaces a block with a complete block. The new block gets the index of the old block."""
         if self.finish_reason is None and key in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 
@@ -183,8 +184,8 @@ class ReplyBlocks:
     def add_metadata(self, key: BlockKey, **metadata: Any) -> None:
         """Adds metadata to a block, such as `citations`.
 
-        If the block already has a value of the same name, a new list extends an old list. Any other new value
-        replaces the old value.
+        If the old and the new value of a name are lists, the new items are appended to the old list. Otherwise,
+        the new value replaces the old value.
         """
         partial = self._partials.get(key)
         if partial is None:

@@ -1,4 +1,4 @@
-"""`StreamOpening`: buffers the first bytes of a stream, to detect if the stream is one JSON object."""
+"""`StreamOpening`: buffers the first bytes of a stream, to detect whether the stream is one JSON object."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class ToolCallIndex:
     def get_latest(self, index: object) -> BlockKey | None:
         """Returns the key of the newest tool call with this index, or None if no tool call has the index.
 
-        If `index` is not an int, returns the key of the newest of all tool calls. An entry without an id and a
-        name continues the returned tool call.
+        If `index` is not an int, returns the key of the newest tool call. An entry with neither an id nor a name
+        continues the returned tool call.
         """
         if type(index) is int:
             return self._by_index.get(index)

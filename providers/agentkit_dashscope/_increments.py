@@ -89,9 +89,10 @@ class Increments(Generic[_Key]):
         return piece
 
     def _join(self, key: _Key, length: int) -> str:
-        """Returns all earlier text of a key, or a beginning of this text with more than `length` characters.
+        """Returns the earlier text of a key, to check whether a piece of `length` characters begins with it.
 
-        The beginning is sufficient, because the result is compared with a piece of `length` characters.
+        If the text is longer than the piece, the check fails in any case. The last part of the text may then be
+        missing from the result.
         """
         text = self._texts.get(key, "")
         if key in self._unjoined and length >= len(text):
