@@ -149,6 +149,14 @@ def test_a_custom_policy_shows_each_unit_by_default() -> None:
     assert not HistoryPolicy().shows_everything
 
 
+def _hides_bob(msg: Msg) -> bool:
+    return msg.name != "Bob"
+
+
+def _shows_friday(msg: Msg) -> bool:
+    return msg.name == "Friday"
+
+
 EXCHANGE = [call("c"), RESULT]
 OWN = [call("c", name="Eve"), RESULT]
 
@@ -169,8 +177,8 @@ OWN = [call("c", name="Eve"), RESULT]
             {"viewer": "Eve", "other_agents_tools": "drop"},
             True,
         ),
-        ([BOB], {"visible": lambda msg: msg.name != "Bob"}, False),
-        (EXCHANGE, {"visible": lambda msg: msg.name == "Friday"}, False),
+        ([BOB], {"visible": _hides_bob}, False),
+        (EXCHANGE, {"visible": _shows_friday}, False),
     ],
 )
 def test_a_unit_is_visible_if_the_viewer_gets_a_part_of_it(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agentkit import Msg
-from agentkit.ledger.provenance import NormalForm
+from agentkit.ledger.provenance import NormalForm, starts_with
 from agentkit.messages.features import Feature
 from tests.conftest import call, result, text_msg
 
@@ -37,3 +37,13 @@ def test_the_properties_of_other_messages_are_their_features_and_their_alternati
     for ordered in (True, False):
         form = NormalForm(Feature.MEDIA, ordered, alternating=not alternating)
         assert form.for_messages(msgs) == NormalForm(features, ordered, alternating)
+
+
+def test_a_conversation_starts_with_the_same_first_and_last_messages_and_equal_ones_between() -> None:
+    a, b, c, d = (text_msg("Bob", text) for text in "abcd")
+    copies = [text_msg("Bob", text) for text in "abcd"]
+    msgs = [a, b, c, d]
+    for prefix in ([], [a], [a, b], [a, b, c], msgs, [*msgs], [a, copies[1], c]):
+        assert starts_with(msgs, prefix)
+    for other in ([a, b, c, d, a], [copies[0], b, c], [a, b, copies[2]], [a, c, c], [b], [a, c], copies):
+        assert not starts_with(msgs, other)
