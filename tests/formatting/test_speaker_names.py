@@ -18,6 +18,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OpaqueState,
     Plan,
     TextBlock,
     ThinkingBlock,
@@ -204,3 +205,14 @@ def test_a_message_with_results_has_no_note_about_its_speaker_name() -> None:
     ]
     reasons = [entry.reason for entry in lower(msgs).ledger.entries]
     assert [reason.startswith("speaker name sent as") for reason in reasons] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(("issuer", "is_omitted"), [("anthropic", False), ("openai", True), (None, True)])
+def test_citations_are_omitted_unless_the_state_of_their_block_has_them(
+    issuer: str | None, *, is_omitted: bool
+) -> None:
+    state = OpaqueState(issuer, fields={"citations": [{"type": "x"}]}) if issuer else None
+    cited = TextBlock("Cats.", state=state, metadata={"citations": [{"type": "x"}]})
+    msgs = [BOB, Msg("Friday", [cited], "assistant"), BOB]
+    entry = load_provider("anthropic").chat_formatter().lower(msgs).ledger.entries[1]
+    assert any(detail.startswith("citations omitted") for detail in entry.details) == is_omitted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agentkit import Msg
-from agentkit.ledger.provenance import NormalForm, starts_with
+from agentkit.ledger.provenance import NormalForm, TracedConversation, starts_with
 from agentkit.messages.features import Feature
 from tests.conftest import call, result, text_msg
 
@@ -47,3 +47,13 @@ def test_a_conversation_starts_with_the_same_first_and_last_messages_and_equal_o
         assert starts_with(msgs, prefix)
     for other in ([a, b, c, d, a], [copies[0], b, c], [a, b, copies[2]], [a, c, c], [b], [a, c], copies):
         assert not starts_with(msgs, other)
+
+
+def test_a_feature_of_the_system_prompt_is_a_feature_of_the_conversation() -> None:
+    msgs = [text_msg("system", "Be brief.", "system"), BOB]
+    form = NormalForm(BOB.features, ordered=True, alternating=True)
+    for normal_form in (None, form):
+        conversation = TracedConversation(msgs, [0, 1], normal_form)
+        assert conversation.has_feature(Feature.SYSTEM) is True
+        assert conversation.has_feature(Feature.TEXT) is True
+        assert conversation.has_feature(Feature.MEDIA) is False

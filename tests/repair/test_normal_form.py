@@ -22,6 +22,10 @@ USER = text_msg("Bob", "Hi")
 ASSISTANT = text_msg("Friday", "Hello", "assistant")
 
 
+MIXED = Msg("Friday", [*call("a").blocks, *result("b").blocks], "assistant")
+"""Turn with a call and the result of another call."""
+
+
 def find(*msgs: Msg) -> NormalForm | None:
     return find_normal_form(TracedConversation.of([*msgs]))
 
@@ -43,6 +47,8 @@ def test_the_system_prompt_does_not_count_for_the_alternation_of_roles(prompt: l
         [call("a", "b"), result("a"), result("a")],
         [result("a")],
         [USER, call("a")],
+        [USER, MIXED, result("a", "b")],
+        [USER, MIXED, result("a"), result("b")],
     ],
 )
 def test_calls_without_exactly_one_result_have_no_normal_form(msgs: list[Msg]) -> None:
