@@ -28,10 +28,10 @@ def get_grid_step(strategy: CutStrategy, units: Units, limit: int) -> int:
 
 
 def round_down(tokens: int, step: int) -> int:
-    """Returns the last point of the grid that is not after `tokens`. `step` must not be 0."""
+    """Returns the last grid point at or before `tokens`. `step` must not be 0."""
     return tokens // step * step
 
 
 def round_up(tokens: int, step: int) -> int:
-    """Returns the first point of the grid that is not before `tokens`. `step` must not be 0."""
+    """Returns the first grid point at or after `tokens`. `step` must not be 0."""
     return -(-tokens // step) * step

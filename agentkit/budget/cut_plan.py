@@ -19,11 +19,12 @@ Invariants
     - No edit changes the system prompt or a pinned unit, with one exception: summaries are pinned but may be
       dropped.
     - No unit is dropped twice, and no strategy edits a unit that an earlier strategy dropped.
-    - The plan asks a strategy for edits only if the edits of the earlier strategies are not enough.
+    - The plan calls `order` of a strategy only if the edits of the earlier strategies are not enough.
 
 Cost
-    The plan calls `order` once for each strategy, which takes O(n) for n units. Each later search for a weight or
-    a position takes O(log n). For a strategy that shortens units, the plan also calls `edit` once for each edit.
+    The plan calls `order` at most once for each strategy. A call takes O(n) for n units. Each later
+    search for a weight or a position takes O(log n). For a strategy that shortens units, the plan also calls
+    `edit` once for each edit.
 
 Example:
     The conversation has eight units of ten tokens each. The strategy keeps the first unit, which is the task, and

@@ -65,7 +65,8 @@ class CutStage:
         """Returns the smallest number of edits, at least `count`, after which a cut may end.
 
         `count` must be at least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the
-        start of the history. Such a cut includes the edits of all units that end at or before this multiple.
+        start of the history. The cut then includes all edits of the stage to units that end at or before
+        this multiple.
         """
         if not self.step:
             return EditCount(count)

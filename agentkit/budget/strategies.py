@@ -48,7 +48,7 @@ class CutStrategy:
             quarter of the tokens that the budget leaves for messages after the system prompt. If `step` is not 0,
             `order` must return ascending indexes.
         order_is_stable: True if new messages only add units at the end of `order`. If the first n edits are
-            too few for a conversation, they are then also too few after more messages.
+            too few for a conversation, they are then also too few after new messages.
         repeats: True if `order` may contain a unit several times. Each `edit` then removes more of the unit.
     """
 
@@ -121,12 +121,12 @@ class OldestFirst(CutStrategy):
 
 @dataclass(frozen=True)
 class OldestFirstInSteps(OldestFirst):
-    """Cut strategy that drops the oldest messages in steps, which keeps the provider's prompt cache valid longer.
+    """Cut strategy that drops the oldest messages in steps, to keep the provider's prompt cache valid longer.
 
     A cut drops the messages that end at or before a multiple of `step` tokens, counted from the start of the
     history. The cut moves at most once for each `step` tokens of new messages. Every process computes the same
-    cut. A cut that moves in every turn may cost more than no cut, because after each move all later messages miss
-    the cache.
+    cut for the same conversation. A cut that moves in every turn may cost more than no cut, because after each
+    move all later messages miss the cache.
 
     Attributes:
         keep_task: True to keep the first user message.

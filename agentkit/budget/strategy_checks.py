@@ -5,8 +5,9 @@ A unit is one message, or one assistant turn with tool calls and all their resul
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise, starmap
+from itertools import islice, pairwise, starmap
 from operator import gt
 from typing import NoReturn, cast
 
@@ -67,14 +68,22 @@ def get_order(strategy: CutStrategy, units: Units) -> Sequence[UnitNumber]:
     protected = [number for number in _untouchable(strategy, units) if number in numbers]
     is_repeated = len(numbers) < len(order) and not strategy.repeats
     if is_repeated or protected or not in_range:
-        invalid = "protected units" if protected else "repeated units" if in_range else "unknown units"
-        reason = f"order() contains {invalid}: {shorten_repr(protected or [*order][:5], 60)}"
-        _refuse(
-            strategy,
-            reason,
-            "Remove the units that `protected` returns. Repeat a unit only if `repeats` is True.",
-        )
+        _refuse_units(strategy, order, len(units), protected)
     return cast("Sequence[UnitNumber]", order)
+
+
+def _refuse_units(
+    strategy: CutStrategy, order: Sequence[int], unit_count: int, protected: Sequence[int]
+) -> NoReturn:
+    unknown = [*islice((number for number in order if not 0 <= number < unit_count), 5)]
+    if protected:
+        kind, numbers, advice = "protected", protected, "Remove the units that `protected` returns."
+    elif unknown:
+        kind, numbers, advice = "unknown", unknown, f"Return only indexes from 0 to {unit_count - 1}."
+    else:
+        repeated = [number for number, count in Counter(order).items() if count > 1]
+        kind, numbers, advice = "repeated", repeated, "Return each unit once, or set `repeats` to True."
+    _refuse(strategy, f"order() contains {kind} units: {shorten_repr(numbers, 60)}", advice)
 
 
 def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> None:

@@ -46,8 +46,8 @@ EditCount = NewType("EditCount", int)
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
-# If the new messages exceed neither of these limits, the estimation of their tokens is fast. It therefore runs
-# without a pause for other async tasks.
+# If the new messages exceed neither of these limits, the estimation of their tokens is fast, and runs without
+# a pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # number of messages to estimate before other async tasks may run
 

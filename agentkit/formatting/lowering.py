@@ -71,9 +71,8 @@ class Lowering:
         spec: The target, tools, tool choice and output schema.
         media_roots: The folders from which `file:` sources may be read.
         fetch: The settings for downloads. None means no downloads.
-        downloads: The result of each download, by source: the data, or the reason why the download failed.
-        text_sizes: Placeholders for text files that are not read yet, by source. A placeholder has the size of its
-            file.
+        downloads: Mapping from a source to the downloaded data, or to the reason why the download failed.
+        text_sizes: Mapping from the source of a text file that is not read yet to a placeholder of the same size.
     """
 
     spec: RequestSpec

@@ -90,7 +90,7 @@ def format_name_reason(name: str) -> str:
 # -- names of several speakers -----------------------------------------------------------------------------------
 
 _ROLES: Final[Mapping[int, str]] = {0: "user", Feature.ASSISTANT: "assistant", Feature.SYSTEM: "system"}
-"""The roles that may have several speakers, by their `Feature` bits."""
+"""The roles that may have several speakers. The keys are the `Feature` bits of the roles."""
 
 _ROLE_FEATURES: Final = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
 
@@ -117,7 +117,7 @@ class OmittedNames:
     viewer: str | None
 
     def __call__(self) -> dict[BlockPath, Note]:
-        """Returns a note for each block whose speaker name is lost, by the path of the block."""
+        """Returns a note for each block whose speaker name is lost. The keys are the paths of the blocks."""
         notes: dict[BlockPath, Note] = {}
         for role, speakers in self._find_speakers().items():
             viewers = {self.viewer} if role == "assistant" and self.viewer is not None else set[str]()
@@ -128,7 +128,7 @@ class OmittedNames:
         return notes
 
     def _find_speakers(self) -> dict[str, dict[str, list[int]]]:
-        """Returns the indexes of each speaker's messages, by role and name. The system prompt is not included."""
+        """Returns the indexes of the messages after the system prompt, grouped by role and speaker name."""
         roles = self._find_shared_roles()
         if not roles:
             return {}

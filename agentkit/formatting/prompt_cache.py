@@ -44,8 +44,8 @@ def check_cache_breakpoints(value: str, *more: str) -> None:
 def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
     """Yields each message with one boolean per block: True if the next request repeats the block.
 
-    False means that only the current request contains the block. Examples are filler turns, texts about a tool
-    choice or an output schema, and tags of a history frame.
+    False means that the next request omits the block or has it in another position. Examples are filler
+    turns, texts about a tool choice or an output schema, and tags of a history frame.
     """
     for traced in conversation:
         origins = traced.block_origins

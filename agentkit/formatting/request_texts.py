@@ -59,7 +59,7 @@ def add_tool_choice_text(conversation: LegalConversation, context: StageContext)
 def begin_with_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a system message with the output schema after the last message of the system prompt.
 
-    This stage runs if the API has no system role. A later stage moves the whole system prompt into the first user
+    This stage is for APIs without a system role. A later stage moves the whole system prompt into the first user
     turn.
     """
     turns = conversation.turns
@@ -72,7 +72,7 @@ def begin_with_output_instruction(conversation: LegalConversation, context: Stag
 def add_output_instruction(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Adds a system message with the output schema at the end of the system prompt.
 
-    This stage runs if the API has a system role.
+    This stage is for APIs with a system role.
     """
     conversation.system.extend(_create_instruction(context))
     return conversation

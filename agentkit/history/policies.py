@@ -213,7 +213,7 @@ class MultiAgentHistory(HistoryPolicy):
     def get_native_features(self, capabilities: Capabilities) -> int:
         """Returns the `Feature` bits of the messages that remain separate turns (native turns), for any speaker.
 
-        The viewer's own turns remain separate turns too (see `is_own_turn`). All other messages become lines.
+        The viewer's messages also remain separate turns, whatever their features are (see `is_own_turn`).
         """
         system = Feature.SYSTEM if capabilities.turns.late_system == "native" else 0
         return system | (Feature.TOOL if self.viewer is None or self.other_agents_tools == "native" else 0)

@@ -57,8 +57,8 @@ class Plan:
             continue with these messages.
         tokens: The number of request tokens according to the budget's counter. None if there is no budget.
         cut: The messages and blocks that the budget removed. None if the budget removed nothing.
-        call_ids: The original tool call ids, by the id in the request. Unchanged ids are not listed.
-        tool_names: The original tool names, by the name in the request. Unchanged names are not listed.
+        call_ids: Mapping from the tool call ids in the request to the original ids, without unchanged ids.
+        tool_names: Mapping from the tool names in the request to the original names, without unchanged names.
         frames: The texts of the history frames in the request, for use by `read_history`. None if the history
             policy writes no frames.
     """

@@ -159,7 +159,7 @@ class TracedConversation:
 
 
 def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
-    """Returns the origin of each block of a message. `origin` is the origin of the message."""
+    """Returns the origin of each block of a message. `origin` is the origin of the whole message."""
     if isinstance(origin, int):
         count = 1 if isinstance(msg.content, str) else len(msg.content)
         return tuple((origin, index) for index in range(count))

@@ -58,7 +58,7 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # number of calls without an id, by content
+        self._calls_without_id: Counter[str] = Counter()  # number of calls with the same content and without an id
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.

@@ -78,7 +78,7 @@ class ReplyBuilder(ReplyBlocks):
         native_reason: Finish reason as the provider spells it. None until the reply ends.
         error: Error that the provider reported. The keys are `message`, `code`, `request_id`, `status` and
             `retry_after`. Keys without a value are omitted. None if there is no error.
-        notes: Further metadata of the reply, by name, such as `safety_ratings`.
+        notes: Further metadata of the reply, such as `safety_ratings`.
     """
 
     def __init__(

@@ -80,7 +80,9 @@ def cut_text(text: str, length: int) -> str:
 
 def reported_error(text: str) -> MessageError:
     """Returns the exception to raise if the provider sent an error instead of a reply."""
-    return MessageError("reply", f"the provider reports an error: {text}", "Pass the reply of a successful call.")
+    return MessageError(
+        "reply", f"the provider reports an error: {text}", "Pass the reply of a successful model call."
+    )
 
 
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
