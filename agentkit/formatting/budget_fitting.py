@@ -28,8 +28,8 @@ _SLACK = 64
 
 _NONE_TOO_LARGE = EditCount(-1)  # no request is known to be too large
 
-# A BudgetError names a token limit that is large enough. At most this number of limits are tried. If none of
-# them is large enough, the error names the size of the request without a cut.
+# A BudgetError names a token limit that is large enough. At most `_MAX_LIMITS` limits are tried. If none of
+# these limits is large enough, the error names the size of the request without a cut.
 _MAX_LIMITS = 8
 
 

@@ -64,7 +64,7 @@ class FrameTexts:
         texts: list[str] = []
         for traced in turns:
             if isinstance(traced.origin, int):
-                continue  # an origin that is an index means that the message was sent unchanged
+                continue  # the origin is an index, so the message was sent unchanged
             for block, origin in traced.traced_blocks:
                 if isinstance(block, TextBlock) and isinstance(origin, str) and origin in _FRAME_ORIGINS:
                     texts.append(block.text)

@@ -137,8 +137,8 @@ class ToolUseDelta(_Event):
     def input(self) -> dict[str, Any]:
         """Arguments that can be parsed from the text up to this event.
 
-        Long arguments are parsed only at intervals, so the last few percent of the text can be missing. Several
-        events share the dict, so do not modify it.
+        Long arguments are parsed only at intervals, so the last few percent of the text can be missing. Do not
+        modify the returned dict, because several events share the dict.
         """
         return self.arguments.partial(self.length)
 
