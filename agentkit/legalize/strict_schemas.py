@@ -21,7 +21,7 @@ def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dic
 
     An object schema without `additionalProperties` gets `"additionalProperties": false` if it requires all its
     properties. A schema is refused if it has unsupported keywords, allows additional properties, or has optional
-    properties that the target does not accept. To change such a schema would change which values are valid.
+    properties that the target does not accept. Removing these parts would change which values are valid.
 
     Returns:
         The copy and an empty string. If the schema is refused, None and the reason.
