@@ -28,8 +28,8 @@ _WORD = 34  # added for each space before a lower-case letter
 # case has more letters than an eighth of the text length, this weight is added for each letter above the eighth.
 _SCRAMBLED = 120
 
-# Weights of non-ASCII characters, in hundredths of an o200k_base token. cl100k_base needs up to three times as many
-# tokens for these characters.
+# Weights of non-ASCII characters, in hundredths of an o200k_base token. cl100k_base needs up to three times as
+# many tokens for these characters.
 _SCRIPTS: Final = tuple(
     (re.compile(f"[{characters}]+"), weight)
     for characters, weight in (

@@ -53,7 +53,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder of tiktoken, written from the vocabularies of splintr. tiktoken checks the SHA-256 of each file."""
+    """A cache folder of tiktoken, with vocabularies of splintr. tiktoken checks the SHA-256 of each file."""
     folder = tmp_path_factory.mktemp("ranks")
     for encoding, (name, size) in ENCODINGS.items():
         token = Tokenizer.from_pretrained(encoding).decode_token_bytes
