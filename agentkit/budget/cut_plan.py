@@ -109,7 +109,7 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        # Maps the index of each edited unit to the messages that remain after all planned edits.
+        # Maps the index of each edited unit to the messages of the unit that remain after all planned edits.
         self._remainders: dict[UnitNumber, Remainder] = {}
         self._created: list[CutStage] = []
         self._pending = self._create_stages()

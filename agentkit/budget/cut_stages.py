@@ -62,11 +62,11 @@ class CutStage:
         return EditCount(bisect_left(sums, sums[first] + saving, first, last) - first)
 
     def position_from(self, count: int) -> EditCount:
-        """Returns the smallest number of edits, at least `count`, after which a cut may end.
+        """Returns the smallest allowed number of edits that is at least `count`.
 
-        `count` must be at least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the
-        start of the history. The cut then includes all edits of the stage to units that end at or before
-        this multiple.
+        A cut applies the first edits of the stage, and `count` must be at least 1. If `step` is not 0, a cut may
+        end only at a multiple of `step` tokens from the start of the history. The cut then includes all edits of
+        the stage to units that end at or before this multiple.
         """
         if not self.step:
             return EditCount(count)

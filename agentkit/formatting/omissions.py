@@ -100,7 +100,7 @@ _NO_CONTENT: Final = (
 """Bits of `Feature` that a message without content can have. Any other bit means that the message has content."""
 
 _MARKS: Final = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
-"""The metadata keys of messages that no speaker wrote."""
+"""Metadata keys that mark a message as not written by a speaker."""
 
 
 @dataclass(frozen=True, slots=True)

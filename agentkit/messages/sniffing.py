@@ -115,7 +115,7 @@ def _measure(media_type: str, data: str) -> tuple[int, int] | None:
 
 
 def _bytes_at(data: str, start: int, count: int) -> bytes:
-    """Decodes `count` bytes of base64 data from byte `start`, without decoding all the data before that byte."""
+    """Returns `count` decoded bytes of base64 data, from decoded offset `start`. Does not decode earlier data."""
     first = start // 3
     header = base64.b64decode(data[first * 4 : -(-(start + count) // 3) * 4])[start - first * 3 :][:count]
     if len(header) < count:

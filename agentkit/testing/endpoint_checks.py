@@ -71,7 +71,7 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
-        yield f"`build_request` omits {len(lost)} texts of the request, such as {lost[0][:60]!r}"
+        yield f"the body from `build_request` lacks texts of the request ({len(lost)}), such as {lost[0][:60]!r}"
     if _MODEL not in sent and _MODEL not in call.path:
         yield "`build_request` omits the model"
     for name, value in options.items():

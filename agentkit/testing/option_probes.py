@@ -85,7 +85,7 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _strict_mode(formatter: FormatterBase) -> Iterator[str]:
-    """Checks that the request marks a strict tool if the target has a strict mode."""
+    """Checks that the request marks each strict tool as strict if the target has a strict mode."""
     if formatter.capabilities().tools.strict is None:
         return
     tool = Tool("look", "", _STRICT_PARAMETERS)
@@ -125,7 +125,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
     clear_containers(first)
     shared = _find_change(tools, output)
     if shared and not changed:
-        yield f"a change of the request changes {shared}. Copy all dicts and lists in `convert`"
+        yield f"modifying the request also modifies {shared}. Copy all dicts and lists in `convert`"
     elif json_text(request()) != text:
         yield "two requests share lists or dicts of the tools or the schema"
 

@@ -129,7 +129,7 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
         yield "a request from the loaded messages differs from the original request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
-            yield f"the turn of the {role} is loaded with another role"
+            yield f"a turn with role {role!r} has another role after loading"
 
 
 _OTHER_VALUES: Final[tuple[Any, ...]] = (

@@ -139,7 +139,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
         if any(_CLOSING_TAG.fullmatch(str(last.get(key))) for key in layout.texts):
-            parts.pop()  # the next request may have new lines before this closing tag
+            parts.pop()  # the next request may contain more lines of the history before this tag
     others = {key: part for key, part in request.items() if key != layout.turns}
     markers = layout.cache_markers
     return _digest(others, markers), tuple([_digest(part, markers) for part in parts])

@@ -377,11 +377,11 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "shares the parameters of tools": (
         with_convert(_sharing_tools),
-        "a change of the request changes the parameters of a tool",
+        "modifying the request also modifies the parameters of a tool",
     ),
     "shares the schema": (
         with_convert(_sharing_schema),
-        "a change of the request changes the schema of response_format",
+        "modifying the request also modifies the schema of response_format",
     ),
     "changes the parameters of tools": (
         with_convert(_changing_tools),
@@ -460,7 +460,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "loads all messages as user messages": (
         _with_edited_log(lambda msgs: [*map(_other_role, msgs)]),
-        "is loaded with another role",
+        "has another role after loading",
     ),
     "raises for a value that is not a log": (
         replace(PROVIDER, load_native=_fragile),
