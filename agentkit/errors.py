@@ -127,7 +127,7 @@ class ConversionError(AgentkitError):
 
     Attributes:
         block_type: Type of the block, such as `image`.
-        place: Part of the request that cannot contain the block, such as `a tool result`.
+        place: Part of the request that cannot contain the block, such as `tool result`.
     """
 
     def __init__(self, block_type: str, place: str) -> None:

@@ -306,6 +306,13 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)content: expected text or a list, got (\w+)",
         r"\1content: expected a string or a list, got \2",
     ),
+    # places of ConversionError
+    (r"an assistant's turn", r"assistant turn"),
+    (r"(a user turn|a turn) or a tool result", r"content part"),
+    (r"a message or a tool result", r"message content"),
+    (r"a message on the text path", r"text-path message"),
+    (r"a (function response|tool result)", r"\1"),
+    (r"media by URL", r"audio URL"),
     # invalid blocks of DashScope's logs
     (
         r"(invalid block: |)it is no call of a function",
