@@ -137,18 +137,17 @@ def _schema_at(place: str) -> str:
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
     """Returns True if a schema is recursive.
 
-    A schema is recursive if a definition refers to itself, directly or through other definitions, or if a
-    reference points to the root.
+    A schema is recursive if a part that a reference points to has the same reference in it, directly or through
+    other references. The part is a definition, a property, or the root.
     """
-    holders = [
-        (f"#/{holder}/{name}", item) for holder in _NAMED[1:] for name, item in schema.get(holder, {}).items()
-    ]
-    reached = {pointer: set(_references(item)) for pointer, item in holders}
+    reached = {
+        pointer: set(_references(find_definition(pointer, schema))) for pointer in set(_references(schema))
+    }
     for middle, beyond in reached.items():
         for pointers in reached.values():
             if middle in pointers:
                 pointers |= beyond
-    return "#" in _references(schema) or any(pointer in pointers for pointer, pointers in reached.items())
+    return any(pointer in pointers for pointer, pointers in reached.items())
 
 
 def _references(part: object) -> list[str]:

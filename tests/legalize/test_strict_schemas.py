@@ -185,3 +185,23 @@ def test_a_reference_to_the_root_is_recursive() -> None:
     schema = create_object(a={"anyOf": [TEXT, {"$ref": "#"}]})
     assert close(schema) == schema
     assert close(schema, can_recurse=False) is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "is_recursive"),
+    [
+        ("#/properties/tree", True),
+        ("#/properties/tree/properties/children", True),
+        ("#/$defs/a~1b", True),
+        ("#/properties/leaf", False),
+        ("#/$defs/Leaf/properties/name", False),
+    ],
+)
+def test_a_reference_inside_the_part_that_it_points_to_is_recursive(reference: str, *, is_recursive: bool) -> None:
+    children = {"type": "array", "items": {"$ref": reference}}
+    schema = {
+        **create_object(tree=create_object(children=children), leaf=LEAF),
+        "$defs": {"Leaf": LEAF, "a/b": create_object(tree={"$ref": "#/properties/tree"})},
+    }
+    assert close(schema) == schema
+    assert (close(schema, can_recurse=False) is None) == is_recursive
