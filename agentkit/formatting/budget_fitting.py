@@ -185,8 +185,6 @@ class BudgetFitter:
             return NO_EDITS
         end = self.cuts.end
         free = self._get_limit(EditCount(1)) - (await self.sizes.estimate(end))[1]
-        if free < 0:
-            return end
         return self.cuts.position_from(self.cuts.count_for(self.cuts.weight(end) + free))
 
     def _find_known_too_large(self, counter: str) -> EditCount:

@@ -72,8 +72,6 @@ class CutSearch:
         while self.plan.position_before(fitting) > too_large:
             earlier = min(self._estimate(fitting), self._move_back(fitting, steps))
             count = max(earlier, self.move_on(too_large))
-            if count >= fitting:
-                break
             if not await self.fits(count):
                 return count, fitting
             fitting, steps = count, steps * 4
@@ -83,10 +81,10 @@ class CutSearch:
         """Returns the number of edits after which the request should fit.
 
         The number is a linear interpolation between the requests after `count` edits and after all edits. Returns
-        `count` if one of these requests has not been measured.
+        `count` if the request after all edits has not been measured.
         """
         end = self.plan.end
-        if count not in self.sizes or end not in self.sizes:
+        if end not in self.sizes:
             return count
         tokens, end_tokens = self.sizes[count][1], self.sizes[end][1]
         weight, end_weight = self.plan.weight(count), self.plan.weight(end)

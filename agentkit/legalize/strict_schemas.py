@@ -140,9 +140,7 @@ def _is_recursive(schema: Mapping[str, Any]) -> bool:
     A schema is recursive if a part that a reference points to has the same reference in it, directly or through
     other references. The part is a definition, a property, or the root.
     """
-    reached = {
-        pointer: set(_references(find_definition(pointer, schema))) for pointer in set(_references(schema))
-    }
+    reached = {pointer: set(_references(find_definition(pointer, schema))) for pointer in set(_references(schema))}
     for middle, beyond in reached.items():
         for pointers in reached.values():
             if middle in pointers:

@@ -289,6 +289,7 @@ def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrate
         ([Chosen([1, 3, 4])], [(1, 2, ()), (3, 5, ())]),
         ([Chosen([4, 3, 2])], [(2, 5, ())]),
         ([OldestFirst()], [(1, 10, ())]),
+        ([OldestFirst(keep_task=True), OldestFirst()], [(1, 10, ())]),
         ([Shortening([1]), Chosen([3, 4])], [(1, 2, (SHORT,)), (3, 5, ())]),
         ([Shortening([2]), Chosen([1, 3])], [(1, 2, ()), (2, 3, (SHORT,)), (3, 4, ())]),
         ([Shortening([2, 3]), Chosen([2])], [(2, 3, ()), (3, 4, (SHORT,))]),
@@ -297,6 +298,30 @@ def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrate
 def test_neighboring_dropped_units_are_one_change(strategies: Sequence[CutStrategy], changes: list[Any]) -> None:
     plan = create_plan(*strategies)
     assert plan.changes(plan.end) == changes
+
+
+def test_a_cut_without_edits_has_no_changes() -> None:
+    assert create_plan(OldestFirst()).changes(NO_EDITS) == []
+    assert create_plan(Chosen([])).changes(NO_EDITS) == []
+
+
+def test_an_edit_that_returns_the_same_messages_is_no_change() -> None:
+    class Unchanging(Chosen):
+        def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+            return unit
+
+    plan = create_plan(Unchanging([1, 2]), Shortening([2]), Chosen([4]))
+    assert plan.changes(EditCount(2)) == []
+    assert plan.changes(plan.end) == [(2, 3, (SHORT,)), (4, 5, ())]
+
+
+def test_an_edit_knows_the_newest_unit() -> None:
+    class Newest(Chosen):
+        def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+            return [LONG if newest else SHORT]
+
+    plan = create_plan(Newest([1, 9, 10]))
+    assert plan.changes(plan.end) == [(1, 2, (SHORT,)), (9, 10, (SHORT,)), (10, 11, (LONG,))]
 
 
 def test_the_dropped_units_of_each_strategy_are_known() -> None:

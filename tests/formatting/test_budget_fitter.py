@@ -13,6 +13,8 @@ from agentkit import (
     BudgetError,
     CharacterTokenCounter,
     CutStrategy,
+    DocumentBlock,
+    HistoryPolicy,
     ImageBlock,
     LocalTokenCounter,
     LossError,
@@ -28,6 +30,7 @@ from agentkit import (
     URLSource,
 )
 from agentkit.media import loading
+from agentkit.provider_kit import MediaLimits, MediaRule
 from tests.conftest import EchoFormatter, result, target, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -172,6 +175,39 @@ async def test_a_request_may_shrink_by_64_tokens_when_messages_are_added(saved: 
     assert (await warm.plan(later)).request == (await cold.plan(later)).request
 
 
+@pytest.mark.parametrize("first", [11, 12])
+async def test_a_longer_conversation_that_cannot_fit_is_not_counted_without_a_cut(first: int) -> None:
+    counter = Local()
+    formatter, msgs = EchoFormatter(budget=Budget(1_000, counter, strategy=OldestFirst())), talk(first)
+    assert (await formatter.plan(msgs)).tokens == 1_000
+    counter.measured = 0
+    with pytest.raises(BudgetError):
+        await formatter.plan([*msgs, *talk(1, 2_000)])
+    assert counter.measured == 4  # the first edit after those known to be too few, two further cuts, and all edits
+
+
+@pytest.mark.parametrize(
+    ("counter", "numbers"), [(Local(), (3, 1)), (Deterministic(), (2, 1)), (Remote(), (2, 2))]
+)
+async def test_a_conversation_that_does_not_grow_is_not_searched_again(
+    counter: Any, numbers: tuple[int, int]
+) -> None:
+    formatter, msgs = EchoFormatter(budget=Budget(3_000, counter, strategy=OldestFirst(step=300))), talk(40)
+    counted: list[int] = []
+    for _ in range(2):
+        before = _get_calls(counter)
+        await formatter.plan(msgs)
+        counted.append(_get_calls(counter) - before)
+    assert counted == [*numbers]
+
+
+@pytest.mark.parametrize(("count", "limit", "asked"), [(5, 400, 4), (5, 300, 4), (40, 1_000, 7)])
+async def test_without_steps_a_remote_counter_counts_few_requests(count: int, limit: int, asked: int) -> None:
+    counter = Remote()
+    outcome = await plan(talk(count), limit, counter, OldestFirst())
+    assert (outcome.tokens, counter.asked) == (limit, asked)
+
+
 # -- media --------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +247,18 @@ async def test_images_of_dropped_messages_are_never_read(
 
 @pytest.mark.parametrize("counter", [Local(), Remote()], ids=["local", "remote"])
 @pytest.mark.parametrize("step", [0, 300])
+async def test_if_no_cut_is_enough_only_the_images_that_must_remain_are_read(
+    counter: TokenCounterBase, step: int, tmp_path: Path, loaded: list[str]
+) -> None:
+    msgs = create_pictures(tmp_path, 3)
+    budget = Budget(500, counter, strategy=OldestFirst(step=step))
+    with pytest.raises(BudgetError) as caught:
+        await EchoFormatter(budget=budget, media_roots=[tmp_path]).plan(msgs)
+    assert ({*loaded}, caught.value.needed) == ({"2.png"}, 1_100)
+
+
+@pytest.mark.parametrize("counter", [Local(), Remote()], ids=["local", "remote"])
+@pytest.mark.parametrize("step", [0, 300])
 @pytest.mark.parametrize("limit", [500, 100_000])
 async def test_a_certain_loss_is_raised_before_anything_is_read_or_counted(
     counter: Any, step: int, limit: int, tmp_path: Path, loaded: list[str]
@@ -241,6 +289,84 @@ async def test_a_small_conversation_is_counted_once_although_it_has_media(
     )
     assert (await formatter.plan(msgs)).cut is None
     assert counter.asked == asked
+
+
+@pytest.mark.parametrize(("counter", "numbers"), [(Local(), (0, 4)), (Remote(), (2, 3))], ids=["local", "remote"])
+async def test_only_a_remote_counter_is_compared_with_the_local_counter(
+    counter: Any, numbers: tuple[int, int], tmp_path: Path
+) -> None:
+    budget = Budget(9_000, counter, strategy=OldestFirst(step=300))
+    await EchoFormatter(budget=budget, media_roots=[tmp_path]).plan(create_pictures(tmp_path, 12))
+    assert (getattr(counter, "asked", 0), counter.local_counter.measured) == numbers
+
+
+@pytest.mark.parametrize(("tokens", "names"), [(1, {"2.png"}), (0, {"0.png", "1.png", "2.png"})])
+async def test_a_local_counter_may_count_few_tokens_or_none(
+    tokens: int, names: set[str], tmp_path: Path, loaded: list[str]
+) -> None:
+    class Images(Local):
+        def measure(self, request: Mapping[str, Any]) -> int:
+            return tokens * (_measure(request) // 1_000)
+
+    counter = Remote()
+    counter.local = Images()
+    formatter = EchoFormatter(
+        budget=Budget(2_000, counter, strategy=OldestFirst(step=300)), media_roots=[tmp_path]
+    )
+    outcome = await formatter.plan(create_pictures(tmp_path, 3))
+    assert (outcome.tokens, {*loaded}) == (1_100, names)
+
+
+class Base64(Local):
+    """Local counter of one token for each character of texts and media."""
+
+    def measure(self, request: Mapping[str, Any]) -> int:
+        blocks = [block for msg in request["messages"] for block in _list_blocks(msg["content"])]
+        return sum(len(block["text"] if "text" in block else block["source"]["data"]) for block in blocks)
+
+
+@pytest.mark.parametrize(("step", "tokens"), [(0, 2_968), (300, 2_768)])
+@pytest.mark.parametrize("on_loss", ["raise", "describe"])
+async def test_the_cut_is_as_small_as_possible_although_a_text_file_remains(
+    on_loss: Any, step: int, tokens: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("y" * 2_000)
+    msgs = [*talk(40), Msg("Bob", [DocumentBlock(URLSource((tmp_path / "a.txt").as_uri()))], "user")]
+    budget = Budget(3_000, Base64(), strategy=OldestFirst(step=step))
+    outcome = await EchoFormatter(budget=budget, media_roots=[tmp_path], on_loss=on_loss).plan(msgs)
+    assert outcome.tokens == tokens
+
+
+async def test_a_request_with_media_may_shrink_when_messages_are_added() -> None:
+    """The target accepts one image, so that a small new image replaces a large image."""
+    large, small = (
+        Msg("Bob", [ImageBlock.from_bytes(PNG + bytes(size), "image/png")], "user") for size in (1_500, 0)
+    )
+    limited = target(media__image=MediaRule(limits=MediaLimits(count=1)))
+    msgs = [*talk(20), large, small]
+    warm, cold = (limited(budget=Budget(2_990, Base64(), strategy=OldestFirst())) for _ in range(2))
+    assert (await warm.plan(msgs[:-1])).cut is not None
+    assert (await warm.plan(msgs)).cut is (await cold.plan(msgs)).cut is None
+
+
+# -- what a model does not see ------------------------------------------------------------------------------------
+
+
+class FromReset(HistoryPolicy):
+    """Policy that shows the messages from the last message `reset`."""
+
+    def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
+        starts = [index for index, msg in enumerate(msgs) if msg.text == "reset"]
+        return msgs[starts[-1] if starts else 0 :]
+
+
+async def test_a_request_may_shrink_when_a_policy_hides_earlier_messages() -> None:
+    msgs = [*talk(40), text_msg("Bob", "reset")]
+    warm, cold = (
+        EchoFormatter(budget=Budget(2_930, Local(), strategy=OldestFirst()), history=FromReset()) for _ in range(2)
+    )
+    assert (await warm.plan(msgs[:-1])).cut is not None
+    assert (await warm.plan(msgs)).cut is (await cold.plan(msgs)).cut is None
 
 
 # -- summaries ----------------------------------------------------------------------------------------------------
@@ -308,6 +434,28 @@ async def test_thinking_counts_as_dropped_if_requests_contain_it(mode: str, toke
     outcome = await target(thinking__mode=mode)(budget=budget).plan([thought, *talk(10)])
     assert outcome.cut is not None
     assert outcome.cut.tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("pinned", "uncached"), [([], 1_000), ([0], 900), ([0, 2], 900)], ids=["none", "first", "between"]
+)
+async def test_the_tokens_after_the_first_change_are_not_in_the_prompt_cache(
+    pinned: list[int], uncached: int
+) -> None:
+    msgs = [text_msg("Bob", "x" * 100, pinned=number in pinned) for number in range(12)]
+    outcome = await plan(msgs, 1_000, Local(), OldestFirst())
+    assert outcome.cut is not None
+    assert outcome.cut.uncached == uncached
+
+
+async def test_content_that_a_cut_drops_is_no_loss() -> None:
+    lost = Msg(
+        "Bob", [{"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": "AAAA"}}], "user"
+    )
+    formatter = target(media__audio=None)(on_loss="raise", budget=Budget(500, Local(), strategy=OldestFirst()))
+    outcome = await formatter.plan([lost, *talk(9)])
+    assert outcome.cut is not None
+    assert outcome.cut.numbers[0] == 0
 
 
 async def test_the_size_in_an_error_includes_the_tokens_for_summaries_only_if_messages_can_be_dropped() -> None:
