@@ -67,6 +67,32 @@ def test_a_response_answers_the_first_of_two_requests_with_one_key() -> None:
     assert list_sent_blocks(reply("ask 1", "answer 1", "ask 1", "done"))[0].count("<opaque>") == 2
 
 
+def test_a_second_request_with_the_key_of_an_answered_request_is_half_a_pair() -> None:
+    assert list_sent_blocks(reply("ask 1", "first", "ask 1", "second", "answer 1", "done")) == [
+        "assistant Friday: <opaque> | first | second | <opaque> | done"
+    ]
+
+
+def test_a_text_between_a_request_and_a_response_with_an_empty_key_is_no_response() -> None:
+    assert list_sent_blocks(reply("ask ", "wait", "answer ", "done")) == [
+        "assistant Friday: <opaque> | wait | <opaque> | done"
+    ]
+
+
+def test_only_the_last_turn_of_the_assistant_is_open() -> None:
+    changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
+    assert list_sent_blocks(reply("wait", "ask 1"), text_msg("Bob", "Go on."), reply("ask 2"), **changes) == [
+        "assistant Friday: wait",
+        "user Bob: Go on.",
+        "assistant Friday: <opaque>",
+    ]
+
+
+def test_an_open_turn_may_be_the_first_turn() -> None:
+    plan = lower([reply("wait", "ask 1")], wire="echo", opaque__pair_key=pair, turns__resumable=True)
+    assert turn_lines(plan) == ["assistant Friday: wait | <opaque>"]
+
+
 def test_a_target_that_resumes_an_open_turn_gets_it_unchanged() -> None:
     changes: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert list_sent_blocks(reply("wait", "ask 1"), **changes) == ["assistant Friday: wait | <opaque>"]
