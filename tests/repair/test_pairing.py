@@ -412,6 +412,13 @@ def test_results_with_media_pair_with_their_calls() -> None:
     assert repair_lines(*msgs)[1] == "system system: result c1=here | <image>"
 
 
+def test_a_text_beside_a_result_in_a_system_message_becomes_a_user_message() -> None:
+    msgs = [call("c1"), Msg("tool", [result_block("c1"), TextBlock("later")], "system")]
+    assert repair_lines(*msgs)[1:] == ["system tool: result c1=found", "user tool: later"]
+    msgs[1] = Msg("tool", [result_block("c1"), call_block("c2")], "system")
+    assert repair_lines(*msgs)[2] == "system tool: call c2"
+
+
 async def test_keep_task_does_not_keep_a_result_without_a_call(anyio_backend: str) -> None:
     msgs = [result("c9"), text_msg("Bob", "The task."), *(text_msg("Eve", "word " * 50) for _ in range(9))]
     plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=OldestFirstInSteps())).plan(
