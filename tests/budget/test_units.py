@@ -61,6 +61,8 @@ def test_the_task_is_the_first_message_of_a_user_that_is_no_result() -> None:
     friday = text_msg("Friday", "Hi.", "assistant")
     assert create_units([SYSTEM, friday, unmatched, call("a"), mixed, noted, TEXT]).task == 4
     assert create_units([SYSTEM, friday, unmatched]).task is None
+    asked = Msg("Bob", call("b").blocks, "user")
+    assert create_units([SYSTEM, asked, result("b"), TEXT]).task == 2
     assert create_units([TEXT]).task == 0
 
 
