@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agentkit.credentials.client_values import AUTH_SCHEMES, SHORTEST_SECRET, is_headers, iterate_texts
+from agentkit.credentials.client_texts import AUTH_SCHEMES, SHORTEST_SECRET, is_headers, iterate_texts
 from agentkit.errors import OptionError
 
 __all__ = ["check_client", "clean_options", "find_variable"]

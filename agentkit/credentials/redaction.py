@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote, unquote
 
-from agentkit.credentials.client_values import AUTH_SCHEMES, SHORTEST_SECRET, iterate_texts
+from agentkit.credentials.client_texts import AUTH_SCHEMES, SHORTEST_SECRET, iterate_texts
 
 __all__ = ["Redactor", "create_redactor", "redact_error"]
 

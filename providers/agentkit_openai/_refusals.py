@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.provider_kit import OpaqueState, TextBlock, get_state_fields
+from agentkit.provider_kit import FinishReason, OpaqueState, TextBlock, get_state_fields
 
-__all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "refusal_block", "refusal_part"]
+__all__ = [
+    "REFUSAL_FIELD",
+    "REFUSAL_PART",
+    "get_refusal_reason",
+    "is_refusal",
+    "is_refusal_part",
+    "refusal_block",
+    "refusal_part",
+]
 
 REFUSAL_FIELD: dict[str, Any] = {"refusal": True}
 """Opaque state fields of a text that arrived as a refusal in a message key.
@@ -42,3 +50,8 @@ def is_refusal_part(block: TextBlock) -> bool:
 def refusal_part(block: TextBlock) -> dict[str, Any]:
     """Writes a refusal as a content part of the type `refusal`."""
     return {"type": "refusal", "refusal": block.text}
+
+
+def get_refusal_reason(reason: FinishReason) -> FinishReason:
+    """Returns the finish reason of a reply with a refusal. OpenAI sends an ordinary reason instead."""
+    return FinishReason.REFUSAL if reason in (FinishReason.STOP, FinishReason.OTHER) else reason

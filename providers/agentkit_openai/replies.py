@@ -16,6 +16,7 @@ from agentkit.provider_kit import (
     reported_error,
 )
 from agentkit_openai._message_reader import MessageReader
+from agentkit_openai._refusals import get_refusal_reason
 from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
 from agentkit_openai.capabilities import LAYOUT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
@@ -153,8 +154,8 @@ class OpenAIChatStreamParser(StreamParserBase):
             reason = FinishReason.OTHER
         if reason in _TRUNCATED:
             self._message.mark_truncated()
-        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._message.has_refusal:
-            reason = FinishReason.REFUSAL
+        if self._message.has_refusal:
+            reason = get_refusal_reason(reason)
         self.reply.end(reason, native or None)
 
     def read_done(self) -> None:

@@ -18,6 +18,7 @@ from agentkit.provider_kit import (
     make_json_safe,
     reported_error,
 )
+from agentkit_openai._refusals import get_refusal_reason
 from agentkit_openai._reply_fields import FINISH_REASONS, parse_error, parse_usage
 from agentkit_openai.responses._item_index import ItemIndex, ItemKey
 from agentkit_openai.responses._output_items import CALL, TEXT, THINKING, OutputItems
@@ -124,8 +125,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._items.mark_truncated()
         native = detail or status
         reason = FINISH_REASONS.get(native, FinishReason.OTHER) if native else FinishReason.STOP
-        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._items.has_refusal:
-            reason = FinishReason.REFUSAL
+        if self._items.has_refusal:
+            reason = get_refusal_reason(reason)
         self.reply.end(reason, native or None)
 
     def _fail(self, error: tuple[str, str | None] | None, status: str) -> None:
