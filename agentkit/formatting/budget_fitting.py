@@ -227,8 +227,10 @@ class BudgetFitter:
     # -- the cut conversation --------------------------------------------------------------------------------
 
     async def _fits_with_summaries(self, count: EditCount) -> bool:
-        numbers = self.cuts.dropped_by(count, self.summarize) if self.summarize else []
-        if self.summarize is None or not numbers:
+        if self.summarize is None or not count:
+            return True
+        numbers = self.cuts.dropped_by(count, self.summarize)
+        if not numbers:
             return True
         dropped = [msg for number in numbers for msg in self.units.unit(number)]
         edited = self.sizes.edit(count)

@@ -568,6 +568,17 @@ async def test_a_request_that_fits_without_a_cut_needs_no_free_tokens_for_summar
         await plan(msgs, int(size) - 1, strategy, counter=counter)
 
 
+async def test_a_conversation_of_which_nothing_remains_needs_no_summary() -> None:
+    budget = Budget(360, strategy=Summarize(Writer(), 200))
+    plan = await EchoFormatter(budget=budget, on_loss="drop").plan(
+        [Msg("system", [ToolResultBlock("unknown", "x")], "user")]
+    )
+    assert plan.request == {
+        "messages": [{"role": "user", "name": "user", "content": "(The conversation begins here.)"}]
+    }
+    assert plan.cut is None
+
+
 async def test_an_error_of_the_summarizer_is_raised_and_the_next_call_tries_again() -> None:
     writer = Writer(RuntimeError("the model is away"))
     formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
