@@ -70,14 +70,14 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (OptionError("tags", "no tag", "Use letters."), "tags: no tag. Use letters.", {"place": "tags"}),
     (
-        LossError("Echo", [("msgs[0].content[1]", "Echo takes no video")]),
-        "msgs[0].content[1]: Echo cannot represent this content: Echo takes no video. "
+        LossError("Echo", [("msgs[0].content[1]", "Echo does not accept videos")]),
+        "msgs[0].content[1]: Echo cannot represent this content: Echo does not accept videos. "
         'Remove the content, use another target, or pass on_loss="describe".',
         {
             "target": "Echo",
             "place": "msgs[0].content[1]",
-            "reason": "Echo takes no video",
-            "losses": (("msgs[0].content[1]", "Echo takes no video"),),
+            "reason": "Echo does not accept videos",
+            "losses": (("msgs[0].content[1]", "Echo does not accept videos"),),
         },
     ),
     (

@@ -81,7 +81,7 @@ async def test_a_loss_is_logged_once_with_its_place_and_reason(
     formatter = load_provider("anthropic").chat_formatter(on_loss=on_loss, budget=budget)
     await formatter.plan([Msg("Bob", [TextBlock(SECRET), SONG], "user")])
     assert get_records(caplog, "losses") == [
-        (logging.INFO, "msgs[0].content[1]: lost: Anthropic Messages takes no audio")
+        (logging.INFO, "msgs[0].content[1]: lost: Anthropic Messages does not accept audio")
     ]
     assert SECRET not in caplog.text
 

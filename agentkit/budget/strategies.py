@@ -149,10 +149,10 @@ def check_number(option: str, value: int | None) -> None:
 
 
 def find_newest(numbers: Sequence[UnitNumber], count: int, units: Units) -> int:
-    """Returns the smallest of the last `count` unit indexes in `numbers`, which must be ascending.
+    """Returns the unit index at which the last `count` items of `numbers` begin. `numbers` must be ascending.
 
-    If `numbers` has fewer than `count` indexes, the index of the first unit of the conversation (0) is returned.
-    If `count` is 0 or `numbers` is empty, the index of the newest unit of the conversation is returned.
+    If `count` is 0 or `numbers` is empty, the index of the newest unit of the conversation is returned. Otherwise,
+    if `numbers` has fewer than `count` items, 0 is returned.
     """
     if not count or not numbers:
         return len(units) - 1

@@ -184,6 +184,6 @@ def as_layout(source: LayoutSource) -> WireLayout:
         return layout
     raise OptionError(
         "layout",
-        f"expected a provider or a WireLayout, got {shorten_repr(source, 60)}",
+        f"expected a provider, a formatter or a WireLayout, got {shorten_repr(source, 60)}",
         "Pass load_provider(NAME), a formatter, or a WireLayout.",
     )

@@ -193,16 +193,18 @@ class BlockLegalizer(MediaLegalizer):
             self._note(path, Disposition.DROPPED, reason)
         elif is_plain_error:
             reason = "the API accepts only text in a tool result that reports an error"
-            yield from self._lose(path, "part", "a failed result holds text alone", ledger_reason=reason)
+            yield from self._lose(
+                path, "part", "a tool result that reports an error can contain only text", ledger_reason=reason
+            )
         elif is_own:
             turn_name = "a tool result" if result is not None else f"a message of role {self.role!r}"
             reason = f"{target.name} does not accept this type of block in {turn_name}"
-            note = f"{target.name} has no place for it in {turn_name}"
+            note = f"{target.name} does not accept it in {turn_name}"
             yield from self._lose(path, "part", note, ledger_reason=reason)
         else:
             wire = sanitize(block.wire)
             reason = f"block in a format that only {wire} accepts"
-            yield from self._lose(path, "part", f"only {wire} knows it", ledger_reason=reason)
+            yield from self._lose(path, "part", f"only {wire} accepts its format", ledger_reason=reason)
 
     def invalid(self, block: InvalidBlock, path: BlockPath, _: Msg | ToolResultBlock) -> Iterator[TextBlock]:
         """Yields a short text that replaces a block that could not be loaded from stored JSON or a log.

@@ -65,7 +65,7 @@ def limit_media(
     for kind, rule in target.media.rules.items():
         if rule is not None and rule.limits is not None and any(item.kind == kind for item in items):
             limiting.limit_kind(kind, rule.limits)
-    limiting.limit_total(limiting.remaining, target.media.total, "media")
+    limiting.limit_total(limiting.remaining, target.media.total, "media items")
     return limiting.group_changes()
 
 
@@ -119,7 +119,7 @@ class _Limiting:
     def limit_kind(self, kind: str, limits: MediaLimits) -> None:
         """Omits or resizes media of one kind until they are within the limits."""
         items = self._list_kind(kind)
-        reason = f"{self.target.name} takes no more than {limits.count} of the kind in one request"
+        reason = f"{self.target.name} accepts at most {limits.count} media items of this kind in one request"
         self._omit(items[: excess(len(items), limits.count)], reason)
         box = limits.box(len(self._list_kind(kind)) if kind == "image" else 0)
         self.remaining = [
@@ -127,7 +127,7 @@ class _Limiting:
             for item in self.remaining
             for fitted in (self._resize(item, box) if item.kind == kind else [item])
         ]
-        self.limit_total(self._list_kind(kind), limits.total, f"the kind {kind}")
+        self.limit_total(self._list_kind(kind), limits.total, f"{kind} items")
 
     def limit_total(self, items: Sequence[AcceptedMedia], total: int, noun: str) -> None:
         """Omits the oldest media until the others have at most `total` characters of data. 0 means no limit."""
@@ -138,7 +138,7 @@ class _Limiting:
         sums = accumulate((item.data_length for item in items), initial=0)
         pairs = zip(items, sums, strict=False)
         omitted = [item for item, previous in pairs if previous < wanted and item.data_length]
-        self._omit(omitted, f"{self.target.name} takes no more data of {noun} in one request")
+        self._omit(omitted, f"{self.target.name} accepts no more data of {noun} in one request")
 
     def _list_kind(self, kind: str) -> list[AcceptedMedia]:
         return [item for item in self.remaining if item.kind == kind]
@@ -154,7 +154,7 @@ class _Limiting:
             return
         smaller = self.media.fits.get((id(source), box))
         if smaller is None and self.media.resizes and is_resizable(source):
-            # The image is resized later. Until then, its data are empty, because the size of the copy is unknown.
+            # A placeholder without data, because the size of the resized copy in bytes is not known yet.
             yield replace(item, source=Base64Source(source.media_type, ""))
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
@@ -164,7 +164,7 @@ class _Limiting:
     def _describe_too_large(self, source: Base64Source) -> str:
         size = image_size(source)
         pixels = f" ({size[0]} x {size[1]} pixels)" if size else ""
-        return f"it is larger than {self.target.name} takes{pixels}"
+        return f"it is larger than {self.target.name} accepts{pixels}"
 
     def _omit(self, items: Sequence[AcceptedMedia], reason: str) -> None:
         self.changes.update({(item.message, item.path): reason for item in items})

@@ -75,7 +75,7 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
 def fit_output(
     output: OutputSchema | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> OutputSchema | None:
-    """Returns the output schema with `strict` set to True or False.
+    """Returns the output schema, with `strict` set to True if the target's strict mode accepts the schema.
 
     Returns the schema unchanged if the target has no strict mode for output schemas.
     """

@@ -134,6 +134,9 @@ class _TextExchange:
         reason = "the API accepts this type of block only in tool results, but tool results are sent as text here"
         if self.on_loss == "describe":
             self.ledger.note_origins([origin], Note(Disposition.DESCRIBED, reason, lost=True))
-            yield build_trusted_text(f"{self.lead}[part left out because only a tool result may hold it]"), origin
+            yield (
+                build_trusted_text(f"{self.lead}[part left out because only a tool result can contain it]"),
+                origin,
+            )
         else:
             self.ledger.note_origins([origin], Note(Disposition.DROPPED, reason, lost=True))

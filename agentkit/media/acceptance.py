@@ -20,22 +20,28 @@ def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Sourc
     """
     rule, target = capabilities.media.rules[kind], capabilities.name
     if rule is None:
-        return f"{target} takes no {kind}"
+        return f"{target} does not accept {_format_plural(kind)}"
     if isinstance(source, URLSource):
         if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-            return "its URL names no host"
+            return "its URL has no host"
         if source.scheme not in rule.schemes:
             is_remote = source.scheme in {"http", "https"}
             return "it is a remote URL, which was not fetched" if is_remote else f"{target} cannot open its URL"
         media_type = source.guessed_type
-        return None if rule.fetches(kind, media_type) else f"{target} takes no {sanitize(media_type)} by URL"
+        return (
+            None if rule.fetches(kind, media_type) else f"{target} does not accept {sanitize(media_type)} by URL"
+        )
     if not rule.takes(kind, source.media_type):
-        return f"{target} takes no {sanitize(source.media_type) or kind}"
+        return f"{target} does not accept {sanitize(source.media_type) or _format_plural(kind)}"
     if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
-        return "it holds no UTF-8 text"
+        return "its data is not UTF-8 text"
     if rule.magic and source.data and not source.data.startswith(rule.magic):
-        return f"its data is no {kind} that {target} knows"
+        return f"its data is not in a format that {target} accepts"
     return None
+
+
+def _format_plural(kind: Kind) -> str:
+    return kind if kind == "audio" else f"{kind}s"
 
 
 def sanitize(name: str | None) -> str:

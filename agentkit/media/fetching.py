@@ -150,11 +150,11 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
     except DownloadRefusedError as refusal:
         return str(refusal)
     except TimeoutError:
-        return f"a remote URL that took longer than {fetch.timeout:g} seconds"
+        return f"the download from its URL took longer than {fetch.timeout:g} seconds"
     except gaierror:
-        return "a remote URL whose host is not known"
+        return "the host of its URL is unknown"
     except Exception:  # a server can cause any error, and a failed download must not end the conversation
-        return "a remote URL that cannot be fetched"
+        return "the download from its URL failed"
 
 
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
@@ -164,13 +164,13 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
     """
     data = encode_base64(body)
     if not data:
-        return "a remote URL with nothing at it"
+        return "its URL has no content"
     declared = _declared_type(source, content_type)
     media_type = detect_type(data, declared)
     if media_type is None:
         if declared:
-            return f"a remote URL whose content is no {declared}"
-        return "a remote URL whose content has no known media type"
+            return f"the content of its URL is not {declared}"
+        return "the content of its URL has an unknown media type"
     if is_text_type(media_type):
         data = convert_to_utf8(data, source.media_type or content_type)
     result = Base64Source(media_type, data)

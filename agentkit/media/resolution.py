@@ -181,7 +181,7 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
-        return f"{subject} is no {canonical_media_type(declared)}" if declared else NO_TYPE
+        return f"{subject} is not {canonical_media_type(declared)}" if declared else NO_TYPE
     return _checked_source(media_type, convert_to_utf8(data, declared) if is_text_type(media_type) else data)
 
 
@@ -220,7 +220,7 @@ def is_base64(data: str) -> bool:
         return False
 
 
-NO_TYPE = "a file whose media type neither its name nor its content tells"
+NO_TYPE = "neither the name nor the content of its file shows the media type"
 """Ledger reason for a file with an unknown media type."""
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -243,12 +243,12 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
     if source.cached_content is None:
         data = _decode_body(source.url[head.end() :], head[2])
         declared = source.media_type or f"{media_type}{head[2]}"
-        result = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
+        result = as_source(data, declared, "the content of its data URL") if data else _NO_DATA
         cache_file_content(source, ("data", result))
     return cast("Base64Source | str", cast("tuple[object, object]", source.cached_content)[1])
 
 
-_NO_DATA = "a data URL whose data is empty or not base64 text"
+_NO_DATA = "its data URL contains no data, or the data is not base64 text"
 
 
 def _decode_body(body: str, parameters: str) -> str:

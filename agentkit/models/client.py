@@ -124,7 +124,11 @@ class ModelClient:
 
 def _get_endpoint_class(provider: Provider) -> type[EndpointBase]:
     if provider.endpoint is None:
-        raise ProviderError(provider.name, "the package has no endpoint for model calls", available_providers())
+        raise ProviderError(
+            provider.name,
+            "the package of this provider has no endpoint, so it cannot call models",
+            available_providers(),
+        )
     return provider.endpoint
 
 

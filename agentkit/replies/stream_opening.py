@@ -29,7 +29,7 @@ class StreamOpening:
         self._pieces: list[bytes] = []
         self._size = 0
         self._is_json = False  # True if the stream begins with { or [
-        self._is_body = False  # True if the first line is not an event, so that the stream is one JSON object
+        self._is_body = False  # True if the first line is not an event: the complete body is then one JSON object
         self._has_line = False  # True if one line with a JSON value, and no second line, has arrived
 
     @property

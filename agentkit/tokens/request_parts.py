@@ -46,7 +46,8 @@ class RequestParts:
         texts: Message texts, speaker names, tool names, arguments of tool calls, and strings in JSON values.
         speakers: Number of turns with a speaker name.
         calls: Number of tool calls and tool results that have a tool name.
-        fields: Number of keys in JSON objects with a long string. Each string in these objects is a separate text.
+        fields: Number of keys of the JSON objects that contain a long string. Each string of such an object is an
+            item of `texts`.
         media: Images, audio, video and documents.
         sealed: Base64 text of encrypted state or of a text document.
         tools: Tools in the API's format.

@@ -67,7 +67,7 @@ def _write_text(block: ToolUseBlock, value: object) -> str:
 
 def _write_json(value: object, place: str) -> str:
     if _contains_block(value):
-        raise ValueError("the value contains a message or a block. Return a block, or a list of blocks")
+        raise ValueError("a message or a block is inside another value. Return a block, or a list of blocks")
     try:
         return to_json(value, inf_nan_mode="strings").decode()
     except ValueError as error:

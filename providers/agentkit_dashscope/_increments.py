@@ -36,7 +36,7 @@ class Increments(Generic[_Key]):
         self._growths = 0
 
     def add(self, key: _Key, piece: str) -> str:
-        """Adds a piece of the text with the given key. Returns the new text in the piece."""
+        """Adds a piece to the text of a key. Returns the part of the piece that earlier pieces did not contain."""
         if self.cumulative is False:
             return piece
         text = self._join(key, len(piece))

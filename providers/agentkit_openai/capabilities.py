@@ -179,7 +179,7 @@ VENDOR_KEYS = {
 }
 """Keys of opaque state, by block type, that are sent back to OpenAI-compatible vendors.
 
-Unlike OpenAI, these vendors have no developer messages and no custom tools.
+Keys of developer messages and custom tools are missing, because these vendors have neither.
 """
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}

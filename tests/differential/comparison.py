@@ -87,14 +87,16 @@ class Comparison:
         if not self.with_texts:
             old, new = drop_error_texts(old), drop_error_texts(new)
         old, new = mappings.drop_foreign_options(old), mappings.drop_foreign_options(new)
-        old, has_new_text = self._map_record(old)
+        old = self._map_reasons(old)
         if title.startswith(("stored ", "conversations ")):
             # a message that the base version stored keeps its reasons of invalid blocks and its keys
             new = self._map_reasons(new)
-        if has_new_text:
-            old, new = _without_counts(old), _without_counts(new)
+        texts = self._map_texts(old)
+        if texts != old:
+            # a stored message can quote a text of the base version, so both records are mapped
+            old, new = _without_counts(texts), _without_counts(self._map_texts(new))
         old, new = sort_notes(old), sort_notes(new)
-        old = mappings.drop_wrong_refusals(old, new)
+        old = mappings.map_refusals(old, new)
         if json.dumps(old) == json.dumps(new):
             return
         if ("error" in old) != ("error" in new) or list(old) != list(new):
@@ -103,11 +105,6 @@ class Comparison:
         for section in old:
             if json.dumps(old[section]) != json.dumps(new[section]):
                 yield Difference(title, provider, section, old[section], new[section])
-
-    def _map_record(self, record: Any) -> tuple[Any, bool]:
-        """Returns the record as the version under test should give it, and True if one of its texts is new."""
-        texts = self._map_texts(record) if self.texts else record
-        return self._map_reasons(texts), texts != record
 
     def _map_texts(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -372,7 +372,66 @@ counts. The rows also apply to the reasons of losses, of invalid blocks (after `
 estimated token counts.
 """
 
-TEXTS: Final[tuple[tuple[str, str], ...]] = ()
+TEXTS: Final[tuple[tuple[str, str], ...]] = (
+    (r"takes no (image|video|document)(?![/\w])", r"does not accept \1s"),
+    (r"takes no audio(?![/\w])", r"does not accept audio"),
+    (r"takes no ([\w.+-]+/[\w.+-]+)", r"does not accept \1"),
+    (r"its URL names no host", r"its URL has no host"),
+    (r"it holds no UTF-8 text", r"its data is not UTF-8 text"),
+    (
+        r"its data is no (?:image|audio|video|document) that ([\w ]+) knows",
+        r"its data is not in a format that \1 accepts",
+    ),
+    (r"its data is no ([\w.+-]+/[\w.+-]+)", r"its data is not \1"),
+    (
+        r"takes no more than (\d+) of the kind in one request",
+        r"accepts at most \1 media items of this kind in one request",
+    ),
+    (r"takes no more data of the kind (\w+) in one request", r"accepts no more data of \1 items in one request"),
+    (r"takes no more data of media in one request", r"accepts no more data of media items in one request"),
+    (r"it is larger than ([\w ]+) takes", r"it is larger than \1 accepts"),
+    (r"only a tool result may hold it", r"only a tool result can contain it"),
+    (r"a failed result holds text alone", r"a tool result that reports an error can contain only text"),
+    (r"has no place for it in (a tool result|a message)", r"does not accept it in \1"),
+    (r"left out because only ([^\]]+?) knows it", r"left out because only \1 accepts its format"),
+    (r"(?:it is )?a remote URL that took longer than", r"the download from its URL took longer than"),
+    (r"(?:it is )?a remote URL whose host is not known", r"the host of its URL is unknown"),
+    (r"(?:it is )?a remote URL that cannot be fetched", r"the download from its URL failed"),
+    (r"(?:it is )?a remote URL with nothing at it", r"its URL has no content"),
+    (r"(?:it is )?a remote URL whose content is no ", r"the content of its URL is not "),
+    (
+        r"(?:it is )?a remote URL whose content has no known media type",
+        r"the content of its URL has an unknown media type",
+    ),
+    (r"(?:it is )?a remote URL that redirects", r"its URL redirects"),
+    (
+        r"(?:it is )?a remote URL that is not http or https all the way",
+        r"its URL, or a redirect, is not an http or https URL",
+    ),
+    (r"(?:it is )?a remote URL with credentials in it", r"its URL, or a redirect, contains credentials"),
+    (r"(?:it is )?a remote URL at an address that is not public", r"its URL has an address that is not public"),
+    (r"(?:it is )?a remote URL that was answered with status", r"the request to its URL returned status"),
+    (
+        r"(?:it is )?a remote URL whose content comes compressed though it was asked for as it is",
+        r"the server at its URL compressed the content, which the request did not allow",
+    ),
+    (r"(?:it is )?a remote URL whose content is larger", r"the content of its URL is larger"),
+    (
+        r"(?:it is )?a remote URL whose content comes in absurdly many pieces",
+        r"the server at its URL split the content into too many pieces",
+    ),
+    (r"(?:it is )?a path that is no file", r"its path is not a file"),
+    (r"(?:it is )?a local file whose content is no ", r"the content of its file is not "),
+    (r"(?:it is )?a data URL whose content is no ", r"the content of its data URL is not "),
+    (
+        r"(?:it is )?a data URL whose data is empty or not base64 text",
+        r"its data URL contains no data, or the data is not base64 text",
+    ),
+    (
+        r"(?:it is )?a file whose media type neither its name nor its content tells",
+        r"neither the name nor the content of its file shows the media type",
+    ),
+)
 """Texts within requests, such as fillers and notes for omitted content: a regular expression, and its replacement.
 
 Every row is applied to every text of a record. Where a row changes anything, token counts and prefix digests are
@@ -421,25 +480,41 @@ def drop_foreign_options(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in ("options", "server_tools", "markers")}
 
 
-def drop_wrong_refusals(old: Any, new: Any) -> Any:
-    """Returns the old record with new outcomes where the base version refused a request that fits without a cut.
+def map_refusals(old: Any, new: Any) -> Any:
+    """Returns the old record with the new outcome of each request that the base version refused without need.
 
-    The base version refused it if the request would not fit after cuts, which need tokens for their summaries or
-    fillers.
+    The base version refused a request that fits without a cut, if the request did not fit after cuts. Cuts need
+    tokens for summaries and fillers. Sizes in refusals differ by the tokens of `TEXTS`.
     """
     if isinstance(old, list) and isinstance(new, list):
         pairs = list(zip(cast("list[Any]", old), cast("list[Any]", new), strict=False))
-        return [drop_wrong_refusals(*pair) for pair in pairs] + cast("list[Any]", old)[len(pairs) :]
+        return [map_refusals(*pair) for pair in pairs] + cast("list[Any]", old)[len(pairs) :]
     if not isinstance(old, dict) or not isinstance(new, dict):
         return cast("Any", old)
     before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
     if before.get("error") == "BudgetError" and _fits_uncut(after, before["facts"]["limit"]):
         return after
+    if before.get("error") == after.get("error") == "BudgetError":
+        return _without_text_tokens(before, after)
     if before.get("error") in ("BudgetError", "LossError") and after.get("error") == "LossError":
         # on_loss="raise" refuses the content that an uncut request loses, and so more content
         losses, more = before["facts"].get("losses", []), after["facts"].get("losses", [])
         return after if len(losses) < len(more) and all(loss in more for loss in losses) else before
-    return {key: drop_wrong_refusals(item, after.get(key)) for key, item in before.items()}
+    return {key: map_refusals(item, after.get(key)) for key, item in before.items()}
+
+
+def _without_text_tokens(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Returns the old refusal with the new size if both sizes are close."""
+    old, new = before["facts"].get("needed", 0), after["facts"].get("needed", 0)
+    is_close = abs(_get_tokens(old) - _get_tokens(new)) <= _MAX_TEXT_TOKENS
+    return {**before, "facts": {**before["facts"], **({"needed": new} if new else {})}} if is_close else before
+
+
+def _get_tokens(size: int | dict[str, Any]) -> int:
+    return int(size["tokens"]) if isinstance(size, dict) else size
+
+
+_MAX_TEXT_TOKENS: Final = 40
 
 
 def _fits_uncut(record: dict[str, Any], limit: int) -> bool:

@@ -385,7 +385,7 @@ async def test_a_custom_formatter_needs_only_capabilities_and_convert() -> None:
     use = Msg("Friday", (ToolUseBlock("c", "search", {"q": 1}),), "assistant")
     assert await Transcript().format([SYSTEM, BOB, use, shot]) == {
         "prompt": 'system: Be brief.\nBob: hi\nFriday: search({"q":1})\n'
-        "tool: one\n[image left out because Transcript takes no image; it is at https://example.com/a.png]"
+        "tool: one\n[image left out because Transcript does not accept images; it is at https://example.com/a.png]"
     }
     many = await Transcript(history=MultiAgentHistory(), budget=Budget(60)).plan([BOB, text_msg("Al", "yes")])
     assert MultiAgentHistory().read(many.request["prompt"]) == [("Bob", "hi"), ("Al", "yes")]

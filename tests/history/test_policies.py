@@ -504,7 +504,9 @@ def test_the_ledger_has_media_of_a_result_of_another_agent_under_the_input_path(
     shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
     plan = lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), media__image=None)
     assert [place for place, _ in plan.ledger.losses] == ["msgs[1].content[0].output[1]"]
-    assert "[image left out because Echo takes no image; it is at https://example.com/a.png]" in str(plan.request)
+    assert "[image left out because Echo does not accept images; it is at https://example.com/a.png]" in str(
+        plan.request
+    )
 
 
 # -- visible, timestamps -------------------------------------------------------------------------------

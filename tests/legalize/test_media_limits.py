@@ -76,14 +76,14 @@ async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
         "msgs[0].content[0]": "carried"
     }
     plan = await limit_images(side=100)().plan([image_message(block)])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
 
 
 async def test_an_image_with_a_second_header_is_not_decoded() -> None:
     small, large = (base64.b64decode(draw_image(*get_size)) for get_size in ((300, 10), (3_000, 3_000)))
     block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
     plan = await limit_images(side=100)().plan([image_message(block)])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 10 pixels)")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 10 pixels)")]
 
 
 # -- too large by itself -----------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ async def test_an_image_to_resize_is_described_without_io() -> None:
     msg, formatter = image_message(picture(300, 150)), limit_images(side=100)()
     for _ in range(2):
         plan = formatter.lower([msg])
-        assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+        assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
         assert list_kinds(await formatter.plan([msg])) == "i"
 
 
@@ -126,7 +126,7 @@ async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytes
     plan = await limit_images(side=100)().plan([msg])
     monkeypatch.undo()
     can_resize.cache_clear()
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
 
 
 @pytest.mark.parametrize(("on_loss", "image"), [("describe", "tt"), ("drop", "t")])
@@ -134,7 +134,7 @@ def test_an_image_that_cannot_be_resized_is_a_loss(on_loss: Any, image: str) -> 
     plan = limit_images(side=100)(on_loss=on_loss).lower([image_message(TextBlock("See."), picture(300, 150))])
     assert list_kinds(plan) == image
     assert [entry.lost for entry in plan.ledger.entries] == [False, True]
-    with pytest.raises(LossError, match="larger than Echo takes"):
+    with pytest.raises(LossError, match="larger than Echo accepts"):
         limit_images(side=100)(on_loss="raise").lower([image_message(picture(300, 150))])
 
 
@@ -196,14 +196,14 @@ async def test_limits_of_area_and_data_hold_too() -> None:
 async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
     plan = await limit_images(side=100)().plan([image_message(ImageBlock(Base64Source("image/png", data)))])
     ((_, reason),) = plan.ledger.losses
-    assert reason.startswith("it is larger than Echo takes")
+    assert reason.startswith("it is larger than Echo accepts")
 
 
 async def test_other_media_that_are_too_large_are_described() -> None:
     formatter_type = target(media__document=MediaRule(limits=MediaLimits(data=100)))
     msg = image_message(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
     assert (await formatter_type().plan([msg])).ledger.losses == [
-        ("msgs[0].content[0]", "it is larger than Echo takes")
+        ("msgs[0].content[0]", "it is larger than Echo accepts")
     ]
 
 
@@ -314,9 +314,9 @@ def test_the_oldest_of_too_many_images_are_described_in_steps_of_a_fifth() -> No
 def test_the_reason_has_the_limit() -> None:
     plan = limit_images(count=5)().lower(gallery(6))
     assert plan.ledger.losses == [
-        ("msgs[0].content[0]", "Echo takes no more than 5 of the kind in one request"),
+        ("msgs[0].content[0]", "Echo accepts at most 5 media items of this kind in one request"),
     ]
-    with pytest.raises(LossError, match="no more than 5"):
+    with pytest.raises(LossError, match="at most 5"):
         limit_images(count=5)(on_loss="raise").lower(gallery(6))
 
 
@@ -343,7 +343,9 @@ def test_the_total_limit_counts_all_kinds() -> None:
     formatter_type = target(media__total=6_000)
     plan = formatter_type().lower([image_message(pdf), image_message(picture(10, 10)), image_message(pdf)])
     assert list_kinds(plan) == "tid"
-    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "Echo accepts no more data of media items in one request")
+    ]
 
 
 def test_a_limit_of_a_kind_counts_only_that_kind() -> None:

@@ -70,7 +70,7 @@ def test_in_another_wire_format_an_opaque_block_is_described_dropped_or_raises(p
         assert [reason for _, reason in described.ledger.losses] == [
             "block in a format that only anthropic accepts"
         ]
-        assert "[part left out because only anthropic knows it]" in str(described.request)
+        assert "[part left out because only anthropic accepts its format]" in str(described.request)
         dropped = chat(provider, on_loss="drop").lower(msgs)
         assert [entry.disposition for entry in dropped.ledger.entries if entry.lost] == [Disposition.DROPPED]
         with pytest.raises(LossError):

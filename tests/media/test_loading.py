@@ -170,7 +170,7 @@ UNREADABLE_PATHS: list[tuple[str, Callable[[Path], str], str]] = [
         "it is a local file outside the media roots",
     ),
     ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
-    ("a folder", lambda root: str(root / "sub"), "it is a path that is no file"),
+    ("a folder", lambda root: str(root / "sub"), "its path is not a file"),
     ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
     ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
     (
@@ -182,7 +182,7 @@ UNREADABLE_PATHS: list[tuple[str, Callable[[Path], str], str]] = [
     (
         "of unknown type",
         lambda root: str(root / "unknown"),
-        "it is a file whose media type neither its name nor its content tells",
+        "neither the name nor the content of its file shows the media type",
     ),
 ]
 
@@ -230,7 +230,7 @@ async def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(pipe))])
     rescue.cancel()
     assert time.monotonic() - started < 2.5
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a path that is no file")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "its path is not a file")]
 
 
 def _open_and_close(pipe: Path) -> None:
@@ -329,7 +329,7 @@ async def test_a_loss_that_needs_no_file_raises_before_any_read(
     msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
         await formatter.format(msgs)
-    assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
+    assert caught.value.losses == (("msgs[1].content[0]", "Echo does not accept videos"),)
 
 
 class _RecordedReads:
@@ -641,7 +641,7 @@ async def test_cached_checks_change_no_request(on_loss: Any) -> None:
 async def test_a_file_of_a_refused_type_is_described(root: Path) -> None:
     formatter = target(media__image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
     plan = await formatter.plan([picture(str(root / "a.png"))])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo does not accept image/png")]
 
 
 def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

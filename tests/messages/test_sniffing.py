@@ -111,9 +111,9 @@ async def test_data_that_contradicts_its_type_is_omitted_with_a_reason(
     }[kind]  # fmt: skip
     (tmp_path / f"a.{suffix}").write_bytes(b"hello")
     source, reason = {
-        "base64": (Base64Source(named, text(b"hello")), f"its data is no {named}"),
-        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"it is a local file whose content is no {named}"),
-        "data URL": (URLSource(f"data:{named},hello"), f"it is a data URL whose content is no {named}"),
+        "base64": (Base64Source(named, text(b"hello")), f"its data is not {named}"),
+        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"the content of its file is not {named}"),
+        "data URL": (URLSource(f"data:{named},hello"), f"the content of its data URL is not {named}"),
     }[way]
     formatter_type = target(media__video=MediaRule(), media__document=MediaRule())
     plan = await formatter_type(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
@@ -182,7 +182,7 @@ def test_the_sniffed_type_is_sent_and_recorded_in_the_ledger(source: Any) -> Non
 @pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
 def test_base64_text_after_an_unknown_header_is_not_encoded_again(head: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
-    reason = "it is a data URL whose content is no image/png"
+    reason = "the content of its data URL is not image/png"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
@@ -209,13 +209,13 @@ def test_data_in_a_data_url_is_sniffed() -> None:
 
 def test_an_html_page_is_not_sent_as_an_image() -> None:
     msg = Msg("Bob", (ImageBlock(Base64Source("image/png", text(b"<!doctype html><p>Sorry</p>"))),), "user")
-    assert EchoFormatter().lower([msg]).ledger.losses == [("msgs[0].content[0]", "Echo takes no text/html")]
+    assert EchoFormatter().lower([msg]).ledger.losses == [("msgs[0].content[0]", "Echo does not accept text/html")]
 
 
 def test_the_sniffed_type_must_be_accepted_by_the_target() -> None:
     formatter_type = target(media__image=MediaRule(types=frozenset({"image/jpeg"})))
     plan = formatter_type().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo does not accept image/png")]
 
 
 def test_a_pdf_declared_as_text_is_sent_as_pdf() -> None:

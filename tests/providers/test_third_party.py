@@ -132,8 +132,8 @@ async def test_the_order_of_turns_is_fixed_without_extra_code(parrot: Provider) 
 async def test_the_ledger_and_on_loss_work_without_extra_code(parrot: Provider) -> None:
     msgs = [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))), "user")]
     plan = await parrot.chat_formatter().plan(msgs)
-    assert "[image left out because Parrot takes no image" in squawks(plan)[0]["text"]
-    assert plan.ledger.losses == [("msgs[0].content[1]", "Parrot takes no image")]
+    assert "[image left out because Parrot does not accept images" in squawks(plan)[0]["text"]
+    assert plan.ledger.losses == [("msgs[0].content[1]", "Parrot does not accept images")]
     assert squawks(await parrot.chat_formatter(on_loss="drop").plan(msgs)) == [{"who": "keeper", "text": "look"}]
     with pytest.raises(LossError, match="Parrot"):
         await parrot.chat_formatter(on_loss="raise").plan(msgs)

@@ -129,7 +129,7 @@ RESPONSES_FACTS = (
     ModelFact(
         r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
         {"thinking.binds_prefix": False},
-        "only gpt-6.2 and later models check the content before reasoning (guides/latest-model)",
+        "only gpt-6.2 and later models refuse changed content before reasoning (guides/latest-model)",
         "2026-11-20",
     ),
 )

@@ -104,9 +104,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.set_usage(usage)
 
     def _read_output(self, output: list[Any]) -> None:
-        """Reads the items that are not known from events.
+        """Reads the items of the final `output` that no event contained.
 
-        Some gateways send no items in events. Other gateways send an empty `output` at the end.
+        Both sources are needed: Some gateways send no items in events. Others send an empty `output` at the end.
         """
         keys = sorted(self._index.keys)
         if len(keys) != len(output):

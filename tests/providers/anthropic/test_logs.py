@@ -304,7 +304,7 @@ def test_blocks_of_a_user_or_a_tool_are_sent_back_unchanged(log: list[Any]) -> N
 def test_a_file_id_is_a_loss_for_other_providers(block: dict[str, Any]) -> None:
     plan = load_provider("openai").chat_formatter().lower(load_native(_user_log(block)))
     assert len(plan.ledger.losses) == 1
-    assert "only anthropic knows it" in json.dumps(plan.request)
+    assert "only anthropic accepts its format" in json.dumps(plan.request)
 
 
 def test_a_search_result_of_the_user_is_its_text_for_other_providers() -> None:

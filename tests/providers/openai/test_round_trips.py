@@ -85,7 +85,7 @@ def test_a_file_id_of_a_user_is_a_loss_for_other_apis(provider: str, log: list[d
     msgs = load_native(provider, log)
     plan = load_provider("anthropic").chat_formatter().lower(msgs)
     assert [reason for _, reason in plan.ledger.losses] == [f"block in a format that only {provider} accepts"]
-    assert f"[part left out because only {provider} knows it]" in str(plan.request)
+    assert f"[part left out because only {provider} accepts its format]" in str(plan.request)
     with pytest.raises(LossError, match="block in a format that only"):
         load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
@@ -222,7 +222,7 @@ def test_an_audio_reply_in_a_frame_is_a_transcript() -> None:
 def test_an_audio_reply_without_a_transcript_is_a_loss_where_audio_is_not_accepted() -> None:
     silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
     plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [QUESTION, silent, QUESTION]))
-    assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
+    assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages does not accept audio"]
 
 
 def format_for(target: str, msgs: list[Msg]) -> Plan:
