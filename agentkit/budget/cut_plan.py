@@ -233,7 +233,7 @@ class CutPlan:
 
     def _create_stages(self) -> Iterator[CutStage]:
         last = len(self._strategies) - 1
-        for index, strategy in enumerate(self._strategies):
+        for index, strategy in enumerate(self._strategies if len(self.units) else ()):
             order, step, line = self._without_dropped(get_order(strategy, self.units)), self.steps[index], None
             if step:
                 refuse_descending(strategy, order)

@@ -568,8 +568,12 @@ async def test_a_request_that_fits_without_a_cut_needs_no_free_tokens_for_summar
         await plan(msgs, int(size) - 1, strategy, counter=counter)
 
 
-async def test_a_conversation_of_which_nothing_remains_needs_no_summary() -> None:
-    budget = Budget(360, strategy=Summarize(Writer(), 200))
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize(
+    "strategy", [OldestFirst(), OldestFirstInSteps(), Summarize(Writer(), 200), DropMedia(0, step=9)]
+)
+async def test_a_conversation_of_which_nothing_remains_needs_no_cut(strategy: CutStrategy, remote: bool) -> None:
+    budget = Budget(360, RemoteEstimate() if remote else CharacterTokenCounter(), strategy=strategy)
     plan = await EchoFormatter(budget=budget, on_loss="drop").plan(
         [Msg("system", [ToolResultBlock("unknown", "x")], "user")]
     )
