@@ -360,15 +360,18 @@ async def test_results_of_the_newest_unit_are_shrunk_from_the_oldest_on() -> Non
 
 
 @pytest.mark.parametrize("split", [True, False], ids=["a message each", "one message"])
-async def test_many_parallel_results_are_planned_quickly(split: bool) -> None:
-    ids = [f"c{number}" for number in range(600)]
+@pytest.mark.parametrize("count", [600, pytest.param(2_000, marks=pytest.mark.slow)])
+async def test_many_parallel_results_are_planned_quickly(count: int, split: bool) -> None:
+    ids = [f"c{number}" for number in range(count)]
     blocks = [ToolResultBlock(id, "search", "x" * 1_000) for id in ids]
     results = (
         [Msg("system", [block], "system") for block in blocks] if split else [Msg("system", blocks, "system")]
     )
-    outcome = await plan([TASK, call(*ids), *results], 90_000, OldestFirstInSteps(), ShrinkResults(characters=100))
+    outcome = await plan(
+        [TASK, call(*ids), *results], 150 * count, OldestFirstInSteps(), ShrinkResults(characters=100)
+    )
     assert outcome.cut is not None
-    assert len(outputs(outcome)) == 600
+    assert len(outputs(outcome)) == count
     assert outputs(outcome)[-1] == "x" * 1_000
     assert len(outcome.cut.altered) == sum(len(output) < 1_000 for output in outputs(outcome))
 
@@ -878,15 +881,18 @@ async def test_a_change_of_the_passed_list_does_not_affect_the_budget() -> None:
         formatter.budget = None  # type: ignore[misc]
 
 
-async def test_each_conversation_gets_its_summary_only_once() -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(300, marks=pytest.mark.slow)])
+async def test_each_conversation_gets_its_summary_only_once(count: int) -> None:
     writer = Writer()
     budget = Budget(900, strategy=Summarize(writer, max_tokens=200))
-    conversations = [[text_msg("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(60)]
+    conversations = [
+        [text_msg("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(count)
+    ]
     formatter = EchoFormatter(budget=budget)
     for _ in range(2):
         for msgs in conversations:
             await formatter.plan(msgs)
-    assert len(writer.asked) == 60
+    assert len(writer.asked) == count
 
 
 def test_two_event_loops_can_write_the_same_summary_at_the_same_time() -> None:

@@ -81,9 +81,11 @@ class Comparison:
             if part is not None and mappings.is_removed(part):
                 continue
             provider, label = describe_record(case, number)
-            yield from self._compare_record(f"{title} {label}", provider, one, other)
+            yield from self._compare_record(f"{title} {label}", provider, one, other, _writes_texts(case, number))
 
-    def _compare_record(self, title: str, provider: str, old: Any, new: Any) -> Iterator[Difference]:
+    def _compare_record(
+        self, title: str, provider: str, old: Any, new: Any, writes_texts: bool
+    ) -> Iterator[Difference]:
         if not self.with_texts:
             old, new = drop_error_texts(old), drop_error_texts(new)
         old, new = mappings.drop_foreign_options(old), mappings.drop_foreign_options(new)
@@ -96,7 +98,7 @@ class Comparison:
             # a stored message can quote a text of the base version, so both records are mapped
             old, new = _without_counts(texts), _without_counts(self._map_texts(new))
         old, new = sort_notes(old), sort_notes(new)
-        old = mappings.map_refusals(old, new)
+        old = mappings.map_refusals(old, new, counts_texts=writes_texts and bool(self.texts))
         if json.dumps(old) == json.dumps(new):
             return
         if ("error" in old) != ("error" in new) or list(old) != list(new):
@@ -166,6 +168,13 @@ def describe_record(case: dict[str, Any], number: int) -> tuple[str, str]:
     options = case["requests"][number - 1]
     more = {key: value for key, value in options.items() if key not in ("provider", "form", "tools")}
     return options["provider"], f"{options['provider']} {options['form']} {json.dumps(more)[:_SHOWN_CHARACTERS]}"
+
+
+def _writes_texts(case: dict[str, Any], number: int) -> bool:
+    """Returns True if a text replaces content that the target of a record cannot represent."""
+    return (
+        number > 0 and "requests" in case and case["requests"][number - 1].get("on_loss", "describe") == "describe"
+    )
 
 
 def drop_error_texts(value: Any) -> Any:

@@ -480,27 +480,30 @@ def drop_foreign_options(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in ("options", "server_tools", "markers")}
 
 
-def map_refusals(old: Any, new: Any) -> Any:
+def map_refusals(old: Any, new: Any, *, counts_texts: bool) -> Any:
     """Returns the old record with the new outcome of each request that the base version refused without need.
 
     The base version refused a request that fits without a cut, if the request did not fit after cuts. Cuts need
-    tokens for summaries and fillers. Sizes in refusals differ by the tokens of `TEXTS`.
+    tokens for summaries and fillers. If `counts_texts` is True, sizes in refusals may differ by the tokens of
+    `TEXTS`.
     """
     if isinstance(old, list) and isinstance(new, list):
         pairs = list(zip(cast("list[Any]", old), cast("list[Any]", new), strict=False))
-        return [map_refusals(*pair) for pair in pairs] + cast("list[Any]", old)[len(pairs) :]
+        return [map_refusals(*pair, counts_texts=counts_texts) for pair in pairs] + cast("list[Any]", old)[
+            len(pairs) :
+        ]
     if not isinstance(old, dict) or not isinstance(new, dict):
         return cast("Any", old)
     before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
     if before.get("error") == "BudgetError" and _fits_uncut(after, before["facts"]["limit"]):
         return after
-    if before.get("error") == after.get("error") == "BudgetError":
+    if counts_texts and before.get("error") == after.get("error") == "BudgetError":
         return _without_text_tokens(before, after)
     if before.get("error") in ("BudgetError", "LossError") and after.get("error") == "LossError":
         # on_loss="raise" refuses the content that an uncut request loses, and so more content
         losses, more = before["facts"].get("losses", []), after["facts"].get("losses", [])
         return after if len(losses) < len(more) and all(loss in more for loss in losses) else before
-    return {key: map_refusals(item, after.get(key)) for key, item in before.items()}
+    return {key: map_refusals(item, after.get(key), counts_texts=counts_texts) for key, item in before.items()}
 
 
 def _without_text_tokens(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

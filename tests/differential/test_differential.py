@@ -28,9 +28,10 @@ def write(**record: Any) -> str:
     return json.dumps([{"messages": []}, record])
 
 
-def sections(base: str, candidate: str, **rules: Any) -> list[tuple[str, str]]:
-    """Provider and section of each difference."""
-    found = Comparison(**rules).compare(CASE, base, candidate)
+def sections(base: str, candidate: str, on_loss: str = "describe", **rules: Any) -> list[tuple[str, str]]:
+    """Returns the provider and the section of each difference."""
+    case = {**CASE, "requests": [{**CASE["requests"][0], "on_loss": on_loss}]}
+    found = Comparison(**rules).compare(case, base, candidate)
     return [(difference.provider, difference.section) for difference in found]
 
 
@@ -58,6 +59,52 @@ def test_texts_of_errors_are_compared_on_demand() -> None:
     candidate = write(error="LossError", facts={"place": "x"}, texts={"": "new"})
     assert sections(base, candidate) == []
     assert sections(base, candidate, with_texts=True) == [("openai", "texts")]
+
+
+def refuse(needed: int) -> str:
+    """Returns the line of a worker for a request that the budget of 100 tokens refuses."""
+    return write(error="BudgetError", facts={"limit": 100, "needed": needed})
+
+
+@pytest.mark.parametrize(
+    ("plan", "is_equal"),
+    [
+        ({"tokens": 90, "cut": None}, True),
+        ({"tokens": {"tokens": 100, "estimated": []}, "cut": None}, True),
+        ({"tokens": 101, "cut": None}, False),
+        ({"tokens": 90, "cut": {"units": 1}}, False),
+    ],
+)
+def test_only_an_uncut_request_within_the_limit_may_replace_a_refusal(
+    plan: dict[str, Any], is_equal: bool
+) -> None:
+    assert (sections(refuse(120), write(request={"a": 1}, **plan)) == []) == is_equal
+
+
+def test_a_refusal_in_place_of_a_request_is_a_difference() -> None:
+    assert sections(write(request={"a": 1}, tokens=90, cut=None), refuse(120)) == [("openai", "outcome")]
+
+
+def test_sizes_of_refusals_differ_only_by_texts_of_requests() -> None:
+    assert sections(refuse(120), refuse(140)) == []
+    assert sections(refuse(120), refuse(161)) == [("openai", "facts")]
+    assert sections(refuse(120), refuse(121), on_loss="drop") == [("openai", "facts")]
+    assert sections(refuse(120), refuse(121), texts=()) == [("openai", "facts")]
+
+
+@pytest.mark.parametrize("error", ["BudgetError", "LossError"])
+def test_a_loss_error_may_name_more_losses_and_not_fewer(error: str) -> None:
+    less = {"limit": 100, "losses": [["x", "reason"]] if error == "LossError" else []}
+    old, new = (
+        write(error=error, facts=less),
+        write(error="LossError", facts={"losses": [["x", "reason"], ["y", "r"]]}),
+    )
+    assert sections(old, new) == []
+    assert (
+        sections(old, write(error="LossError", facts={"losses": [["z", "reason"]]})) != []
+        or error == "BudgetError"
+    )
+    assert sections(new, old) != []
 
 
 def test_a_listed_ledger_reason_is_no_difference() -> None:

@@ -191,5 +191,7 @@ def test_a_request_of_unknown_layout_is_an_error() -> None:
         OptionError, match="missing, so CharacterTokenCounter cannot find the parts of the request"
     ):
         CharacterTokenCounter().measure({"dialogue": []})
-    with pytest.raises(OptionError, match=r"layout: expected a provider, .* got 'dialogue'"):
+    with pytest.raises(
+        OptionError, match=r"layout: expected a provider, a formatter or a WireLayout, got 'dialogue'"
+    ):
         prefix_digest({"dialogue": []}, "dialogue")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
