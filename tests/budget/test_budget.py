@@ -466,11 +466,11 @@ async def test_the_base_strategy_drops_the_oldest_messages_first(counter: type[A
 
 
 def _strategy_with_order(numbers: Sequence[int]) -> CutStrategy:
-    class Fixed(CutStrategy):
+    class FixedStrategy(CutStrategy):
         def order(self, units: Units) -> Sequence[int]:
             return numbers
 
-    return Fixed()
+    return FixedStrategy()
 
 
 @LOCAL_AND_REMOTE

@@ -31,7 +31,7 @@ def create_plan(*strategies: CutStrategy, weights: Sequence[int] = WEIGHTS, limi
     return CutPlan(strategies, create_units(weights), limit, lambda msg: int(msg.text))
 
 
-class Chosen(CutStrategy):
+class ChosenUnits(CutStrategy):
     """Strategy that drops the passed units."""
 
     def __init__(self, numbers: Sequence[int], step: int = 0) -> None:
@@ -46,14 +46,14 @@ SHORT = text_msg("Bob", "1")
 LONG = text_msg("Bob", "99")
 
 
-class Shortening(Chosen):
+class ShorteningStrategy(ChosenUnits):
     """Strategy that shortens the passed units to one token."""
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         return [SHORT]
 
 
-class Lengthening(Chosen):
+class LengtheningStrategy(ChosenUnits):
     """Strategy that replaces the passed units with a longer message."""
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
@@ -69,11 +69,11 @@ PLANS = pytest.mark.parametrize(
         (OldestFirst(step=1_000),),
         (OldestFirstInSteps(step=10),),
         (OldestFirstInSteps(step=1),),
-        (Chosen([3, 5, 6, 9], step=10),),
-        (Chosen([6, 2, 8]), OldestFirst()),
-        (OldestFirst(step=40), Chosen([])),
-        (Chosen([2, 3]), OldestFirstInSteps(step=20)),
-        (Chosen([1, 4, 5], step=20), Chosen([9, 2, 7])),
+        (ChosenUnits([3, 5, 6, 9], step=10),),
+        (ChosenUnits([6, 2, 8]), OldestFirst()),
+        (OldestFirst(step=40), ChosenUnits([])),
+        (ChosenUnits([2, 3]), OldestFirstInSteps(step=20)),
+        (ChosenUnits([1, 4, 5], step=20), ChosenUnits([9, 2, 7])),
     ],
 )
 
@@ -137,11 +137,11 @@ def test_the_default_step_is_a_quarter_of_the_tokens_after_the_system_prompt(lim
 
 @pytest.mark.parametrize("recent", [0, 4, 11])
 def test_a_unit_is_too_new_from_the_first_unit_to_the_number_of_units(recent: int) -> None:
-    class Recent(Shortening):
+    class Recent(ShorteningStrategy):
         def recent(self, units: Units) -> int:
             return recent
 
-    plan = create_plan(Recent(range(1, 11), step=10), Chosen([]))
+    plan = create_plan(Recent(range(1, 11), step=10), ChosenUnits([]))
     line = sum(WEIGHTS[1:recent]) // 10 * 10
     ends = [sum(WEIGHTS[1 : number + 1]) for number in range(1, 11)]
     assert plan.end == sum(end <= line for end in ends)
@@ -149,7 +149,7 @@ def test_a_unit_is_too_new_from_the_first_unit_to_the_number_of_units(recent: in
 
 @pytest.mark.parametrize("recent", [-1, 12, None, "1", 2.0])
 def test_an_invalid_index_of_the_first_unit_that_is_too_new_is_an_error(recent: Any) -> None:
-    class Recent(Chosen):
+    class Recent(ChosenUnits):
         def recent(self, units: Units) -> int:
             return cast("int", recent)
 
@@ -163,14 +163,14 @@ def test_an_invalid_index_of_the_first_unit_that_is_too_new_is_an_error(recent: 
 @pytest.mark.parametrize(
     ("strategy", "units"),
     [
-        (Chosen([0]), "protected units: [0]"),
-        (Chosen([3]), "protected units: [3]"),
-        (Chosen([1, 1]), "repeated units: [1]"),
-        (Chosen([-1, 1]), "unknown units: [-1]"),
-        (Chosen([1, 4]), "unknown units: [4]"),
-        (Chosen(range(-1, 1)), "protected units: [0]"),
-        (Shortening(range(2, 5)), "unknown units: [4]"),
-        (Shortening(range(4, 6)), "unknown units: [4, 5]"),
+        (ChosenUnits([0]), "protected units: [0]"),
+        (ChosenUnits([3]), "protected units: [3]"),
+        (ChosenUnits([1, 1]), "repeated units: [1]"),
+        (ChosenUnits([-1, 1]), "unknown units: [-1]"),
+        (ChosenUnits([1, 4]), "unknown units: [4]"),
+        (ChosenUnits(range(-1, 1)), "protected units: [0]"),
+        (ShorteningStrategy(range(2, 5)), "unknown units: [4]"),
+        (ShorteningStrategy(range(4, 6)), "unknown units: [4, 5]"),
     ],
 )
 def test_an_invalid_order_is_an_error_with_the_indexes_of_the_units(strategy: CutStrategy, units: str) -> None:
@@ -182,9 +182,9 @@ def test_an_invalid_order_is_an_error_with_the_indexes_of_the_units(strategy: Cu
 def test_a_range_that_starts_before_the_first_unit_is_an_error() -> None:
     units = Units()
     units.extend([text_msg("Bob", "1"), text_msg("Al", "1"), text_msg("Bob", "1")], lambda msg: 1, frozenset())
-    assert CutPlan([Chosen(range(2))], units, 10, lambda msg: 1).end == 2
+    assert CutPlan([ChosenUnits(range(2))], units, 10, lambda msg: 1).end == 2
     with pytest.raises(OptionError, match="unknown units"):
-        assert CutPlan([Chosen(range(-1, 2))], units, 10, lambda msg: 1).end
+        assert CutPlan([ChosenUnits(range(-1, 2))], units, 10, lambda msg: 1).end
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,10 @@ def test_neighboring_units_are_dropped_without_another_estimate() -> None:
     plan = CutPlan([OldestFirst()], create_units(WEIGHTS), 60, refuse)
     assert plan.weight(plan.end) == WEIGHTS[-1]
     with pytest.raises(AssertionError):
-        CutPlan([Chosen([2, 5])], create_units(WEIGHTS), 60, refuse).weight(EditCount(1))
+        CutPlan([ChosenUnits([2, 5])], create_units(WEIGHTS), 60, refuse).weight(EditCount(1))
 
 
-class Refusing(CutStrategy):
+class RefusingStrategy(CutStrategy):
     """Strategy that must not be asked for edits."""
 
     def order(self, units: Units) -> Sequence[int]:
@@ -248,7 +248,7 @@ class Refusing(CutStrategy):
 
 
 def test_a_strategy_is_asked_for_edits_only_if_those_of_the_earlier_strategies_are_not_enough() -> None:
-    plan = create_plan(Chosen([2, 3]), Refusing())
+    plan = create_plan(ChosenUnits([2, 3]), RefusingStrategy())
     assert [plan.weight(EditCount(count)) for count in range(3)] == [102, 99, 89]
     assert [plan.count_for(weight) for weight in (103, 102, 99, 89)] == [0, 0, 1, 2]
     assert [plan.position_from(EditCount(count)) for count in range(3)] == [0, 1, 2]
@@ -259,7 +259,7 @@ def test_a_strategy_is_asked_for_edits_only_if_those_of_the_earlier_strategies_a
 
 
 def test_an_uncut_conversation_needs_no_edits_of_any_strategy() -> None:
-    plan = create_plan(Refusing())
+    plan = create_plan(RefusingStrategy())
     assert plan.weight(EditCount(0)) == plan.weight(NO_EDITS) == HISTORY_WEIGHT
     assert plan.count_for(HISTORY_WEIGHT) == plan.position_from(EditCount(0)) == NO_EDITS == 0
     assert plan.position_before(EditCount(0)) == -1
@@ -271,11 +271,11 @@ def test_an_uncut_conversation_needs_no_edits_of_any_strategy() -> None:
 @pytest.mark.parametrize(
     ("strategies", "weights"),
     [
-        ((Shortening([1, 2]), OldestFirst()), [100, 91, 72, 71, 70, 40]),
-        ((Shortening(range(1, 4)),), [100, 91, 72, 43]),
-        ((Shortening([3]), Chosen([3, 1])), [100, 71, 70, 60]),
-        ((Chosen([2]), Shortening([2, 3])), [100, 80, 51]),
-        ((Lengthening([1, 3]), Chosen([3])), [100, 100, 100, 1]),
+        ((ShorteningStrategy([1, 2]), OldestFirst()), [100, 91, 72, 71, 70, 40]),
+        ((ShorteningStrategy(range(1, 4)),), [100, 91, 72, 43]),
+        ((ShorteningStrategy([3]), ChosenUnits([3, 1])), [100, 71, 70, 60]),
+        ((ChosenUnits([2]), ShorteningStrategy([2, 3])), [100, 80, 51]),
+        ((LengtheningStrategy([1, 3]), ChosenUnits([3])), [100, 100, 100, 1]),
     ],
 )
 def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrategy], weights: list[int]) -> None:
@@ -286,13 +286,13 @@ def test_an_edit_saves_the_tokens_that_it_removes(strategies: Sequence[CutStrate
 @pytest.mark.parametrize(
     ("strategies", "changes"),
     [
-        ([Chosen([1, 3, 4])], [(1, 2, ()), (3, 5, ())]),
-        ([Chosen([4, 3, 2])], [(2, 5, ())]),
+        ([ChosenUnits([1, 3, 4])], [(1, 2, ()), (3, 5, ())]),
+        ([ChosenUnits([4, 3, 2])], [(2, 5, ())]),
         ([OldestFirst()], [(1, 10, ())]),
         ([OldestFirst(keep_task=True), OldestFirst()], [(1, 10, ())]),
-        ([Shortening([1]), Chosen([3, 4])], [(1, 2, (SHORT,)), (3, 5, ())]),
-        ([Shortening([2]), Chosen([1, 3])], [(1, 2, ()), (2, 3, (SHORT,)), (3, 4, ())]),
-        ([Shortening([2, 3]), Chosen([2])], [(2, 3, ()), (3, 4, (SHORT,))]),
+        ([ShorteningStrategy([1]), ChosenUnits([3, 4])], [(1, 2, (SHORT,)), (3, 5, ())]),
+        ([ShorteningStrategy([2]), ChosenUnits([1, 3])], [(1, 2, ()), (2, 3, (SHORT,)), (3, 4, ())]),
+        ([ShorteningStrategy([2, 3]), ChosenUnits([2])], [(2, 3, ()), (3, 4, (SHORT,))]),
     ],
 )
 def test_neighboring_dropped_units_are_one_change(strategies: Sequence[CutStrategy], changes: list[Any]) -> None:
@@ -302,21 +302,21 @@ def test_neighboring_dropped_units_are_one_change(strategies: Sequence[CutStrate
 
 def test_a_cut_without_edits_has_no_changes() -> None:
     assert create_plan(OldestFirst()).changes(NO_EDITS) == []
-    assert create_plan(Chosen([])).changes(NO_EDITS) == []
+    assert create_plan(ChosenUnits([])).changes(NO_EDITS) == []
 
 
 def test_an_edit_that_returns_the_same_messages_is_no_change() -> None:
-    class Unchanging(Chosen):
+    class UnchangingStrategy(ChosenUnits):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return unit
 
-    plan = create_plan(Unchanging([1, 2]), Shortening([2]), Chosen([4]))
+    plan = create_plan(UnchangingStrategy([1, 2]), ShorteningStrategy([2]), ChosenUnits([4]))
     assert plan.changes(EditCount(2)) == []
     assert plan.changes(plan.end) == [(2, 3, (SHORT,)), (4, 5, ())]
 
 
 def test_an_edit_knows_the_newest_unit() -> None:
-    class Newest(Chosen):
+    class Newest(ChosenUnits):
         def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
             return [LONG if newest else SHORT]
 
@@ -325,7 +325,7 @@ def test_an_edit_knows_the_newest_unit() -> None:
 
 
 def test_the_dropped_units_of_each_strategy_are_known() -> None:
-    first, second = Chosen([4, 2]), Chosen([3])
+    first, second = ChosenUnits([4, 2]), ChosenUnits([3])
     plan = create_plan(first, second)
     assert [plan.dropped_by(EditCount(count), first) for count in range(4)] == [[], [4], [2, 4], [2, 4]]
     assert [plan.dropped_by(EditCount(count), second) for count in range(4)] == [[], [], [], [3]]

@@ -151,7 +151,7 @@ async def test_a_request_without_tools_is_not_too_large_because_a_request_with_t
     assert (await warm.plan(msgs)).request == (await cold.plan(msgs)).request
 
 
-class Shrinking(Local):
+class ShrinkingCounter(Local):
     """Local counter of requests that shrink by a number of tokens when a last message is added."""
 
     def __init__(self, saved: int) -> None:
@@ -167,11 +167,11 @@ class Shrinking(Local):
 @pytest.mark.parametrize("step", [0, 64])
 async def test_a_request_may_shrink_by_64_tokens_when_messages_are_added(saved: int, step: int) -> None:
     strategy = OldestFirst(step=step)
-    warm = EchoFormatter(budget=Budget(704 - saved, Shrinking(saved), strategy=strategy))
+    warm = EchoFormatter(budget=Budget(704 - saved, ShrinkingCounter(saved), strategy=strategy))
     msgs = [*talk(1, saved), *talk(20, 64)]
     await warm.plan(msgs[:12])
     later = [*msgs[:12], text_msg("Bob", "!")]
-    cold = EchoFormatter(budget=Budget(704 - saved, Shrinking(saved), strategy=strategy))
+    cold = EchoFormatter(budget=Budget(704 - saved, ShrinkingCounter(saved), strategy=strategy))
     assert (await warm.plan(later)).request == (await cold.plan(later)).request
 
 

@@ -562,13 +562,13 @@ class Forgetful(MagpieParser):
             self.reply.add_text((9,), "again")
 
 
-class Eating(MagpieParser):
+class EatingParser(MagpieParser):
     def read_reply(self, reply: dict[str, Any]) -> None:
         super().read_reply(reply)
         reply.pop("usage", None)
 
 
-class Exiting(MagpieParser):
+class ExitingParser(MagpieParser):
     def feed(self, chunk: object) -> list[StreamEvent]:
         raise SystemExit(3)
 
@@ -608,8 +608,8 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "breaks at an unknown event": (with_parser(Fragile), "an unknown event raises KeyError"),
     "breaks at a reply without a part": (with_parser(FragileWhole), "a reply without 'parts' raises KeyError"),
     "mixes replies": (with_parser(Forgetful), "gives a different message"),
-    "changes the reply": (with_parser(Eating), "the parser changed its input"),
-    "exits": (with_parser(Exiting), "raises SystemExit"),
+    "changes the reply": (with_parser(EatingParser), "the parser changed its input"),
+    "exits": (with_parser(ExitingParser), "raises SystemExit"),
     "names another issuer": (with_parser(Foreign), "Foreign: `issuer` is 'somebody'"),
     "returns a user message": (with_parser(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "samples were passed, but the provider has no parser"),
