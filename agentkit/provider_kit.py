@@ -75,7 +75,7 @@ from agentkit.capabilities.groups import (
 from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_types
 from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
-from agentkit.capabilities.name_rules import NameRule, derive_call_id, short_hash
+from agentkit.capabilities.name_rules import NameRule, short_hash
 from agentkit.capabilities.option_layout import OptionLayout
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import (
@@ -150,6 +150,7 @@ from agentkit.models.sdk_endpoint import SDKEndpoint
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure, reported_error
 from agentkit.replies.events import StreamEvent
+from agentkit.replies.missing_call_ids import derive_call_id
 from agentkit.replies.parser import ParserOptions, StreamParserBase
 from agentkit.replies.reply_blocks import BlockKey
 from agentkit.replies.tool_call_index import ToolCallIndex

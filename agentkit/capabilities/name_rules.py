@@ -10,7 +10,7 @@ from functools import lru_cache
 from agentkit.messages.features import RESERVED_NAMES
 from agentkit.reprs import bounded_repr
 
-__all__ = ["NameRule", "derive_call_id", "legal_speaker_name", "legal_speaker_names", "short_hash"]
+__all__ = ["NameRule", "legal_speaker_name", "legal_speaker_names", "short_hash"]
 
 
 def short_hash(text: str, length: int) -> str:
@@ -18,11 +18,6 @@ def short_hash(text: str, length: int) -> str:
     from hashlib import sha256  # imported here, because the import is slow and only illegal names need it
 
     return sha256(text.encode()).hexdigest()[:length]
-
-
-def derive_call_id(seed: str) -> str:
-    """Returns an id for a tool call that has no id. The same `seed` always gives the same id."""
-    return f"call_{short_hash(seed, 24)}"
 
 
 @lru_cache(1024)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.json_values import as_object, as_text, read_arguments
 from agentkit.messages.blocks import InvalidBlock, ToolUseBlock
+from agentkit.replies.missing_call_ids import derive_call_id
 
 __all__ = ["parse_function_call"]
 

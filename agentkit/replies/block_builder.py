@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import MessageError
@@ -18,6 +16,7 @@ from agentkit.json_values import make_json_safe, parse_arguments
 from agentkit.messages.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.validation import same_json
 from agentkit.replies.arguments import split_objects
+from agentkit.replies.missing_call_ids import MissingCallIds
 from agentkit.replies.partial_blocks import (
     CompleteBlock,
     PartialBlock,
@@ -58,7 +57,7 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # number of calls with the same content and without an id
+        self._missing_call_ids = MissingCallIds()
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.
@@ -104,24 +103,16 @@ class BlockBuilder:
         `index` numbers these tool calls from 0. Only call 0 gets the provider's id and opaque state.
         """
         id = partial.id if not index else ""
-        id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
+        if not id:
+            # An equal call in another reply gets another id if the request, the reply id or the time is different.
+            text = raw or to_json(arguments).decode()
+            id = self._missing_call_ids.create(self._prefix, self.id, self.created, partial.name, text)
         state = self._state(partial.state) if partial.state and not index else None
         metadata = partial.metadata or None
         try:
             return ToolUseBlock(id, partial.name, arguments, raw, state, metadata=metadata)
         except MessageError:  # the arguments contain NaN, or are nested too deeply
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
-
-    def _create_call_id(self, name: str, arguments: str) -> str:
-        """Returns an id for a tool call that arrived without an id.
-
-        The id is the same for a stream and a complete reply with the same content. The id therefore does not
-        depend on the key of the block, which can differ between a stream and a complete reply. An equal call in
-        another reply gets another id if the request, the reply id or the creation time is different.
-        """
-        identity = repr((self._prefix, self.id, self.created, name, arguments))
-        self._calls_without_id[identity] += 1
-        return derive_call_id(f"{identity}{self._calls_without_id[identity]}")
 
     def _text(self, partial: PartialText) -> Block:
         metadata = partial.metadata or None

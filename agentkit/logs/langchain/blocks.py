@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
-from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, read_arguments
 from agentkit.logs.native_entries import NativeEntry
@@ -27,6 +26,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.media_types import guess_media_type
 from agentkit.messages.sources import Base64Source, Source, source_from_url
+from agentkit.replies.missing_call_ids import derive_call_id
 
 __all__ = ["SIGNATURE", "get_call_name", "is_call", "read_block", "strip_indexes"]
 

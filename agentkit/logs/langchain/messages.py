@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.logs.langchain.blocks import read_block
@@ -13,6 +12,7 @@ from agentkit.messages.blocks import InvalidBlock, TextBlock, ToolResultBlock, T
 from agentkit.messages.log_checks import check_log_message, check_log_request, describe_log_format
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
+from agentkit.replies.missing_call_ids import derive_call_id
 
 __all__ = ["load_langchain"]
 
