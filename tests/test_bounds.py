@@ -196,8 +196,8 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 # -- caches ---------------------------------------------------------------------------------------------------
 
 UNBOUNDED: Final = {
-    "agentkit.media.downloading._load_client",
-    "agentkit.media.downloading.tls_context",
+    "agentkit.media.safe_http._load_client",
+    "agentkit.media.safe_http.tls_context",
     "agentkit.models.registry.load_provider",  # one entry for each installed provider; errors are not cached
     "agentkit.media.resizing.can_resize",
     "agentkit_openai.compatible._parser",  # one entry for each vendor

@@ -6,7 +6,7 @@ each media source to its content, to a URL that the target opens itself, or to t
 missing. I/O and slow work run in worker threads.
 
 Read `loading` first, which does all I/O for one request. Then read `resolution` (`ResolvedMedia`), `files`,
-`fetching`, `downloading`, `addresses`, `cache` and `resizing`. `acceptance` checks media against the rules of a
+`fetching`, `safe_http`, `addresses`, `cache` and `resizing`. `acceptance` checks media against the rules of a
 target.
 """
 

@@ -1,6 +1,6 @@
 """`Fetch`, the options for downloading media, and `fetch_media`, which downloads the media at one URL.
 
-`agentkit.media.downloading` connects to the server and reads the body. This module converts the body to a media
+`agentkit.media.safe_http` connects to the server and reads the body. This module converts the body to a media
 source. If the download fails, this module returns a reason for the ledger.
 """
 
@@ -19,8 +19,8 @@ from agentkit.argument_checks import check_option
 from agentkit.errors import MissingExtraError, OptionError
 from agentkit.loggers import get_logger
 from agentkit.media.cache import MediaCache
-from agentkit.media.downloading import DownloadRefusedError, download
 from agentkit.media.resolution import convert_to_utf8, detect_type, fill_caches
+from agentkit.media.safe_http import DownloadRefusedError, download
 from agentkit.messages.media_types import canonical_media_type, is_media_type, is_text_type
 from agentkit.messages.sources import (
     Base64Source,

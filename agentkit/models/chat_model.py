@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self, Unpack, cast
 
 from agentkit.argument_checks import check_names
-from agentkit.credentials.client_options import clean_options
+from agentkit.credentials.credential_checks import clean_options
 from agentkit.errors import OptionError
 from agentkit.event_loop import run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions

@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from agentkit.credentials.client_options import check_client, clean_options, find_variable
+from agentkit.credentials.credential_checks import check_client, clean_options, find_variable
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import AgentkitError, InputError, OptionError, ProviderError
 from agentkit.event_loop import get_running_loop, has_ended, run_to_completion

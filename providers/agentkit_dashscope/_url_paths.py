@@ -1,38 +1,61 @@
-"""Conversion of messages for the two URL paths of DashScope's native API, "text" and "multimodal"."""
+"""Choice between the two URL paths of DashScope's native API, and conversion of messages for each of them.
+
+A model accepts requests on one of the paths only. A message has a string on the text path, and a list of parts on
+the multimodal path.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Final
 
-from agentkit.provider_kit import as_list
+from agentkit.provider_kit import Failure, OutgoingRequest, as_list
 
-__all__ = ["ModelPath", "OTHER_PATH", "PATH_URLS", "convert_content", "find_path"]
+__all__ = ["UrlPaths"]
 
-ModelPath: TypeAlias = Literal["text", "multimodal"]
+_TEXT: Final = "/services/aigc/text-generation/generation"
+_MULTIMODAL: Final = "/services/aigc/multimodal-generation/generation"
 
-PATH_URLS: Final[dict[ModelPath, str]] = {
-    "text": "/services/aigc/text-generation/generation",
-    "multimodal": "/services/aigc/multimodal-generation/generation",
-}
-
-OTHER_PATH: Final[dict[str, ModelPath]] = {
-    PATH_URLS["text"]: "multimodal",
-    PATH_URLS["multimodal"]: "text",
-}
-"""Name of the other path, by URL path. The endpoint tries the other path if the API refuses the first path."""
+_WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
+"""Pattern of the API error for a model on the wrong path: 'url error, please check url！' (Model Studio docs)."""
 
 
-def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:
-    """Returns "multimodal" if the content of any message is a list of parts. Otherwise returns "text"."""
-    return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
+class UrlPaths:
+    """The URL paths of models. Remembers the path of a model that refused the other path."""
+
+    def __init__(self) -> None:
+        self._learned: dict[str, str] = {}
+
+    def choose(self, model: str, messages: Sequence[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+        """Returns the URL path for a request, and the messages in the format of this path."""
+        path = self._learned.get(model) or _find_path(messages)
+        return path, _convert(messages, path)
+
+    def reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
+        """Returns a request for the other path if the failure reports that the path is wrong, otherwise None.
+
+        The path of a model changes at most once.
+        """
+        model = str(outgoing.body["model"])
+        if not failure or not _WRONG_PATH.search(failure.message) or model in self._learned:
+            return None
+        path = self._learned[model] = _MULTIMODAL if outgoing.path == _TEXT else _TEXT
+        messages = _convert(outgoing.body["input"]["messages"], path)
+        return replace(outgoing, path=path, body={**outgoing.body, "input": {"messages": messages}})
 
 
-def convert_content(messages: Sequence[dict[str, Any]], path: ModelPath) -> list[dict[str, Any]]:
+def _find_path(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the multimodal path if the content of any message is a list of parts, otherwise the text path."""
+    return _MULTIMODAL if any(isinstance(message.get("content"), list) for message in messages) else _TEXT
+
+
+def _convert(messages: Sequence[dict[str, Any]], path: str) -> list[dict[str, Any]]:
     """Converts the content of messages to strings (text path) or to lists of parts (multimodal path)."""
-    if find_path(messages) == path:
+    if _find_path(messages) == path:
         return list(messages)
-    convert = _join_parts if path == "text" else _as_parts
+    convert = _join_parts if path == _TEXT else _as_parts
     return [{**message, "content": convert(message.get("content"))} for message in messages]
 
 

@@ -28,12 +28,9 @@ from agentkit.provider_kit import (
     parse_retry_after,
     split_http_options,
 )
-from agentkit_dashscope._url_paths import OTHER_PATH, PATH_URLS, ModelPath, convert_content, find_path
+from agentkit_dashscope._url_paths import UrlPaths
 
 __all__ = ["DashScopeEndpoint"]
-
-_WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
-"""Pattern of the API error for a model on the wrong path: 'url error, please check url！' (Model Studio docs)."""
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
@@ -69,7 +66,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # API path by model, after the model refused the other path
+        self._url_paths = UrlPaths()
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -108,14 +105,13 @@ class DashScopeEndpoint(EndpointBase):
             raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
         if stream:
             parameters = {"incremental_output": True, **parameters}
-        messages = request["messages"]
-        path = self._learned_paths.get(model) or find_path(messages)
-        body = {"model": model, "input": {"messages": convert_content(messages, path)}, "parameters": parameters}
-        if any(map(_has_stored_file, messages)):
+        path, messages = self._url_paths.choose(model, request["messages"])
+        body = {"model": model, "input": {"messages": messages}, "parameters": parameters}
+        if any(map(_has_stored_file, request["messages"])):
             # The API accepts `oss://` URLs only with this header (Model Studio docs: temporary URLs).
             headers: dict[str, str] = http_options.get("headers") or {}
             http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
-        return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
+        return OutgoingRequest(path, body, stream, http_options)
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
         """Sends the request, and returns the body of the reply.
@@ -125,7 +121,7 @@ class DashScopeEndpoint(EndpointBase):
         try:
             return await self._post(outgoing)
         except Exception as error:
-            rerouted = self._reroute(outgoing, self.failure_from_exception(error))
+            rerouted = self._url_paths.reroute(outgoing, self.failure_from_exception(error))
             if rerouted is None:
                 raise
         return await self._post(rerouted)
@@ -146,7 +142,7 @@ class DashScopeEndpoint(EndpointBase):
         """
         response, first_event, pieces = await self._open_first_event(outgoing)
         failure = self.failure_from_reply(_parse_event(first_event))
-        rerouted = failure and self._reroute(outgoing, failure)
+        rerouted = failure and self._url_paths.reroute(outgoing, failure)
         if rerouted:
             async for _ in pieces:  # the connection can be reused only after the response is read completely
                 pass
@@ -168,7 +164,7 @@ class DashScopeEndpoint(EndpointBase):
         try:
             response = await self._open_stream(outgoing)
         except Exception as error:
-            rerouted = self._reroute(outgoing, self.failure_from_exception(error))
+            rerouted = self._url_paths.reroute(outgoing, self.failure_from_exception(error))
             if rerouted is None:
                 raise
             response = await self._open_stream(rerouted)
@@ -206,18 +202,6 @@ class DashScopeEndpoint(EndpointBase):
         if self._client_without_retries is None:
             self._client_without_retries = self.client.with_options(max_retries=0)
         return self._client_without_retries.transport
-
-    def _reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
-        """Returns a request for the other API path if the failure reports that the path is wrong, otherwise None.
-
-        The path of a model changes at most once.
-        """
-        model = str(outgoing.body["model"])
-        if not failure or not _WRONG_PATH.search(failure.message) or model in self._learned_paths:
-            return None
-        path = self._learned_paths[model] = OTHER_PATH[outgoing.path]
-        messages = convert_content(outgoing.body["input"]["messages"], path)
-        return replace(outgoing, path=PATH_URLS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""

@@ -814,13 +814,13 @@ async def test_a_type_that_the_data_contradicts_is_in_the_ledger(site: Website) 
 @pytest.fixture
 def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
     """Website with a certificate for `site.test`, from an authority that the client trusts."""
-    from agentkit.media import downloading
+    from agentkit.media import safe_http
 
     authority: Any = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("site.test").configure_cert(server)
     authority.configure_trust(client)
-    monkeypatch.setattr(downloading, "tls_context", lambda: client)
+    monkeypatch.setattr(safe_http, "tls_context", lambda: client)
     names: list[str | None] = []
     server.sni_callback = lambda _, name, __: names.append(name)
 
@@ -861,9 +861,8 @@ async def test_a_redirect_from_https_to_http_is_refused(
 
 
 def test_the_tls_context_trusts_the_default_roots_and_checks_host_names() -> None:
-    from agentkit.media import downloading
 
-    context = downloading.tls_context()
+    context = safe_http.tls_context()
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
 

@@ -15,7 +15,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from agentkit import AgentkitError, ChatModel, ModelError, NetworkError, OptionError, compare
-from agentkit.credentials.client_options import clean_options
+from agentkit.credentials.credential_checks import clean_options
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user

@@ -1,4 +1,4 @@
-"""Downloads media, by default from public network addresses only.
+"""Sends HTTP requests for media, by default to public network addresses only.
 
 A URL in a message is untrusted text. Therefore this module looks up the host name once, checks all addresses of
 the host, and connects only to a checked address. A second lookup could return an unchecked address. Each redirect
