@@ -861,6 +861,7 @@ async def test_a_redirect_from_https_to_http_is_refused(
 
 
 def test_the_tls_context_trusts_the_default_roots_and_checks_host_names() -> None:
+    from agentkit.media import safe_http
 
     context = safe_http.tls_context()
     assert context.check_hostname
