@@ -51,6 +51,8 @@ def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part])
         Text if the output has only text, else a list of parts.
     """
     output = result.output
+    if isinstance(output, str) and not result.is_error:
+        return output
     if isinstance(output, str) or all(isinstance(item, TextBlock) for item in output):
         text = result.listing
         if not result.is_error:

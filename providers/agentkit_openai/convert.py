@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Unpack, assert_never
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
@@ -46,23 +46,14 @@ _ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
 """`Feature` bits. An assistant message with one of these bits can need message keys in addition to `content`."""
 
 
-class _AssistantParts(NamedTuple):
-    """Content of an assistant turn, except tool calls, grouped by the message keys that will contain it.
+_AssistantParts: TypeAlias = tuple[
+    list[Block], list[dict[str, Any]], list[ThinkingBlock], dict[str, Any], list[str]
+]
+"""Content of an assistant turn, grouped by the message keys that will contain it.
 
-    Attributes:
-        content: Blocks for the key `content`.
-        thoughts: Thinking blocks for the vendor's reasoning keys.
-        fields: Other keys of the message, such as `audio`, with their values.
-        refusals: Texts for the key `refusal`.
-    """
-
-    content: Sequence[Block]
-    thoughts: Sequence[ThinkingBlock]
-    fields: Mapping[str, Any]
-    refusals: Sequence[str]
-
-
-_NO_PARTS: Final = _AssistantParts((), (), {}, ())
+The items are: blocks for the key `content`, tool calls in the API's format, thinking blocks for the vendor's
+reasoning keys, other keys of the message with their values, such as `audio`, and texts for the key `refusal`.
+"""
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -184,9 +175,7 @@ class OpenAIChatFormatter(FormatterBase):
         if isinstance(msg.content, str):
             message = self._message(msg, capabilities, names)
             return {**message, str(vendor.reasoning_field): ""} if always else message
-        parts = self._sort_blocks(msg.content) if msg.features & Feature.OTHER else _NO_PARTS
-        content, thoughts, fields, refusals = parts
-        calls = [_tool_call(block, vendor.custom_tools) for block in msg.content if block.type == "tool_use"]
+        content, calls, thoughts, fields, refusals = self._sort_blocks(msg.content)
         item: dict[str, Any] = {"role": "assistant"}
         if content or not fields:
             empty = vendor.empty_content if calls else None if refusals else ""
@@ -201,16 +190,19 @@ class OpenAIChatFormatter(FormatterBase):
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
     def _sort_blocks(self, blocks: Sequence[Block]) -> _AssistantParts:
-        """Groups the content of an assistant turn, except tool calls, by the message keys that will contain it.
+        """Groups the content of an assistant turn by the message keys that will contain it.
 
         Audio of an earlier reply is written as its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """
         content: list[Block] = []
+        calls: list[dict[str, Any]] = []
         thoughts: list[ThinkingBlock] = []
         fields: dict[str, Any] = {}
         refusals: list[str] = []
         for block in blocks:
             match block.type:
+                case "tool_use":
+                    calls.append(_tool_call(block, self.vendor.custom_tools))
                 case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
                     content.append(block)
                 case "text":
@@ -223,13 +215,11 @@ class OpenAIChatFormatter(FormatterBase):
                     fields["audio"] = {"id": audio_id}
                 case "image" | "audio" | "video" | "document" | "opaque":
                     content.append(block)
-                case "tool_use":
-                    pass  # the caller writes tool calls
                 case "thinking" | "tool_result" | "invalid":
                     raise ConversionError(block.type, "assistant turn")
                 case _:
                     assert_never(block)
-        return _AssistantParts(content, thoughts, fields, refusals)
+        return content, calls, thoughts, fields, refusals
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
         """Returns a message with the additional keys from `blocks`. Existing keys of the message do not change."""
