@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 from agentkit.json_values import parse_json
 from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest
-from agentkit.models.response_headers import find_request_id, parse_retry_after
+from agentkit.models.response_headers import REQUEST_ID_HEADERS, find_request_id, parse_retry_after
 from agentkit.replies.error_bodies import Failure, cut_text, parse_failure
 
 __all__ = ["HttpResponseEndpoint"]
@@ -26,7 +26,7 @@ class HttpResponseEndpoint(EndpointBase):
     object of httpx or httpx2.
     """
 
-    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)
+    request_id_headers: ClassVar[tuple[str, ...]] = REQUEST_ID_HEADERS
     """Names of response headers with the id of a model call. The first header that is present is used."""
 
     @abstractmethod

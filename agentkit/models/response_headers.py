@@ -8,10 +8,21 @@ from typing import Any
 
 from agentkit.replies.error_bodies import LONGEST_WAIT
 
-__all__ = ["find_request_id", "parse_retry_after"]
+__all__ = ["REQUEST_ID_HEADERS", "find_request_id", "parse_retry_after"]
+
+REQUEST_ID_HEADERS = (
+    "request-id",  # Anthropic; gateways pass on this header
+    "x-request-id",  # OpenAI, most compatible servers, and gateways
+    "x-amzn-requestid",  # Bedrock
+    "x-dashscope-request-id",
+    "apim-request-id",  # Azure
+    "x-ms-request-id",  # Azure
+    "x-goog-request-id",  # Google
+)
+"""Names of response headers that contain the id of a model call (sources: documentation of each platform)."""
 
 
-def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("x-request-id",)) -> str | None:
+def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = REQUEST_ID_HEADERS) -> str | None:
     """Returns the provider's id for a model call, or None if no header contains the id.
 
     Args:

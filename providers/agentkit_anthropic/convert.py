@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, Unpack, assert_never
+from typing import Any, Literal, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
     Block,
-    Capabilities,
     ConversionError,
     DocumentBlock,
     Feature,
@@ -16,7 +15,6 @@ from agentkit.provider_kit import (
     FormatterOptions,
     LegalConversation,
     MediaBlock,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     Request,
@@ -61,8 +59,8 @@ class AnthropicChatFormatter(FormatterBase):
 
     """
 
-    base: ClassVar[Capabilities] = MESSAGES
-    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
+    base = MESSAGES
+    facts = FACTS
 
     def __init__(
         self,

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
-from agentkit.provider_kit import (
-    RemoteTokenCounter,
-    TokenCount,
-    WireLayout,
-    as_object,
-)
+from agentkit.provider_kit import RemoteTokenCounter, TokenCount, as_object
 from agentkit_anthropic.capabilities import LAYOUT
 
 __all__ = ["AnthropicTokenCounter"]
 
-_PARAMETERS = (
-    "messages",
-    "system",
-    "tools",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "cache_control",
-    "speed",
-)
+_PARAMETERS = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed")
 """Keys of a request that `messages.count_tokens` accepts (Anthropic SDK: MessageCountTokensParams)."""
 # The token-counting API refuses images and documents with these source types (Anthropic docs: token-counting).
 _REFUSED_SOURCES = frozenset({"url", "file"})
@@ -40,8 +26,8 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     or a file id. The counter estimates these tokens. If the API refuses a request, the SDK raises an error.
     """
 
-    layout: ClassVar[WireLayout] = LAYOUT
-    media_tokens: ClassVar[int] = 4_784  # tokens of the largest image on the newest models (Anthropic docs)
+    layout = LAYOUT
+    media_tokens = 4_784  # tokens of the largest image on the newest models (Anthropic docs)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """Returns the number of prompt tokens in `messages.create(**request)`.

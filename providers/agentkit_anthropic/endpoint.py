@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from agentkit.provider_kit import (
     ErrorPatterns,
@@ -54,16 +54,6 @@ ERROR_PATTERNS = ErrorPatterns(
 Sources: Anthropic docs, errors; AWS docs, ResponseStream and common errors.
 """
 
-_REQUEST_ID_HEADERS = (
-    "request-id",  # Anthropic
-    "x-request-id",  # gateways
-    "x-amzn-requestid",  # Bedrock
-    "apim-request-id",  # Azure
-    "x-ms-request-id",  # Azure
-    "x-goog-request-id",  # Vertex
-)
-"""Names of response headers that can contain the id of a model call (sources: documentation of each platform)."""
-
 _MAX_UNSTREAMED_TOKENS = 21_333
 """Largest `max_tokens` for which the SDK does not require a stream.
 
@@ -84,17 +74,16 @@ class AnthropicEndpoint(SDKEndpoint):
     and `timeout` have the same meaning as in the SDK's methods.
     """
 
-    provider: ClassVar[str] = "anthropic"
-    extra: ClassVar[str] = "anthropic"
-    sdk: ClassVar[str] = "anthropic"
-    client_class: ClassVar[str] = "AsyncAnthropic"
-    error_class: ClassVar[str] = "AnthropicError"
-    no_key: ClassVar[re.Pattern[str]] = re.compile(
+    provider = "anthropic"
+    extra = "anthropic"
+    sdk = "anthropic"
+    client_class = "AsyncAnthropic"
+    error_class = "AnthropicError"
+    no_key = re.compile(
         # Error texts of `_validate_headers` in the SDK.
         r"authentication method|Could not resolve (AWS credentials|API token)"
     )
-    required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
-    request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
+    required_attributes = ("post", "messages")
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 from agentkit.provider_kit import (
     FinishReason,
@@ -13,7 +13,6 @@ from agentkit.provider_kit import (
     ParserOptions,
     StreamParserBase,
     Usage,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -51,10 +50,10 @@ class AnthropicStreamParser(StreamParserBase):
     API's events. The parser ignores the added events, because they repeat content.
     """
 
-    provider: ClassVar[str] = "anthropic"
-    issuer: ClassVar[str] = "anthropic"
-    layout: ClassVar[WireLayout] = LAYOUT
-    binds_thinking: ClassVar[bool] = True
+    provider = "anthropic"
+    issuer = "anthropic"
+    layout = LAYOUT
+    binds_thinking = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

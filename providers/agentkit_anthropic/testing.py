@@ -53,7 +53,7 @@ class FakeMessages(FakeService):
     """Fake service for `POST /v1/messages`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
-    prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
+    prompt_keys = ("system", "messages", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error types: Anthropic SDK, `anthropic.types.shared`.
         400: "invalid_request_error",
@@ -213,7 +213,7 @@ def _part_ids(message: Mapping[str, Any], part_type: str, key: str) -> list[str]
 class FakeBedrock(FakeMessages):
     """Fake service for Bedrock's `invoke`, and for `invoke-with-response-stream` with binary events."""
 
-    media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
+    media_type = "application/vnd.amazon.eventstream"
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error codes: AWS docs, errors of InvokeModel.
         400: "ValidationException",

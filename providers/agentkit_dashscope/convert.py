@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, Unpack, assert_never
+from typing import Any, Literal, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
@@ -21,7 +21,6 @@ from agentkit.provider_kit import (
     FormatterOptions,
     LegalConversation,
     MediaBlock,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     OptionError,
@@ -64,8 +63,8 @@ class DashScopeChatFormatter(FormatterBase):
         OptionError: An option has an invalid value.
     """
 
-    base: ClassVar[Capabilities] = MULTIMODAL
-    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
+    base = MULTIMODAL
+    facts = FACTS
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from agentkit.provider_kit import (
     AuthError,
@@ -34,9 +34,6 @@ __all__ = ["DashScopeEndpoint"]
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
-# Gateways send the first of these headers, and the API sends the second.
-_REQUEST_ID_HEADERS: Final = ("x-request-id", "x-dashscope-request-id")
-
 _MAX_ERROR_BYTES: Final = 1 << 20
 """Maximum size of an error event in bytes. A larger first event is not checked for an error."""
 
@@ -60,8 +57,8 @@ class DashScopeEndpoint(EndpointBase):
     `timeout`.
     """
 
-    extra: ClassVar[str] = "dashscope"
-    required_attributes: ClassVar[tuple[str, ...]] = ("transport",)
+    extra = "dashscope"
+    required_attributes = ("transport",)
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -149,8 +146,7 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
         try:
-            request_id = find_request_id(response.headers, _REQUEST_ID_HEADERS)
-            yield IncomingStream(_prepend(first_event, pieces), request_id)
+            yield IncomingStream(_prepend(first_event, pieces), find_request_id(response.headers))
         finally:
             await response.aclose()
 
@@ -217,7 +213,7 @@ class DashScopeEndpoint(EndpointBase):
                 failure,
                 status=error.status_code,
                 code=failure.code or error.code,
-                request_id=error.request_id or failure.request_id or find_request_id(headers, _REQUEST_ID_HEADERS),
+                request_id=error.request_id or failure.request_id or find_request_id(headers),
                 retry_after=parse_retry_after(headers),
             )
         # The SDK uses the code of an error as a dict key. If the code is a list or an object, the SDK fails.

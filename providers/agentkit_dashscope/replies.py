@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 from agentkit.provider_kit import (
     BlockKey,
@@ -11,7 +11,6 @@ from agentkit.provider_kit import (
     ParserOptions,
     StreamParserBase,
     ToolCallIndex,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -33,11 +32,7 @@ from agentkit_dashscope.capabilities import LAYOUT
 
 __all__ = ["DashScopeStreamParser"]
 
-_REASONS: Final = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "tool_calls": FinishReason.TOOL_USE,
-}
+_REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "tool_calls": FinishReason.TOOL_USE}
 """Finish reasons by their names in the API (Model Studio docs: `finish_reason`).
 
 Before the last event of a stream, the API's finish reason is the string "null".
@@ -64,10 +59,10 @@ class DashScopeStreamParser(StreamParserBase):
     results become the `citations` of the text.
     """
 
-    provider: ClassVar[str] = "dashscope"
-    issuer: ClassVar[str] = "dashscope"
-    layout: ClassVar[WireLayout] = LAYOUT
-    raw_arguments: ClassVar[bool] = True
+    provider = "dashscope"
+    issuer = "dashscope"
+    layout = LAYOUT
+    raw_arguments = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

@@ -30,7 +30,7 @@ class FakeDashScope(FakeService):
         is_multimodal: True for the multimodal path, on which the content of replies is a list of parts.
     """
 
-    prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
+    prompt_keys = ("input",)
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error codes: Model Studio docs (help.aliyun.com/zh/model-studio/error-code).
         400: "InvalidParameter",
@@ -158,10 +158,7 @@ _NATIVE: Final = "/api/v1/services/aigc"
 
 ROUTES: Final = (
     Route(
-        "dashscope",
-        rf"{_NATIVE}/text-generation/generation",
-        FakeDashScope(is_multimodal=False),
-        base="/api/v1",
+        "dashscope", rf"{_NATIVE}/text-generation/generation", FakeDashScope(is_multimodal=False), base="/api/v1"
     ),
     Route(
         "dashscope",

@@ -22,7 +22,7 @@ from agentkit.provider_kit import (
     parse_retry_after,
 )
 
-__all__ = ["ERROR_PATTERNS", "REQUEST_IDS", "parse_retry_delay", "parse_sdk_error"]
+__all__ = ["ERROR_PATTERNS", "parse_retry_delay", "parse_sdk_error"]
 
 ERROR_PATTERNS = ErrorPatterns(
     context_length_text=r"exceeds? the maximum number of tokens|input token count|(input|prompt) is too long",
@@ -38,9 +38,6 @@ ERROR_PATTERNS = ErrorPatterns(
 
 Sources: google.rpc.Code; Gemini docs, troubleshooting.
 """
-
-REQUEST_IDS = ("x-request-id", "x-goog-request-id")
-"""Response headers that can contain the id of a model call. Gateways send `x-request-id`."""
 
 _LONG_INTEGER = "integer string conversion"
 """Part of Python's error text for an integer with more than 4,300 digits."""
@@ -78,7 +75,7 @@ def _parse_api_error(error: Any) -> Failure:
         failure.message or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         "API_KEY_INVALID" if has_key_error else error.status,
-        find_request_id(headers, REQUEST_IDS),
+        find_request_id(headers),
         parse_retry_after(headers) if (delay := parse_retry_delay(inner)) is None else delay,
     )
 

@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any, Self, cast
 
 from agentkit.provider_kit import IncomingStream, OutgoingRequest, dump_body, find_request_id, native_to_json
-from agentkit_gemini._errors import REQUEST_IDS
 
 __all__ = ["Sender"]
 
@@ -84,7 +83,7 @@ class Sender:
         """Returns an iterator over the bytes of the event stream. Call `async_request_streamed` first."""
         response = self._response
         pieces = response.aiter_bytes() if hasattr(response, "aiter_bytes") else response.content.iter_any()
-        return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers, REQUEST_IDS))
+        return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers))
 
     async def aclose(self) -> None:
         """Closes the response of a stream, if there is one."""

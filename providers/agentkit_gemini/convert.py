@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, assert_never
+from typing import Any, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
     Block,
-    Capabilities,
     ConversionError,
     Feature,
     FormatterBase,
     LegalConversation,
     MediaBlock,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     OpaqueState,
@@ -40,8 +38,8 @@ class GeminiChatFormatter(FormatterBase):
     in the request is standard base64 text, which the SDK decodes. The application may add keys to `config`.
     """
 
-    base: ClassVar[Capabilities] = GENERATE
-    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
+    base = GENERATE
+    facts = FACTS
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with `contents`, and if needed `config`.

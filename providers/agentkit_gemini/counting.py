@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
-from agentkit.provider_kit import (
-    RemoteTokenCounter,
-    TokenCount,
-    WireLayout,
-)
+from agentkit.provider_kit import RemoteTokenCounter, TokenCount
 from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiTokenCounter"]
@@ -27,8 +23,8 @@ class GeminiTokenCounter(RemoteTokenCounter):
     instruction as a user turn, and estimates the tokens of the tools and the output schema.
     """
 
-    layout: ClassVar[WireLayout] = LAYOUT
-    media_tokens: ClassVar[int] = 1_120
+    layout = LAYOUT
+    media_tokens = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """Returns the number of prompt tokens in `generate_content(**request)`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 from agentkit.provider_kit import (
     AuthError,
@@ -43,7 +43,7 @@ class GeminiEndpoint(EndpointBase):
     time limit.
     """
 
-    extra: ClassVar[str] = "gemini"
+    extra = "gemini"
 
     def __init__(self, client: Any, http: Any = None) -> None:
         super().__init__(client)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, Unpack, cast
 
 from pydantic_core import to_json
 
@@ -12,7 +12,6 @@ from agentkit.provider_kit import (
     OpaqueBlock,
     ParserOptions,
     StreamParserBase,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -65,9 +64,9 @@ class GeminiStreamParser(StreamParserBase):
     empty. The parser reads only the first of several candidates.
     """
 
-    provider: ClassVar[str] = "gemini"
-    issuer: ClassVar[str] = "gemini"
-    layout: ClassVar[WireLayout] = LAYOUT
+    provider = "gemini"
+    issuer = "gemini"
+    layout = LAYOUT
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

@@ -48,7 +48,7 @@ _REASONS: Final[dict[str, str]] = {
 class FakeGemini(FakeService):
     """Fake service for `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
 
-    prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
+    prompt_keys = ("systemInstruction", "contents", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the status names: google.rpc.Code.
         400: "INVALID_ARGUMENT",
@@ -154,10 +154,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
         "totalTokenCount": usage.total_tokens,
     }
-    optional = {
-        "thoughtsTokenCount": usage.reasoning_tokens,
-        "cachedContentTokenCount": usage.cache_read_tokens,
-    }
+    optional = {"thoughtsTokenCount": usage.reasoning_tokens, "cachedContentTokenCount": usage.cache_read_tokens}
     return counts | {key: count for key, count in optional.items() if count}
 
 

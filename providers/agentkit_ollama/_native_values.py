@@ -6,13 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from agentkit.provider_kit import (
-    AudioBlock,
-    Base64Source,
-    ImageBlock,
-    get_set_fields,
-    sniff_media_type,
-)
+from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, get_set_fields, sniff_media_type
 
 __all__ = ["parse_media", "unwrap_sdk_object"]
 

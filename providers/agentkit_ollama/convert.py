@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, assert_never
+from typing import Any, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
     Block,
-    Capabilities,
     ConversionError,
     Feature,
     FormatterBase,
@@ -39,7 +38,7 @@ class OllamaChatFormatter(FormatterBase):
     removes call ids, empty strings and nested schemas.
     """
 
-    base: ClassVar[Capabilities] = CHAT
+    base = CHAT
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns the request with `messages`, and if needed `tools` and `format`."""

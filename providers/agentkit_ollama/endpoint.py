@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from agentkit.provider_kit import (
     ErrorPatterns,
@@ -56,8 +56,8 @@ class OllamaEndpoint(HttpResponseEndpoint):
     `timeout`, there is no time limit.
     """
 
-    extra: ClassVar[str] = "ollama"
-    required_attributes: ClassVar[tuple[str, ...]] = ("_client", "pull")
+    extra = "ollama"
+    required_attributes = ("_client", "pull")
 
     @classmethod
     def check(cls, client: Any) -> None:

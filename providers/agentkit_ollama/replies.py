@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Unpack
+from typing import Any, Final, Unpack
 
 from agentkit.provider_kit import (
     FinishReason,
@@ -12,7 +12,6 @@ from agentkit.provider_kit import (
     StreamEvent,
     StreamParserBase,
     Usage,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -52,10 +51,10 @@ class OllamaStreamParser(StreamParserBase):
     Source of these facts: api/types.go of Ollama, `ChatResponse`.
     """
 
-    provider: ClassVar[str] = "ollama"
-    issuer: ClassVar[str] = "ollama"
-    layout: ClassVar[WireLayout] = LAYOUT
-    json_lines: ClassVar[bool] = True
+    provider = "ollama"
+    issuer = "ollama"
+    layout = LAYOUT
+    json_lines = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

@@ -6,7 +6,7 @@ The JSON has the fields of `ChatResponse` (Ollama source: api/types.go).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from agentkit.provider_kit import FinishReason
 from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
@@ -26,8 +26,8 @@ _REASONS: Final[dict[str, str]] = {
 class FakeOllama(FakeService):
     """Fake service for Ollama's `POST /api/chat`."""
 
-    media_type: ClassVar[str] = "application/x-ndjson"
-    prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
+    media_type = "application/x-ndjson"
+    prompt_keys = ("messages", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reply.check_blocks("Ollama")

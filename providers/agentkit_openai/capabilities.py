@@ -128,12 +128,7 @@ CHAT = Capabilities(
     issuer="openai",
     wire="openai",
     layout=LAYOUT,
-    turns=TurnCapabilities(
-        text_joining="apart",
-        late_system="native",
-        needs_user=False,
-        speaker_names=True,
-    ),
+    turns=TurnCapabilities(text_joining="apart", late_system="native", needs_user=False, speaker_names=True),
     tools=ToolCapabilities(
         results="each",
         call_ids=NameRule(limit=40, prefix="call_"),  # error text: "maximum length 40"

@@ -15,7 +15,6 @@ from agentkit.provider_kit import (
     FormatterBase,
     FormatterOptions,
     LegalConversation,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     OptionError,
@@ -77,8 +76,8 @@ class OpenAIChatFormatter(FormatterBase):
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
     """Description of the vendor. A subclass that sets `vendor` gets the vendor's capabilities and model facts."""
-    base: ClassVar[Capabilities] = OPENAI.capabilities
-    facts: ClassVar[tuple[ModelFact, ...]] = OPENAI.facts
+    base = OPENAI.capabilities
+    facts = OPENAI.facts
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount, WireLayout
+from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAITokenCounter"]
@@ -35,7 +35,7 @@ class OpenAITokenCounter(RemoteTokenCounter):
     images and files. OpenAI cannot count requests to Chat Completions. Use `TiktokenCounter` for such requests.
     """
 
-    layout: ClassVar[WireLayout] = LAYOUT
+    layout = LAYOUT
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """Returns the number of input tokens of `responses.create(**request)`.

@@ -21,17 +21,6 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 
-_REQUEST_ID_HEADERS = (
-    "request-id",  # header of Anthropic, which gateways pass on
-    "x-request-id",  # header of OpenAI and most compatible servers
-    "x-amzn-requestid",  # header of Bedrock
-    "x-dashscope-request-id",
-    "apim-request-id",  # header of Azure
-    "x-ms-request-id",  # header of Azure
-    "x-goog-request-id",  # header of Google
-)
-"""Response headers that contain a request id, according to the vendors' documents."""
-
 _TOOLS_REFUSED = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
 """Pattern for an error text of GPT-5.4 and later models.
 
@@ -52,17 +41,16 @@ class OpenAIChatEndpoint(SDKEndpoint):
     vendor's name for the parameter.
     """
 
-    provider: ClassVar[str] = OPENAI.name
+    provider = OPENAI.name
     vendor: ClassVar[OpenAICompatible] = OPENAI
     """Description of the vendor, including its address, API key variable and parameter names."""
-    path: ClassVar[str] = "/chat/completions"
-    extra: ClassVar[str] = "openai"
-    sdk: ClassVar[str] = "openai"
-    client_class: ClassVar[str] = "AsyncOpenAI"
-    error_class: ClassVar[str] = "OpenAIError"
-    no_key: ClassVar[re.Pattern[str]] = re.compile("(Missing|not find) credentials")
-    required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
-    request_id_headers: ClassVar[tuple[str, ...]] = _REQUEST_ID_HEADERS
+    path = "/chat/completions"
+    extra = "openai"
+    sdk = "openai"
+    client_class = "AsyncOpenAI"
+    error_class = "OpenAIError"
+    no_key = re.compile("(Missing|not find) credentials")
+    required_attributes = ("post", "chat")
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -118,7 +106,7 @@ class OpenAIChatEndpoint(SDKEndpoint):
 class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
     """Endpoint that sends requests to `/responses` through async clients of the openai SDK."""
 
-    path: ClassVar[str] = "/responses"
+    path = "/responses"
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """Returns a dict with the token limit for a reply, as `max_output_tokens`."""

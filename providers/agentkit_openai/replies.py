@@ -9,7 +9,6 @@ from agentkit.provider_kit import (
     MessageError,
     ParserOptions,
     StreamParserBase,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -37,10 +36,10 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
     """Description of the vendor. A subclass that sets `vendor` gets the vendor's provider name and issuer."""
-    provider: ClassVar[str] = OPENAI.name
-    issuer: ClassVar[str] = OPENAI.issuer
-    layout: ClassVar[WireLayout] = LAYOUT
-    raw_arguments: ClassVar[bool] = True
+    provider = OPENAI.name
+    issuer = OPENAI.issuer
+    layout = LAYOUT
+    raw_arguments = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

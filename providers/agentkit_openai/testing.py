@@ -77,8 +77,8 @@ class FakeChatCompletions(FakeService):
     has_numeric_code: bool = False
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
-    stream_end: ClassVar[bytes] = b"data: [DONE]\n\n"
-    prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
+    stream_end = b"data: [DONE]\n\n"
+    prompt_keys = ("messages", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reason = reply.map_reason(_REASONS)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
-from agentkit.provider_kit import (
-    LocalTokenCounter,
-    OptionError,
-    RemoteTokenCounter,
-    TokenCount,
-    WireLayout,
-)
+from agentkit.provider_kit import LocalTokenCounter, OptionError, RemoteTokenCounter, TokenCount
 from agentkit_openai import CHAT
 
 __all__ = ["VLLMTokenCounter"]
@@ -40,7 +34,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         OptionError: An option has an invalid value, or `url` is None and `call` is not a method of a client.
     """
 
-    layout: ClassVar[WireLayout] = CHAT.layout
+    layout = CHAT.layout
 
     def __init__(
         self,

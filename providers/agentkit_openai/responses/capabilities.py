@@ -81,10 +81,7 @@ RESPONSES = Capabilities(
     issuer="openai",
     wire="openai-responses",
     layout=LAYOUT,
-    turns=TurnCapabilities(
-        text_joining="apart",
-        late_system="native",
-    ),
+    turns=TurnCapabilities(text_joining="apart", late_system="native"),
     tools=ToolCapabilities(
         results="each",
         call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters

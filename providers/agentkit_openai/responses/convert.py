@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Unpack, assert_never
+from typing import Any, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
     Block,
     CacheBreakpoints,
-    Capabilities,
     ConversionError,
     Feature,
     FormatterBase,
     FormatterOptions,
     LegalConversation,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     Request,
@@ -65,8 +63,8 @@ class OpenAIResponsesFormatter(FormatterBase):
         OptionError: An option has an invalid value.
     """
 
-    base: ClassVar[Capabilities] = RESPONSES
-    facts: ClassVar[tuple[ModelFact, ...]] = RESPONSES_FACTS
+    base = RESPONSES
+    facts = RESPONSES_FACTS
 
     def __init__(
         self,

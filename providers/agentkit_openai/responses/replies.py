@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, Unpack, cast
 
 from agentkit.provider_kit import (
     BlockKey,
@@ -11,7 +11,6 @@ from agentkit.provider_kit import (
     MessageError,
     ParserOptions,
     StreamParserBase,
-    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -42,11 +41,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     arrived earlier.
     """
 
-    provider: ClassVar[str] = "openai-responses"
-    issuer: ClassVar[str] = "openai"
-    layout: ClassVar[WireLayout] = LAYOUT
-    binds_thinking: ClassVar[bool] = True
-    raw_arguments: ClassVar[bool] = True
+    provider = "openai-responses"
+    issuer = "openai"
+    layout = LAYOUT
+    binds_thinking = True
+    raw_arguments = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

@@ -53,7 +53,7 @@ class FakeResponses(FakeService):
     """Fake service for `POST /responses`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
-    prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
+    prompt_keys = ("instructions", "input", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         return _finished_response(reply, call, list(_items(reply)))
