@@ -47,6 +47,7 @@ To write an endpoint, which calls the API:
 
 To write a loader, from a native log to messages:
 
+- Messages of the log: `parse_log_text`, `read_log_entries`.
 - Check of the format: `check_log_request`, `check_log_message`, `check_log_format`, `describe_log_format`,
   `MessageError`.
 - Contents: `parse_function_call`, `read_arguments`, `split_error_mark`, `source_from_url`, `sniff_media_type`.
@@ -112,6 +113,8 @@ from agentkit.legalize.alternating_turns import RESULT_TURN
 from agentkit.legalize.conversation import LegalConversation, split_results
 from agentkit.legalize.request_spec import Request, RequestSpec
 from agentkit.logs.function_calls import parse_function_call
+from agentkit.logs.log_entries import read_log_entries
+from agentkit.logs.log_text import parse_log_text
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,
@@ -268,9 +271,11 @@ __all__ = [
     "parse_arguments",
     "parse_failure",
     "parse_function_call",
+    "parse_log_text",
     "parse_retry_after",
     "place_cache_breakpoints",
     "read_arguments",
+    "read_log_entries",
     "reported_error",
     "short_hash",
     "sniff_media_type",

@@ -28,10 +28,10 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     check_log_message,
-    check_log_request,
     describe_log_format,
     ensure_json_safe,
     read_arguments,
+    read_log_entries,
 )
 from agentkit_anthropic._parts import carried, content_text, remove_markers, search_text
 
@@ -52,15 +52,11 @@ def load_native(log: object) -> list[Msg]:
         MessageError: The value is not a log in Anthropic's format.
 
     """
-    value: Any = ensure_json_safe(log, "log")
-    request: dict[str, Any] = {"messages": value} if isinstance(value, list) else as_object(value)
-    messages = request.get("messages")
-    if not isinstance(messages, list):
-        raise MessageError("messages", "expected a list of messages", describe_log_format(cast("object", value)))
-    check_log_request(request, ("messages", "system"))
+    value = ensure_json_safe(log, "log")
+    messages = read_log_entries(value, other_names=("system",))
     loader = _Loader()
-    loaded = loader.system(request.get("system"), "system")
-    for number, message in enumerate(cast("list[Any]", messages)):
+    loaded = loader.system(as_object(value).get("system"), "system")
+    for number, message in enumerate(messages):
         loaded += loader.message(message, f"messages[{number}]")
     return loaded
 

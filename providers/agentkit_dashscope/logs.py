@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 from agentkit.provider_kit import (
     Block,
     InvalidBlock,
-    MessageError,
     Msg,
     OpaqueBlock,
     OpaqueState,
@@ -20,11 +19,10 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     check_log_message,
-    check_log_request,
-    describe_log_format,
     ensure_json_safe,
     get_set_fields,
     parse_function_call,
+    read_log_entries,
     source_from_url,
     split_error_mark,
 )
@@ -57,15 +55,10 @@ def load_native(log: object) -> list[Msg]:
         MessageError: The value is not a conversation in DashScope's format.
     """
     request: Any = ensure_json_safe(log, "log", _dump_sdk_object)
-    if isinstance(request, list):
-        request = {"messages": cast("list[Any]", request)}
-    body = as_object(as_object(request).get("input")) or as_object(request)
-    messages = [body] if "role" in body and "messages" not in body else body.get("messages")
-    if not isinstance(messages, list):
-        raise MessageError("messages", "expected a list of messages", describe_log_format(request))
-    if "messages" in body:
-        check_log_request({**as_object(request), "input": None, **body}, ("messages",), _STORED_KEYS)
-    return [_parse_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))]
+    if body := as_object(as_object(request).get("input")):
+        request = {**request, "input": None, **body}
+    messages = read_log_entries(request, stored_keys=_STORED_KEYS)
+    return [_parse_message(item, f"messages[{index}]") for index, item in enumerate(messages)]
 
 
 def _dump_sdk_object(value: Any) -> Any:

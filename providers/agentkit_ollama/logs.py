@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 from agentkit.provider_kit import (
     Block,
     InvalidBlock,
-    MessageError,
     Msg,
     OpaqueState,
     TextBlock,
@@ -16,14 +15,12 @@ from agentkit.provider_kit import (
     ToolResultBlock,
     ToolUseBlock,
     as_list,
-    as_object,
     as_text,
     check_log_message,
-    check_log_request,
     derive_call_id,
-    describe_log_format,
     ensure_json_safe,
     parse_function_call,
+    read_log_entries,
     split_error_mark,
 )
 from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
@@ -49,15 +46,7 @@ def load_native(log: object) -> list[Msg]:
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
     """
-    request: Any = ensure_json_safe(log, "log", unwrap_sdk_object)
-    if isinstance(request, list):
-        request = {"messages": cast("list[Any]", request)}
-    body = as_object(request)
-    messages = [body] if "role" in body and "messages" not in body else body.get("messages")
-    if not isinstance(messages, list):
-        raise MessageError("messages", "expected a list of messages", describe_log_format(request))
-    if "messages" in body:
-        check_log_request(body, ("messages",))
+    messages = read_log_entries(ensure_json_safe(log, "log", unwrap_sdk_object))
     loader = _Loader()
     return [
         loader.load_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))

@@ -22,11 +22,7 @@ from agentkit.provider_kit import (
     as_list,
     as_object,
     as_text,
-    check_log_request,
-    describe_log_format,
-    ensure_json_safe,
     make_json_safe,
-    native_to_json,
     source_from_url,
 )
 from agentkit_openai._media_parts import choose_file_name
@@ -39,7 +35,6 @@ __all__ = [
     "as_content",
     "as_invalid_block",
     "read_content",
-    "read_entries",
     "read_output",
 ]
 
@@ -56,45 +51,6 @@ class LogSource(NamedTuple):
     wire: str
     issuer: str
     reasoning_parts: bool = False
-
-
-def read_entries(
-    log: object, name: str, entry_keys: tuple[str, ...], other_names: tuple[str, ...] = ()
-) -> list[Any]:
-    """Returns the entries of a log as JSON values.
-
-    Args:
-        log: List of entries, a request that contains the list, a single entry, or the JSON text of any of these.
-        name: Key of the list of entries in a request, such as `messages`.
-        entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
-        other_names: Other keys of a request under which the loader can read messages.
-
-    Raises:
-        MessageError: `log` is not one of the values above, no entry has one of `entry_keys`, or a request has
-            messages under a key that the loader does not read.
-    """
-    value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
-    request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    if name in request:
-        check_log_request(request, (name, *other_names))
-        value = request[name]
-    elif any(key in request for key in entry_keys):
-        value = [request]
-    if not isinstance(value, list | tuple):
-        raise MessageError(
-            "log",
-            f"expected the list `{name}`, or a request that contains this list",
-            describe_log_format(make_json_safe(cast("object", value))),
-        )
-    entries: list[Any] = ensure_json_safe(cast("object", value), name)
-    if entries and not any(
-        isinstance(entry, dict) and any(key in entry for key in entry_keys) for entry in entries
-    ):
-        keys = " or ".join(map(repr, entry_keys))
-        raise MessageError(
-            "log", f"expected the list `{name}`, but no entry has the key {keys}", describe_log_format(entries)
-        )
-    return entries
 
 
 def as_content(blocks: list[Block]) -> str | list[Block]:

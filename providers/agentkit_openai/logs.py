@@ -20,7 +20,10 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     derive_call_id,
+    ensure_json_safe,
+    parse_log_text,
     read_arguments,
+    read_log_entries,
 )
 from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
@@ -30,7 +33,6 @@ from agentkit_openai._log_parts import (
     as_content,
     as_invalid_block,
     read_content,
-    read_entries,
     read_output,
 )
 from agentkit_openai._message_keys import attach_keys, get_extra_keys
@@ -58,7 +60,7 @@ def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStre
     Raises:
         MessageError: `log` is not a log of Chat Completions.
     """
-    entries = read_entries(log, "messages", ("role",))
+    entries = read_log_entries(ensure_json_safe(parse_log_text(log), "log"))
     reader = _LogReader(parser)
     return [reader.read(entry, f"messages[{index}]") for index, entry in enumerate(entries)]
 

@@ -20,21 +20,15 @@ from agentkit.provider_kit import (
     as_text,
     check_log_format,
     check_log_message,
-    check_log_request,
+    ensure_json_safe,
     get_state_fields,
     make_json_safe,
-    native_to_json,
+    parse_log_text,
     read_arguments,
+    read_log_entries,
 )
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai._log_parts import (
-    LogSource,
-    as_content,
-    as_invalid_block,
-    read_content,
-    read_entries,
-    read_output,
-)
+from agentkit_openai._log_parts import LogSource, as_content, as_invalid_block, read_content, read_output
 from agentkit_openai._message_keys import attach_keys
 from agentkit_openai.responses._output_items import image_state, parse_image
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
@@ -65,18 +59,17 @@ def load_responses(log: object) -> list[Msg]:
     Raises:
         MessageError: `log` is not a log of Responses.
     """
+    value: Any = ensure_json_safe(parse_log_text(log), "log")
+    request = as_object(value)
+    if isinstance(request.get("input"), str):
+        value = {**request, "input": [{"role": "user", "content": request["input"]}]}
+    elif "input" not in request and isinstance(request.get("output"), list):
+        value = {**request, "input": request["output"]}
+    entries = read_log_entries(
+        value, "input", ("role", "type"), other_names=("instructions",), stored_keys=_STORED_KEYS
+    )
     reader = _LogReader()
-    value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
-    if isinstance(value, dict):
-        request = cast("dict[str, Any]", value)
-        check_log_request(request, ("input", "instructions"), _STORED_KEYS)
-        if "input" not in request and isinstance(request.get("output"), list):
-            value = request["output"]
-        reader.read_instructions(request.get("instructions"))
-        if isinstance(request.get("input"), str):
-            reader.add("user", as_text(request["input"]), "user")
-            return reader.msgs
-    entries = read_entries(cast("object", value), "input", ("role", "type"), ("instructions",))
+    reader.read_instructions(request.get("instructions"))
     reader.read_all(entries, "input")
     reader.add_reply()
     return reader.msgs

@@ -1,0 +1,50 @@
+"""`read_log_entries`: finds the messages or items in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import as_object
+from agentkit.messages.log_checks import check_log_request, describe_log_format
+
+__all__ = ["read_log_entries"]
+
+
+def read_log_entries(
+    log: object,
+    name: str = "messages",
+    entry_keys: Collection[str] = ("role",),
+    *,
+    other_names: tuple[str, ...] = (),
+    stored_keys: Collection[str] = (),
+) -> list[Any]:
+    """Returns the entries of a log, such as its messages.
+
+    Args:
+        log: List of entries, a request that contains the list, or a single entry, as JSON values.
+        name: Key of the list of entries in a request.
+        entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
+        other_names: Other keys of a request under which the loader reads messages, such as `system`.
+        stored_keys: Keys whose values identify messages that are stored on the server.
+
+    Raises:
+        MessageError: `log` is not one of the values above, no entry has one of `entry_keys`, or a request has
+            messages that the loader does not read.
+    """
+    request, value = as_object(log), log
+    if name not in request and any(key in request for key in entry_keys):
+        value = [request]
+    elif any(key in request for key in (name, *stored_keys)):
+        check_log_request(request, (name, *other_names), stored_keys)
+        value = request.get(name)
+    if not isinstance(value, list):
+        reason = f"expected the list `{name}`, or a request that contains this list"
+        raise MessageError("log", reason, describe_log_format(log))
+    entries = cast("list[Any]", value)
+    if entries and not any(key in as_object(entry) for entry in entries for key in entry_keys):
+        keys = " or ".join(map(repr, entry_keys))
+        reason = f"expected the list `{name}`, but no entry has the key {keys}"
+        raise MessageError("log", reason, describe_log_format(entries))
+    return entries
