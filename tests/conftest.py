@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import HistoryPolicy, Msg, Plan, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit import HistoryPolicy, LedgerEntry, Msg, Plan, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,
@@ -159,6 +159,19 @@ def texts_msg(name: str, *texts: str, role: Any = "user") -> Msg:
 def dispositions(plan: Plan) -> dict[str, str]:
     """Returns the disposition of each block by its place."""
     return {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+
+
+def ledger_lines(plan: Plan) -> list[str]:
+    """Returns each entry of the ledger as one line: `place disposition: reason; details`.
+
+    The place has only its indexes: `1.0` means `msgs[1].content[0]`. A `!` follows the disposition of a loss.
+    """
+    return [_ledger_line(entry) for entry in plan.ledger.entries]
+
+
+def _ledger_line(entry: LedgerEntry) -> str:
+    place = ".".join(re.findall(r"\d+", entry.place))
+    return f"{place} {entry.disposition}{'!' * entry.lost}: {'; '.join((entry.reason, *entry.details))}"
 
 
 @pytest.fixture(params=["asyncio", "trio"])

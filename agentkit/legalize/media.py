@@ -28,6 +28,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.media_types import canonical_media_type, is_text_type
 from agentkit.messages.message import Role
+from agentkit.messages.opaque_state import get_state_fields
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
 __all__ = ["MediaLegalizer", "OnLoss", "WAS_OMITTED", "accepted_key"]
@@ -107,7 +108,7 @@ class MediaLegalizer:
         is_in_reply = self.role == "assistant" and len(path) == 1
         is_allowed = is_in_reply or (state.fields and not state.is_proof)
         if state.issuer == self.capabilities.issuer and is_allowed:
-            fields, opaque = state.fields or {}, self.capabilities.opaque
+            fields, opaque = get_state_fields(state), self.capabilities.opaque
             accepted = {key: value for key, value in fields.items() if opaque.accepts_key(block.type, key)}
             return block if len(accepted) == len(fields) else replace(block, state=replace(state, fields=accepted))
         reason = f"data issued by {sanitize(state.issuer)}, such as a signature, {WAS_OMITTED}"
@@ -135,8 +136,9 @@ class MediaLegalizer:
         `label` tells the model where a moved media item comes from. `result` is the tool result with the media
         item, or None if the media item is not in a tool result.
         """
-        if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
-            yield from self._legalize_reply_audio(block, block.state, path, label, result)
+        state = block.state
+        if state is not None and block.type == "audio" and "audio" in get_state_fields(state):
+            yield from self._legalize_reply_audio(block, state, path, label, result)
             return
         if self._is_generated(block, path, result):
             self._note(path, Disposition.CARRIED, "sent as the id of the reply item that contains the media")
@@ -214,7 +216,7 @@ class MediaLegalizer:
         A request to the provider that generated the audio contains only the id of the audio. Any other request
         contains the data, or the transcript if the target does not accept audio.
         """
-        audio = as_object((state.fields or {}).get("audio"))
+        audio = as_object(get_state_fields(state).get("audio"))
         is_own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         is_in_reply = self.role == "assistant" and result is None
         transcript = as_text(audio.get("transcript"))
