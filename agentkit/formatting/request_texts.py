@@ -7,10 +7,8 @@ from functools import lru_cache
 
 from pydantic_core import to_json
 
-from agentkit.ledger.provenance import TracedConversation, prompt_length
+from agentkit.ledger.provenance import TracedConversation, TracedMessage, prompt_length
 from agentkit.legalize.conversation import LegalConversation, StageContext
-from agentkit.messages.blocks import ToolUseBlock
-from agentkit.messages.features import Feature
 from agentkit.messages.message import build_trusted
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.tools.choices import ToolChoice
@@ -64,8 +62,7 @@ def begin_with_output_instruction(conversation: LegalConversation, context: Stag
     """
     turns = conversation.turns
     extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
-    instruction = _create_instruction(context)
-    extended.insert(prompt_length(turns.msgs), instruction.msgs[0], instruction.origins[0])
+    extended.insert(prompt_length(turns.msgs), *_create_instruction(context))
     return conversation.with_turns(extended)
 
 
@@ -74,17 +71,17 @@ def add_output_instruction(conversation: LegalConversation, context: StageContex
 
     This stage is for APIs with a system role.
     """
-    conversation.system.extend(_create_instruction(context))
+    conversation.system.add(*_create_instruction(context))
     return conversation
 
 
-def _create_instruction(context: StageContext) -> TracedConversation:
+def _create_instruction(context: StageContext) -> TracedMessage:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
     beside = "" if context.target.can_combine_output else " together with tools"
     reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
     context.ledger.add_synthesis("output instruction", reason)
-    return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
+    return TracedMessage(build_trusted("system", text, "system"), ("output instruction",))
 
 
 def _describe_schema(output: OutputSchema) -> str:
@@ -94,8 +91,7 @@ def _describe_schema(output: OutputSchema) -> str:
 
 def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Declares the tools of earlier calls if the API requires declarations and the request has no tools."""
-    called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
-    names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
+    names = dict.fromkeys(block.name for msg in conversation.turns.msgs for block in msg.tool_uses)
     if names and not context.spec.tools:
         reason = (
             "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"

@@ -104,13 +104,10 @@ def _list_strings(request: object) -> Iterator[str]:
 
 def _find_bodies(text: str, tag: str) -> Iterator[str]:
     """Yields the text between the opening and the closing tag of each history frame."""
-    opening, closing = f"<{tag}>\n", f"\n</{tag}>"
-    end = 0
-    while (start := text.find(opening, end)) >= 0:
-        end = text.find(closing, start + len(opening) - 1)
-        if end < 0:
-            return
-        yield text[start + len(opening) : end]
+    for part in text.split(f"<{tag}>\n")[1:]:
+        body, closing, _ = part.partition(f"\n</{tag}>")
+        if closing:
+            yield body
 
 
 def _join(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> str:

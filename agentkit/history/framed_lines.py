@@ -17,8 +17,8 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
     build_trusted_text,
 )
-from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, build_trusted
+from agentkit.messages.features import Feature, scan_features
+from agentkit.messages.message import Msg
 
 __all__ = ["FramedBlocks", "Piece", "frame_blocks", "has_line", "is_reply_part", "is_tool_block"]
 
@@ -52,7 +52,7 @@ class FramedBlocks:
         pieces: The blocks of the frame: lines of text, media and opaque blocks.
         origins: The origin of each piece: the index of its input block, or a name such as `line` for a text that
             the policy wrote.
-        features: The `Feature` bits of the media and opaque blocks.
+        features: The `Feature` bits of the pieces.
         omitted: The indexes of the input blocks that the frame omits.
     """
 
@@ -76,9 +76,7 @@ def frame_blocks(speaker: str, pieces: Sequence[Piece | None]) -> FramedBlocks:
             if not framed:
                 framed.append((build_trusted_text(f"\n{speaker}:"), "speaker"))
             framed.append((piece, index))
-    media = tuple(piece for piece, _ in framed if not isinstance(piece, TextBlock))
-    features = build_trusted("", media, "user").features if media else 0
+    blocks = tuple(piece for piece, _ in framed)
+    features = scan_features(blocks) if blocks else 0
     omitted = tuple(index for index, piece in enumerate(pieces) if piece is None)
-    return FramedBlocks(
-        tuple(piece for piece, _ in framed), tuple(origin for _, origin in framed), features, omitted
-    )
+    return FramedBlocks(blocks, tuple(origin for _, origin in framed), features, omitted)

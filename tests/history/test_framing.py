@@ -14,6 +14,7 @@ from agentkit import (
     MultiAgentHistory,
     OpaqueBlock,
     OptionError,
+    Synthesis,
     TextBlock,
     ThinkingBlock,
     read_history,
@@ -103,6 +104,7 @@ PICTURE = Msg("Bob", [TextBlock("see"), IMAGE], "user")
     [
         [BOB],
         [THOUGHT],
+        [Msg("Al", THOUGHT.blocks[:1], "assistant"), BOB],
         [PICTURE],
         [PICTURE, call("c"), RESULT, BOB],
         [BOB, call("c"), RESULT, PICTURE, call("d"), result("d"), THOUGHT],
@@ -234,3 +236,44 @@ class Texts(EchoFormatter):
 
 def test_a_frame_may_be_the_first_text_of_a_request() -> None:
     assert read_history(Texts(history=MultiAgentHistory()).lower([BOB])) == [("Bob", "Hi.")]
+
+
+# -- texts and media of a frame -----------------------------------------------------------------------------------
+
+SHOW = Msg("Bob", [IMAGE, TextBlock("see"), IMAGE, IMAGE], "user")
+APART = [
+    ("<history>", "frame"),
+    ("\nBob: Hi.", "line"),
+    ("\nBob:", "speaker"),
+    (IMAGE, (1, 0)),
+    ("\nBob: see", "line"),
+    (IMAGE, (1, 2)),
+    (IMAGE, (1, 3)),
+    ("\nEve: Yes.", "line"),
+    ("\n</history>", "frame"),
+]
+GLUED = [
+    ("<history>\nBob: Hi.\nBob:", "frame"),
+    (IMAGE, (1, 0)),
+    ("Bob: see", "frame"),
+    (IMAGE, (1, 2)),
+    (IMAGE, (1, 3)),
+    ("Eve: Yes.\n</history>", "frame"),
+]
+
+
+@pytest.mark.parametrize(("joining", "blocks"), [("apart", APART), ("glued", GLUED)])
+def test_media_are_blocks_between_the_texts_of_a_frame(joining: Any, blocks: list[tuple[Any, Any]]) -> None:
+    conversation = TracedConversation.of([BOB, SHOW, text_msg("Eve", "Yes.")])
+    capabilities = PAIRED.override({"turns.text_joining": joining})
+    ledger = Ledger(conversation.msgs)
+    (frame,) = MultiAgentHistory(preamble="").render(conversation, ledger, capabilities)
+    traced = [
+        (block.text if isinstance(block, TextBlock) else block, origin) for block, origin in frame.traced_blocks
+    ]
+    assert traced == blocks
+    assert frame.frame_tag == "history"
+    assert ledger.syntheses == [
+        Synthesis("preamble", "text that tells the model that the conversation history follows"),
+        Synthesis("frame", "tags around the lines of the conversation history"),
+    ]
