@@ -106,11 +106,10 @@ class OpenAIChatFormatter(FormatterBase):
     def capabilities(self, model: str | None = None) -> Capabilities:
         """Returns the capabilities of a model, adjusted to the options of the formatter."""
         capabilities = super().capabilities(model)
-        are_strings = capabilities.turns.text_joining == "string"
-        if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints and are_strings:
+        if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:
             # Only content parts can have cache markers.
             capabilities = _override(capabilities, "turns.text_joining", "apart")
-        if capabilities.media.audio_by_id and self.spoken_replies == "transcript":
+        if self.spoken_replies == "transcript":
             return _override(capabilities, "media.audio_by_id", False)
         return capabilities
 
@@ -141,7 +140,7 @@ class OpenAIChatFormatter(FormatterBase):
                 add(self._assistant_message(msg, capabilities, names))
             else:
                 add(self._message(msg, capabilities, names))
-        if (vendor.last_keys or vendor.prefill) and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
+        if legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
             keys = get_message_keys(legal.turns.msgs[-1].blocks).items()
             messages[-1] |= {**{key: value for key, value in keys if key in vendor.last_keys}, **vendor.prefill}
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:

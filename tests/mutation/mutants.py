@@ -88,7 +88,7 @@ def _line_starts(source: str) -> list[int]:
 
 
 class _Walker:
-    """Walks a syntax tree, and skips annotations, decorators, error messages and lists of names."""
+    """Walks a syntax tree. Annotations, decorators, error messages, lists of names and `assert_never` stay."""
 
     def __init__(self) -> None:
         self._scope: list[str] = []
@@ -187,6 +187,8 @@ def _iter_changes(node: ast.AST) -> Iterator[_Change]:
                 yield "filter", test, ast.Constant(True)
         case ast.Call():
             yield from _call(node)
+        case ast.Expr(value=ast.Call(func=ast.Name("assert_never"))):
+            pass  # the case is for type checkers
         case ast.Expr(value=ast.Call() | ast.Await() | ast.Yield() | ast.YieldFrom()):
             yield "statement", node, ast.Pass() if not _yields(node) else ast.parse("yield from ()").body[0]
         case ast.AugAssign() | ast.Continue() | ast.Break() | ast.Delete():

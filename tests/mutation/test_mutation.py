@@ -47,9 +47,15 @@ def test_an_operator_changes_the_source(source: str, change: str) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["def f(a: int | str = b) -> int | None: ...", "raise E(a + 1)", "from a import b", "x = 'ä' + f'{a < b}'"],
+    [
+        "def f(a: int | str = b) -> int | None: ...",
+        "raise E(a + 1)",
+        "from a import b",
+        "x = 'ä' + f'{a < b}'",
+        "assert_never(a)",
+    ],
 )
-def test_annotations_errors_imports_and_texts_do_not_change(source: str) -> None:
+def test_annotations_errors_imports_texts_and_checks_of_types_do_not_change(source: str) -> None:
     assert _changes(source) == set()
 
 

@@ -188,6 +188,18 @@ _steps = st.lists(st.one_of(valid_histories(3), _lines(), _loop_steps()), min_si
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("output", ["A cat.", " "], ids=["text", "blank"])
+@pytest.mark.parametrize("answered", ["a", "b"])
+def test_the_result_of_an_interrupted_call_gets_no_marker(target: Target, output: str, answered: str) -> None:
+    msgs = [system("S."), user("Look."), assistant(call("a"), call("b")), system(result(answered, output))]
+    request = _formatter(target, ChatHistory()).lower(msgs).request
+    marked = [json.dumps(block.value) for block in list_blocks(target[0], request) if block.marked]
+    has_marker = output != " " or target[0] == "anthropic"  # Anthropic's marker is beside the text
+    assert len(marked) == 2 + has_marker
+    assert not any("interrupted" in text for text in marked)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @examples(60)
 @given(_started, _steps, _policies)
 def test_a_request_reads_the_cache_entries_of_the_previous_request(
@@ -357,11 +369,14 @@ _TALK: Final = [
     ],
 )
 def test_markers_are_sent_only_to_models_that_accept_them(provider: str, model: str | None, expected: int) -> None:
-    request = _formatter((provider, model), ChatHistory()).lower(_TALK).request
+    formatter = _formatter((provider, model), ChatHistory())
+    request = formatter.lower(_TALK).request
     assert problems(provider, request) == []
     assert _count(request) == expected
     if not expected:
-        assert request == _formatter((provider, model), ChatHistory(), "off").lower(_TALK).request
+        talk = [*_TALK, user("One.", "Two.")]
+        expected_request = _formatter((provider, model), ChatHistory(), "off").lower(talk).request
+        assert formatter.lower(talk).request == expected_request
 
 
 @pytest.mark.parametrize(

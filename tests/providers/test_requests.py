@@ -1,11 +1,12 @@
 """Complete requests of all conversations, for each provider."""
 
 from difflib import unified_diff
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from tests.providers import PROVIDERS, problems
+from agentkit import Msg
+from tests.providers import LOOK, PROVIDERS, call, chat, problems, result, system, user
 from tests.providers.conversations import CONVERSATIONS
 from tests.providers.request_tables import build_request, load_table, write_as_lines
 
@@ -28,3 +29,15 @@ def test_each_conversation_becomes_the_expected_request(provider: str, name: str
         assert actual == expected, "\n".join(unified_diff(expected, actual, "expected", section, lineterm=""))
         rule = _RULES_OF_OTHER_MODELS.get(section)
         assert [text for text in problems(provider, request) if not (rule and rule in text)] == []
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_message_with_tool_calls_is_an_assistant_turn_whatever_its_role(provider: str, role: Any) -> None:
+    as_assistant, as_role = (
+        [user("Look."), Msg("Friday", [call("c1")], role), system(result("c1", "A cat."))]
+        for role in ("assistant", role)
+    )
+    formatter = chat(provider)
+    expected = formatter.lower(as_assistant, tools=[LOOK]).request
+    assert formatter.lower(as_role, tools=[LOOK]).request == expected

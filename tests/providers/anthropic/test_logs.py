@@ -335,6 +335,31 @@ def test_the_native_block_is_sent_back_only_if_its_content_is_unchanged() -> Non
     assert content[1]["source"] == {"type": "text", "media_type": "text/plain", "data": "new"}
 
 
+def test_a_document_whose_text_was_replaced_by_a_url_is_sent_with_the_url() -> None:
+    (msg,) = load_native(_user_log(PARTS))
+    document, last = msg.blocks
+    assert isinstance(document, DocumentBlock)
+    source = URLSource("https://x.org/a.pdf")
+    changed = replace(msg, content=(replace(document, source=source), last))
+    content = AnthropicChatFormatter().lower([changed]).request["messages"][0]["content"]
+    assert content[0]["source"] == {"type": "url", "url": source.url}
+
+
+def test_a_system_prompt_of_one_native_block_is_a_list() -> None:
+    block = {"type": "tool_addition", "tool_name": "look"}
+    msgs = [Msg("system", [OpaqueBlock("anthropic", block)], "system"), Msg("Bob", "Hi.", "user")]
+    assert AnthropicChatFormatter().lower(msgs).request["system"] == [block]
+
+
+def test_only_the_last_text_of_a_last_assistant_turn_loses_its_trailing_whitespace() -> None:
+    thinking = ThinkingBlock("Hm.", OpaqueState("anthropic", signature="EsQC"))
+    last = Msg("Friday", [thinking, TextBlock("One. "), TextBlock("Two. ")], "assistant")
+    (_, message) = (
+        AnthropicChatFormatter("claude-sonnet-4-5").lower([Msg("Bob", "Hi.", "user"), last]).request["messages"]
+    )
+    assert [part.get("text") for part in message["content"]] == [None, "One. ", "Two."]
+
+
 def test_the_result_of_a_failed_tool_has_only_text() -> None:
     log = _result_log(RESULT)
     log[2]["content"][0]["is_error"] = True

@@ -28,6 +28,14 @@ def test_no_marker_is_set_by_default() -> None:
     assert _list_marked_places(AnthropicChatFormatter().lower(msgs, tools=[LOOK]).request) == []
 
 
+def test_no_marker_is_set_for_a_target_that_accepts_none() -> None:
+    class Formatter(AnthropicChatFormatter):
+        base = AnthropicChatFormatter.base.override({"cache_breakpoints": False})
+
+    msgs = [system("S."), user("Go.")]
+    assert _list_marked_places(Formatter(cache_breakpoints="auto").lower(msgs).request) == []
+
+
 def test_automatic_markers_follow_tools_or_system_the_last_message_and_the_end_of_the_previous_request() -> None:
     msgs = [
         system("A."),

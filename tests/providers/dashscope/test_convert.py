@@ -6,9 +6,20 @@ from typing import Final
 
 import pytest
 
-from agentkit import AudioBlock, ImageBlock, Msg, OptionError, URLSource, VideoBlock
+from agentkit import (
+    AudioBlock,
+    ImageBlock,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    OptionError,
+    TextBlock,
+    ToolResultBlock,
+    URLSource,
+    VideoBlock,
+)
 from agentkit_dashscope import DashScopeChatFormatter, DashScopeMultiAgentFormatter
-from tests.providers import assistant, get_texts, picture, user
+from tests.providers import LOOK, assistant, call, get_texts, picture, system, user
 from tests.wire.loopback import get_expected_body, send
 
 
@@ -111,3 +122,20 @@ def test_media_at_the_path_of_a_local_file_are_not_uploaded(
     captured = asyncio.run(send("dashscope", request))
     assert captured.other_paths == []
     assert [set(part) for part in request["messages"][0]["content"]] == [{"text"}, {"text"}]
+
+
+def test_only_the_last_text_of_the_last_message_asks_the_model_to_continue() -> None:
+    partial = TextBlock("It is", state=OpaqueState("dashscope", fields={"message.partial": True}))
+    request = DashScopeChatFormatter().lower([user("Go."), assistant(partial, "late.")]).request
+    assert request["messages"][-1] == {"role": "assistant", "content": [{"text": "It is"}, {"text": "late."}]}
+    request = DashScopeChatFormatter().lower([user("Go."), assistant("It is", partial)]).request
+    assert request["messages"][-1]["partial"] is True
+    question = Msg("Bob", [partial], "user")
+    assert "partial" not in DashScopeChatFormatter().lower([question]).request["messages"][-1]
+
+
+def test_a_tool_result_that_names_a_local_file_is_sent_unchanged() -> None:
+    output = (TextBlock("notes"), OpaqueBlock("dashscope", {"custom": 1}))
+    msgs = [user("Go."), assistant(call("c1")), system(ToolResultBlock("c1", "look", output))]
+    content = DashScopeChatFormatter().lower(msgs, tools=[LOOK]).request["messages"][-1]["content"]
+    assert content == [{"text": "notes"}, {"custom": 1}]
