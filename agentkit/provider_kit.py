@@ -25,7 +25,7 @@ To write a converter, from messages to a request:
 - Tool results: `split_results`, `write_output`, `RESULT_TURN`.
 - Opaque state of blocks: `OpaqueState`, `get_state_fields`.
 - Texts for APIs without tool roles: `CALL_TEXT`, `RESULT_TEXT`, `ERROR_TEXT`.
-- Prompt caches: `CacheBreakpoints`, `check_cache_breakpoints`, `place_cache_breakpoints`, `stable_blocks`.
+- Prompt caches: `CacheBreakpoints`, `place_cache_breakpoints`, `stable_blocks`.
 - Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`.
 
 To write a parser, from native events to a message:
@@ -92,7 +92,6 @@ from agentkit.errors import (
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions
 from agentkit.formatting.prompt_cache import (
     CacheBreakpoints,
-    check_cache_breakpoints,
     place_cache_breakpoints,
     stable_blocks,
 )
@@ -248,7 +247,6 @@ __all__ = [
     "as_object",
     "as_text",
     "as_token_count",
-    "check_cache_breakpoints",
     "check_log_format",
     "check_log_message",
     "check_log_request",

@@ -22,6 +22,7 @@ from agentkit.formatting.budget_fitting import BudgetFitter
 from agentkit.formatting.lowering import Lowering, has_media
 from agentkit.formatting.pipeline import select_stages
 from agentkit.formatting.plan_log import log_plan
+from agentkit.formatting.prompt_cache import CacheBreakpoints
 from agentkit.history.policies import ChatHistory, HistoryPolicy
 from agentkit.ledger.entries import Synthesis
 from agentkit.ledger.ledger import Ledger
@@ -61,6 +62,7 @@ class FormatterOptions(TypedDict, total=False):
     media_roots: Iterable[str | Path]
     fetch: Fetch | None
     model_rules: ModelRules | None
+    cache_breakpoints: CacheBreakpoints
 
 
 class FormatterBase(ABC):
@@ -79,6 +81,14 @@ class FormatterBase(ABC):
         fetch: Settings for downloads of media whose URLs the target cannot open. None means no downloads.
         model_rules: Features that the chat template of a local model does not accept, such as a system role or
             media. None means that the template accepts all features.
+        cache_breakpoints: `"auto"` adds markers for the provider's prompt cache. `"off"`, the default, adds no
+            markers. The formatter of the provider defines which values are allowed.
+
+    Attributes:
+        base: Rules of the API for all current models.
+        facts: Rules that differ for some models.
+        default_history: Policy of formatters for which the application sets no policy.
+        cache_options: Values of `cache_breakpoints` that the formatter accepts.
 
     Raises:
         OptionError: If an option is unknown, or has a value that is not allowed.
@@ -88,6 +98,7 @@ class FormatterBase(ABC):
     base: ClassVar[Capabilities]
     facts: ClassVar[tuple[ModelFact, ...]] = ()
     default_history: ClassVar[type[HistoryPolicy]] = ChatHistory
+    cache_options: ClassVar[tuple[CacheBreakpoints, ...]] = ("off",)
 
     def __init__(
         self,
@@ -99,6 +110,10 @@ class FormatterBase(ABC):
         on_loss = options.get("on_loss", "describe")
         if on_loss not in ("describe", "drop", "raise"):
             raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
+        cache_breakpoints = options.get("cache_breakpoints", "off")
+        if cache_breakpoints not in self.cache_options:
+            advice = f"Use {' or '.join(self.cache_options)}."
+            raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", advice)
         check_text("model", model)
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)
@@ -112,6 +127,7 @@ class FormatterBase(ABC):
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
         self.model_rules = options.get("model_rules")
         select_stages(_find_capabilities(type(self), model))  # fills the cache for the first request
         self._repair = IncrementalRepair()

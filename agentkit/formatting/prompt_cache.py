@@ -12,33 +12,19 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from agentkit.errors import OptionError
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.message import Msg
 
-__all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoints", "stable_blocks"]
+__all__ = ["CacheBreakpoints", "place_cache_breakpoints", "stable_blocks"]
 
-CacheBreakpoints: TypeAlias = Literal["off", "auto"]
-"""Option of formatters: `auto` adds markers for the provider's prompt cache, and `off` adds no markers."""
+CacheBreakpoints: TypeAlias = Literal["off", "auto", "auto-1h"]
+"""Option of formatters. `auto` adds markers for the provider's prompt cache, and `off` adds no markers.
+
+`auto-1h` is an option of Anthropic's formatters only.
+"""
 
 _TRANSIENT = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
 """Names of added texts that the next request omits or has in another position."""
-
-
-def check_cache_breakpoints(value: str, *more: str) -> None:
-    """Raises OptionError unless the value is `off`, `auto`, or one of the values in `more`.
-
-    A formatter that writes cache markers takes the option in its constructor:
-
-        def __init__(self, model=None, *, cache_breakpoints="off", **options):
-            check_cache_breakpoints(cache_breakpoints)
-            super().__init__(model, **options)
-            self.cache_breakpoints = cache_breakpoints
-    """
-    allowed = ("off", "auto", *more)
-    if value not in allowed:
-        advice = f"Use {', '.join(allowed[:-1])} or {allowed[-1]}."
-        raise OptionError("cache_breakpoints", f"{value!r} is unknown", advice)
 
 
 def stable_blocks(conversation: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:

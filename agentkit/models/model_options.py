@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
 from agentkit.argument_checks import check_names, check_option, check_parameters, check_text
 from agentkit.errors import OptionError
@@ -27,7 +27,6 @@ __all__ = [
 class ModelOptions(FormatterOptions, total=False):
     """Keyword options of `ChatModel`, except `client`. The docstring of `ChatModel` describes them."""
 
-    cache_breakpoints: Literal["off", "auto", "auto-1h"]
     formatter_options: Mapping[str, Any] | None
     max_tokens: int | None
     client_options: Mapping[str, Any] | None
@@ -95,8 +94,8 @@ def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
         if name == "model":
             advice = "Pass the name of the model to ChatModel."
             raise OptionError("formatter_options", "must not contain the key 'model'", advice)
-    names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
-    return {**{name: value for name, value in options.items() if name in names}, **(further or {})}
+    own = {name: value for name, value in options.items() if name in FormatterOptions.__annotations__}
+    return {**own, **(further or {})}
 
 
 def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:

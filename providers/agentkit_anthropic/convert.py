@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Unpack, assert_never
+from typing import Any, Literal, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
@@ -12,7 +12,6 @@ from agentkit.provider_kit import (
     DocumentBlock,
     Feature,
     FormatterBase,
-    FormatterOptions,
     LegalConversation,
     MediaBlock,
     Msg,
@@ -28,7 +27,6 @@ from agentkit.provider_kit import (
     ToolUseBlock,
     as_object,
     as_text,
-    check_cache_breakpoints,
     copy_json,
     declare_tool,
     get_state_fields,
@@ -61,17 +59,7 @@ class AnthropicChatFormatter(FormatterBase):
 
     base = MESSAGES
     facts = FACTS
-
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        cache_breakpoints: Literal["off", "auto", "auto-1h"] = "off",
-        **options: Unpack[FormatterOptions],
-    ) -> None:
-        check_cache_breakpoints(cache_breakpoints, "auto-1h")
-        super().__init__(model, **options)
-        self.cache_breakpoints = cache_breakpoints
+    cache_options = ("off", "auto", "auto-1h")
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns a request with `messages`, and if needed `system`, `tools`, `tool_choice`, `output_config`."""

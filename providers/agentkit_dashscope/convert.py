@@ -13,7 +13,6 @@ from typing import Any, Literal, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
-    CacheBreakpoints,
     Capabilities,
     ConversionError,
     Feature,
@@ -29,7 +28,6 @@ from agentkit.provider_kit import (
     TextBlock,
     Tool,
     ToolResultBlock,
-    check_cache_breakpoints,
     copy_json,
     get_state_fields,
     split_results,
@@ -65,23 +63,21 @@ class DashScopeChatFormatter(FormatterBase):
 
     base = MULTIMODAL
     facts = FACTS
+    cache_options = ("off", "auto")
 
     def __init__(
         self,
         model: str | None = None,
         *,
         path: Literal["auto", "text", "multimodal"] = "auto",
-        cache_breakpoints: CacheBreakpoints = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_cache_breakpoints(cache_breakpoints)
         if path not in ("auto", "text", "multimodal"):
             raise OptionError(
                 "path", f"expected 'auto', 'text' or 'multimodal', got {path!r}", "Pass one of them."
             )
         super().__init__(model, **options)
         self.path: Literal["auto", "text", "multimodal"] = path
-        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """Returns the capabilities of a model, with the rules of its path (text or multimodal)."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, TypeAlias, Unpack, assert_never
 
 from agentkit.provider_kit import (
     Block,
-    CacheBreakpoints,
     Capabilities,
     ConversionError,
     Feature,
@@ -22,7 +21,6 @@ from agentkit.provider_kit import (
     RequestSpec,
     ThinkingBlock,
     ToolUseBlock,
-    check_cache_breakpoints,
     copy_json,
     split_results,
     write_output,
@@ -78,6 +76,7 @@ class OpenAIChatFormatter(FormatterBase):
     """Description of the vendor. A subclass that sets `vendor` gets the vendor's capabilities and model facts."""
     base = OPENAI.capabilities
     facts = OPENAI.facts
+    cache_options = ("off", "auto")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -88,11 +87,9 @@ class OpenAIChatFormatter(FormatterBase):
         self,
         model: str | None = None,
         *,
-        cache_breakpoints: CacheBreakpoints = "off",
         spoken_replies: Literal["id", "transcript"] = "id",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_cache_breakpoints(cache_breakpoints)
         if spoken_replies not in ("id", "transcript"):
             raise OptionError(
                 "spoken_replies",
@@ -100,7 +97,6 @@ class OpenAIChatFormatter(FormatterBase):
                 "Pass one of these values.",
             )
         super().__init__(model, **options)
-        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
         self.spoken_replies: Literal["id", "transcript"] = spoken_replies
 
     def capabilities(self, model: str | None = None) -> Capabilities:

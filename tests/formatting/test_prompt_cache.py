@@ -1,11 +1,15 @@
 """Tests of prompt cache markers, and of blocks that remain equal in a longer conversation."""
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import OptionError
-from agentkit.provider_kit import check_cache_breakpoints, place_cache_breakpoints
+from agentkit.provider_kit import place_cache_breakpoints
+from agentkit_anthropic import AnthropicChatFormatter
+from agentkit_ollama import OllamaChatFormatter
 from tests.profiles import examples
 
 
@@ -47,7 +51,11 @@ def test_a_single_marker_is_on_the_last_candidate() -> None:
 
 
 def test_an_unknown_value_is_an_error_that_lists_the_valid_values() -> None:
-    check_cache_breakpoints("auto")
-    check_cache_breakpoints("more", "more")
-    with pytest.raises(OptionError, match="Use off, auto or more"):
-        check_cache_breakpoints("yes", "more")
+    with pytest.raises(OptionError, match="Use off or auto or auto-1h"):
+        AnthropicChatFormatter(cache_breakpoints=cast("Any", "yes"))
+
+
+def test_a_formatter_without_markers_accepts_only_off() -> None:
+    assert OllamaChatFormatter(cache_breakpoints="off").cache_breakpoints == "off"
+    with pytest.raises(OptionError, match="'auto' is unknown"):
+        OllamaChatFormatter(cache_breakpoints="auto")

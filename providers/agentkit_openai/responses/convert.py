@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Unpack, assert_never
+from typing import Any, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
     Block,
-    CacheBreakpoints,
     ConversionError,
     Feature,
     FormatterBase,
-    FormatterOptions,
     LegalConversation,
     Msg,
     MultiAgentHistory,
@@ -20,7 +18,6 @@ from agentkit.provider_kit import (
     RequestSpec,
     TextBlock,
     ToolResultBlock,
-    check_cache_breakpoints,
     copy_json,
     split_results,
     stable_blocks,
@@ -65,17 +62,7 @@ class OpenAIResponsesFormatter(FormatterBase):
 
     base = RESPONSES
     facts = RESPONSES_FACTS
-
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        cache_breakpoints: CacheBreakpoints = "off",
-        **options: Unpack[FormatterOptions],
-    ) -> None:
-        check_cache_breakpoints(cache_breakpoints)
-        super().__init__(model, **options)
-        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+    cache_options = ("off", "auto")
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Writes a conversation as a request with the key `input`.
