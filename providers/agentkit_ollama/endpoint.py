@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 from agentkit.provider_kit import (
@@ -16,12 +15,8 @@ from agentkit.provider_kit import (
     OptionError,
     OutgoingRequest,
     as_network_failure,
-    find_request_id,
     is_transport_error,
     merge_parameters,
-    native_to_json,
-    parse_failure,
-    parse_retry_after,
     split_http_options,
 )
 from agentkit_ollama.capabilities import TOP_LEVEL_FIELDS
@@ -140,16 +135,11 @@ class OllamaEndpoint(HttpResponseEndpoint):
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns a `Failure` for an error of the SDK or its HTTP client, or None for any other error."""
-        from ollama import RequestError, ResponseError
+        import httpx
+        from ollama import ResponseError
 
-        if isinstance(error, ResponseError):
-            status = error.status_code if error.status_code > 0 else None
-            failure = parse_failure(_body(error.error), status) or Failure(str(error.error), status)
-            headers = getattr(getattr(error.__cause__, "response", None), "headers", None)
-            request_id = find_request_id(headers) or failure.request_id
-            return replace(failure, request_id=request_id, retry_after=parse_retry_after(headers))
-        if isinstance(error, RequestError):
-            return Failure(error.error, 400)
+        if isinstance(error, ResponseError) and isinstance(error.__cause__, httpx.HTTPStatusError):
+            return self.failure_from_response(error.__cause__.response)
         if isinstance(error, ConnectionError) or is_transport_error(error):
             return as_network_failure(error)
         return None
@@ -171,13 +161,3 @@ def _refusal(text: str, status: int) -> Exception:
         return ResponseError(text, status)
     except (AttributeError, RecursionError, ValueError):
         return ResponseError(json.dumps({"error": text}), status)
-
-
-def _body(text: object) -> object:
-    """Parses the body of an error reply as JSON. A text that is not JSON becomes `{"error": text}`."""
-    if not isinstance(text, str):
-        return {"error": text}
-    try:
-        return native_to_json(text)
-    except ValueError:
-        return {"error": text} if text.strip() else None

@@ -23,7 +23,7 @@ from agentkit.provider_kit import (
     read_log_entries,
     split_error_mark,
 )
-from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
+from agentkit_ollama.replies import parse_media, unwrap_sdk_object
 
 __all__ = ["load_native"]
 

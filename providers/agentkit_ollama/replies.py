@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any, Final, Unpack
 
 from agentkit.provider_kit import (
+    AudioBlock,
+    Base64Source,
     FinishReason,
+    ImageBlock,
     MessageError,
     Msg,
     ParserOptions,
@@ -16,13 +21,14 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     as_token_count,
+    get_set_fields,
     make_json_safe,
     reported_error,
+    sniff_media_type,
 )
-from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
 from agentkit_ollama.capabilities import LAYOUT
 
-__all__ = ["OllamaStreamParser"]
+__all__ = ["OllamaStreamParser", "parse_media", "unwrap_sdk_object"]
 
 _REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """Finish reasons by their names in the API (Ollama source: llm/server.go, `DoneReason`).
@@ -159,3 +165,36 @@ def _unwrap(value: object) -> object:
     return (
         value if isinstance(value, str | bytes | bytearray) else make_json_safe(value, "reply", unwrap_sdk_object)
     )
+
+
+def unwrap_sdk_object(value: Any) -> Any:
+    """Converts an SDK object to a dict without unset fields. Returns any other value unchanged.
+
+    For an object with the single field `value`, such as an image, returns the value. The function does not use
+    `model_dump`, because `model_dump` reads a file if the data of an image is the path of the file (ollama-python:
+    `Image.serialize_model`).
+    """
+    fields = get_set_fields(value)
+    if fields is None:
+        return value
+    return fields["value"] if fields.keys() == {"value"} else fields
+
+
+def parse_media(value: object) -> ImageBlock | AudioBlock | None:
+    """Creates an image or audio block from base64 text or bytes. Returns None for any other value.
+
+    The function detects the media type from the first bytes, because messages have no field for the media type.
+    The field `images` of a message can also contain audio (Ollama source: server/prompt.go).
+    """
+    if isinstance(value, bytes | bytearray):
+        value = base64.b64encode(value).decode("ascii")
+    if not isinstance(value, str) or not value.isascii():
+        return None
+    try:
+        media_type = sniff_media_type(value, "image/png")
+    except (binascii.Error, ValueError):
+        return None
+    if media_type is None or media_type.partition("/")[0] not in {"image", "audio"}:
+        return None
+    block = ImageBlock if media_type.startswith("image/") else AudioBlock
+    return block(Base64Source(media_type, value))

@@ -33,7 +33,6 @@ __all__ = [
     "LogSource",
     "add_citations",
     "as_content",
-    "as_invalid_block",
     "read_content",
     "read_output",
 ]
@@ -100,7 +99,7 @@ def read_content(content: object, source: LogSource, place: str) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [as_invalid_block(content, "expected a string or a list of content parts", place)]
+        return [InvalidBlock(content, "expected a string or a list of content parts", place)]
     parts = cast("list[Any]", content)
     return [_read_part(part, source, f"{place}[{index}]") for index, part in enumerate(parts)]
 
@@ -110,16 +109,16 @@ def _read_part(part: object, source: LogSource, place: str) -> Block:
     if isinstance(part, str):
         return TextBlock(as_text(part))
     if not isinstance(part, dict):
-        return as_invalid_block(part, "expected a content part (an object or a string)", place)
+        return InvalidBlock(part, "expected a content part (an object or a string)", place)
     fields = cast("dict[str, Any]", part)
     part_type = fields.get("type", "text" if fields.keys() == {"text"} else None)
     if not isinstance(part_type, str):
         keys = [key[:40] for key in list(fields)[:8]]
-        return as_invalid_block(fields, f"expected a content part with the key `type`, got the keys {keys}", place)
+        return InvalidBlock(fields, f"expected a content part with the key `type`, got the keys {keys}", place)
     try:
         block = _create_block(part_type, fields, source)
     except MessageError as error:
-        return as_invalid_block(fields, str(error), place)
+        return InvalidBlock(fields, str(error), place)
     if isinstance(block, MediaBlock) and (state_fields := {**_get_other_keys(fields), **_get_file_name(block)}):
         block = replace(block, state=OpaqueState(source.issuer, fields=state_fields))
     return block or OpaqueBlock(source.wire, make_json_safe(fields))
@@ -151,11 +150,6 @@ def _get_file_name(block: MediaBlock) -> dict[str, str]:
     """
     title = block.title if isinstance(block, DocumentBlock) else None
     return {"filename": title} if title and choose_file_name(block) != title else {}
-
-
-def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
-    """Creates the `InvalidBlock` for a log value that cannot be read."""
-    return InvalidBlock(make_json_safe(value), reason, place)
 
 
 def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.provider_kit import (
     Block,
+    InvalidBlock,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -27,14 +28,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai._log_parts import (
-    LogSource,
-    add_citations,
-    as_content,
-    as_invalid_block,
-    read_content,
-    read_output,
-)
+from agentkit_openai._log_parts import LogSource, add_citations, as_content, read_content, read_output
 from agentkit_openai._message_keys import attach_keys, get_extra_keys
 from agentkit_openai._reasoning import DETAILS, details_text
 from agentkit_openai._refusals import REFUSAL_FIELD, refusal_block
@@ -153,7 +147,7 @@ class _LogReader:
         return Msg("tool", [replace(result, output=tuple(attached))], "system")
 
     def _create_invalid(self, entry: object, reason: str, place: str) -> Msg:
-        return Msg("unknown", [as_invalid_block(entry, reason, place)], "user")
+        return Msg("unknown", [InvalidBlock(entry, reason, place)], "user")
 
     def _read_result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
         name = as_text(message.get("name"))
@@ -213,7 +207,7 @@ class _LogReader:
         custom = as_object(call.get("custom")) if not call.get("function") else {}
         function = custom or as_object(call.get("function"))
         if not function:
-            return as_invalid_block(entry, "expected a tool call with the key `function` or `custom`", place)
+            return InvalidBlock(entry, "expected a tool call with the key `function` or `custom`", place)
         id, name = as_text(call.get("id")), as_text(function.get("name"))
         self.tool_names[id] = name
         if custom:
@@ -253,4 +247,4 @@ def _create_call(id: str, name: str, arguments: object, place: str) -> Block:
     try:
         return ToolUseBlock(id, name, input, raw_input)
     except MessageError as error:
-        return as_invalid_block(arguments, str(error), place)
+        return InvalidBlock(arguments, str(error), place)

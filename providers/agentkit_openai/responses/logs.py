@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from agentkit.provider_kit import (
     Block,
+    InvalidBlock,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -22,13 +23,12 @@ from agentkit.provider_kit import (
     check_log_message,
     ensure_json_safe,
     get_state_fields,
-    make_json_safe,
     parse_log_text,
     read_arguments,
     read_log_entries,
 )
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai._log_parts import LogSource, as_content, as_invalid_block, read_content, read_output
+from agentkit_openai._log_parts import LogSource, as_content, read_content, read_output
 from agentkit_openai._message_keys import attach_keys
 from agentkit_openai.responses._output_items import image_state, parse_image
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
@@ -103,10 +103,10 @@ class _LogReader:
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
-            self.read_all(make_json_safe(cast("object", instructions), "instructions"), "instructions")
+            self.read_all(cast("list[Any]", instructions), "instructions")
         elif instructions is not None:
             reason = "expected a string or a list of items"
-            self.add("system", [as_invalid_block(instructions, reason, "instructions")], "system")
+            self.add("system", [InvalidBlock(instructions, reason, "instructions")], "system")
 
     def read_all(self, entries: list[Any], name: str) -> None:
         for index, (entry, next_entry) in enumerate(zip_longest(entries, entries[1:])):
@@ -115,7 +115,7 @@ class _LogReader:
     def _read(self, entry: object, place: str, next_id: object) -> None:
         """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
         if not isinstance(entry, dict):
-            self.add("unknown", [as_invalid_block(entry, "expected an item (a JSON object)", place)], "user")
+            self.add("unknown", [InvalidBlock(entry, "expected an item (a JSON object)", place)], "user")
             return
         item = cast("dict[str, Any]", entry)
         check_log_format(item, place, _WIRES)
@@ -130,7 +130,7 @@ class _LogReader:
             self._reply_blocks.append(self._read_reply_item(item_type, item, place, next_id))
         else:
             check_log_message(item, place, ("type",), (), _WIRES)
-            self.add("unknown", [as_invalid_block(item, "expected an item with the key `type`", place)], "user")
+            self.add("unknown", [InvalidBlock(item, "expected an item with the key `type`", place)], "user")
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")
@@ -147,7 +147,7 @@ class _LogReader:
             self.add(msg_role, as_content(blocks), msg_role)
         else:
             reason = "expected a role such as 'user' or 'assistant'"
-            self.add("unknown", [as_invalid_block(item, reason, place)], "user")
+            self.add("unknown", [InvalidBlock(item, reason, place)], "user")
 
     def _read_reply_item(self, item_type: str, item: dict[str, Any], place: str, next_id: object) -> Block:
         """Reads an item of a reply as a block. An item of an unknown type becomes an `OpaqueBlock`."""
@@ -157,7 +157,7 @@ class _LogReader:
             try:
                 return self._read_call(item_type, item)
             except MessageError as error:
-                return as_invalid_block(item, str(error), place)
+                return InvalidBlock(item, str(error), place)
         image = parse_image(item)
         if image:
             return replace(image, state=OpaqueState(_ISSUER, **image_state(item)))
