@@ -6,7 +6,8 @@ lines `id`, `event` and `:HTTP_STATUS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any, ClassVar, Final
 
 from agentkit.provider_kit import FinishReason, ToolUseBlock, Usage, as_list, as_object
@@ -57,10 +58,8 @@ class FakeDashScope(FakeService):
         reply.check_blocks("DashScope")
         parameters = as_object(call.body.get("parameters"))
         is_incremental = parameters.get("incremental_output", self.is_multimodal)
-        merged = _MergedMessage()
         deltas = [*_deltas(reply), {"role": "assistant", "content": ""}]
-        for number, delta in enumerate(deltas, 1):
-            message = delta if is_incremental else merged.add(delta)
+        for number, message in enumerate(deltas if is_incremental else _accumulate(deltas), 1):
             message = {**message, "content": self._content(message["content"])}
             # In all events except the last, DashScope's finish reason is the string "null".
             reason = reply.map_reason(_REASONS) if number == len(deltas) else "null"
@@ -106,24 +105,19 @@ class FakeDashScope(FakeService):
         return headers.get("x-dashscope-sse") == "enable"
 
 
-class _MergedMessage:
-    """Message of a cumulative stream, in which each event repeats all earlier text and tool calls."""
-
-    def __init__(self) -> None:
-        self._message: dict[str, Any] = {"role": "assistant", "content": "", "reasoning_content": ""}
-
-    def add(self, delta: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds a delta, and returns a copy of the message with all deltas that were added."""
+def _accumulate(deltas: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields the messages of a cumulative stream, in which each event repeats all earlier text and tool calls."""
+    message: dict[str, Any] = {"role": "assistant", "content": "", "reasoning_content": ""}
+    for delta in deltas:
         for key in ("content", "reasoning_content"):
-            self._message[key] += delta.get(key, "")
+            message[key] += delta.get(key, "")
         for piece in delta.get("tool_calls", ()):
-            calls = self._message.setdefault("tool_calls", [])
+            calls = message.setdefault("tool_calls", [])
             if piece["index"] == len(calls):
-                calls.append({**piece, "function": dict(piece["function"])})
+                calls.append(deepcopy(piece))
             else:
                 calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
-        calls = [{**call, "function": dict(call["function"])} for call in self._message.get("tool_calls", ())]
-        return {**self._message, **({"tool_calls": calls} if calls else {})}
+        yield deepcopy(message)
 
 
 def _deltas(reply: NormalizedReply) -> Iterator[dict[str, Any]]:

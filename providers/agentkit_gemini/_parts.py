@@ -53,15 +53,8 @@ OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_re
 """
 
 _EXTRA_KEYS = (
-    "media_resolution",
-    "media_processing",
-    "video_metadata",
-    "document_metadata",
-    "spreadsheet_metadata",
-    "audio_metadata",
-    "part_metadata",
-    "speech_metadata",
-    "audio_transcription",
+    *("media_resolution", "media_processing", "video_metadata", "document_metadata", "spreadsheet_metadata"),
+    *("audio_metadata", "part_metadata", "speech_metadata", "audio_transcription"),
 )
 """Keys of additional fields of a part, such as metadata (google-genai: Part, FunctionResponsePart)."""
 

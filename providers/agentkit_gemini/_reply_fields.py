@@ -30,27 +30,22 @@ __all__ = [
     "parse_usage",
 ]
 
+_FILTERED = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+)
+_FAILED = (
+    *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+    "MALFORMED_RESPONSE",
+)
+
 REASONS = {
     # Source of the finish reasons: google-genai, FinishReason.
     "STOP": FinishReason.STOP,
     "MAX_TOKENS": FinishReason.LENGTH,
     "CONTINUATION": FinishReason.PAUSE,
-    "SAFETY": FinishReason.CONTENT_FILTER,
-    "RECITATION": FinishReason.CONTENT_FILTER,
-    "LANGUAGE": FinishReason.CONTENT_FILTER,
-    "BLOCKLIST": FinishReason.CONTENT_FILTER,
-    "PROHIBITED_CONTENT": FinishReason.CONTENT_FILTER,
-    "SPII": FinishReason.CONTENT_FILTER,
-    "IMAGE_SAFETY": FinishReason.CONTENT_FILTER,
-    "IMAGE_PROHIBITED_CONTENT": FinishReason.CONTENT_FILTER,
-    "IMAGE_RECITATION": FinishReason.CONTENT_FILTER,
-    "ESCALATION": FinishReason.CONTENT_FILTER,
-    "MODEL_ARMOR": FinishReason.CONTENT_FILTER,
-    "MALFORMED_FUNCTION_CALL": FinishReason.ERROR,
-    "UNEXPECTED_TOOL_CALL": FinishReason.ERROR,
-    "TOO_MANY_TOOL_CALLS": FinishReason.ERROR,
-    "MISSING_THOUGHT_SIGNATURE": FinishReason.ERROR,
-    "MALFORMED_RESPONSE": FinishReason.ERROR,
+    **dict.fromkeys(_FILTERED, FinishReason.CONTENT_FILTER),
+    **dict.fromkeys(_FAILED, FinishReason.ERROR),
 }
 
 FINISH_REASONS = (

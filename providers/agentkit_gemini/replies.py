@@ -44,11 +44,7 @@ __all__ = ["GeminiStreamParser"]
 
 _NOTE_KEYS = (
     # Source of the keys: google-genai, Candidate.
-    "finish_message",
-    "safety_ratings",
-    "citation_metadata",
-    "grounding_metadata",
-    "url_context_metadata",
+    *("finish_message", "safety_ratings", "citation_metadata", "grounding_metadata", "url_context_metadata"),
     "continuation_token",
 )
 

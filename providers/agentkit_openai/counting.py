@@ -12,17 +12,8 @@ __all__ = ["OpenAITokenCounter"]
 
 # Parameters that the counting endpoint accepts (openai-python: InputTokenCountParams).
 _PARAMETERS = (
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "text",
-    "reasoning",
-    "truncation",
-    "parallel_tool_calls",
-    "conversation",
-    "previous_response_id",
-    "personality",
+    *("input", "instructions", "tools", "tool_choice", "text", "reasoning", "truncation", "parallel_tool_calls"),
+    *("conversation", "previous_response_id", "personality"),
 )
 
 

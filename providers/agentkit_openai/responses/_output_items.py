@@ -178,7 +178,8 @@ class OutputItems:
 
     def add_citation(self, key: BlockKey, annotation: object) -> None:
         """Adds a citation to a text block. The complete message later replaces all citations of the block."""
-        self._citations.setdefault(key, []).append(make_json_safe(annotation))
+        if annotation:
+            self._citations.setdefault(key, []).append(make_json_safe(annotation))
 
     def mark_truncated(self) -> None:
         """Marks unfinished tool calls without arguments as incomplete.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack, cast
 
 from agentkit.provider_kit import (
@@ -25,8 +24,6 @@ from agentkit_openai.responses._reasoning import PART_SEPARATOR
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAIResponsesStreamParser"]
-
-_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
 class OpenAIResponsesStreamParser(StreamParserBase):
@@ -51,23 +48,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         super().__init__(**options)
         self._index = ItemIndex()
         self._items = OutputItems(self.reply)
-        self._reasoning_parts: dict[ItemKey, tuple[str, object]] = {}  # latest part of the reasoning, by item
-        self._readers: dict[str, Callable[[dict[str, Any]], None]] = {
-            "response.output_text.delta": self._read_text_delta,
-            "response.function_call_arguments.delta": self._read_arguments_delta,
-            "response.reasoning_summary_text.delta": self._read_summary_delta,
-            "response.reasoning_text.delta": self._read_reasoning_delta,
-            "response.refusal.delta": self._read_refusal_delta,
-            "response.custom_tool_call_input.delta": self._read_arguments_delta,
-            "response.output_text.annotation.added": self._read_annotation,
-            "response.output_text.done": self._read_text_done,
-            "response.function_call_arguments.done": self._read_arguments_done,
-            "response.output_item.added": self._begin_item,
-            "response.output_item.done": self._finish_item,
-            **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), self._begin),
-            **dict.fromkeys(_LAST_EVENTS, self._read_last_event),
-            "error": self._read_error,
-        }
+        self._reasoning_parts: dict[ItemKey, tuple[object, ...]] = {}  # latest part of the reasoning, by item
 
     # -- complete replies ----------------------------------------------------------------------------------------
 
@@ -137,12 +118,35 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Reads a stream event (openai-python: ResponseStreamEvent). Ignores events that repeat other events."""
-        event_type = event.get("type")
-        read = self._readers.get(event_type) if isinstance(event_type, str) else None
-        if read:
-            read(event)
-        elif (not event_type or "error" in event) and parse_error(event):
-            self._read_error(event)
+        match event_type := event.get("type"):
+            case "response.output_text.delta":
+                self._items.add_text(self._find_text(event), _get_delta(event))
+            case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
+                self.reply.add_tool_call((*self._index.find(event), CALL, 0), piece=_get_delta(event))
+            case "response.reasoning_summary_text.delta":
+                self._add_reasoning(event, "summary", event.get("summary_index"))
+            case "response.reasoning_text.delta":
+                self._add_reasoning(event, "content", event.get("content_index"))
+            case "response.refusal.delta":
+                self._items.add_text(self._find_text(event), _get_delta(event), is_refusal=True)
+            case "response.output_text.annotation.added":
+                self._items.add_citation(self._find_text(event), event.get("annotation"))
+            case "response.output_text.done":
+                self._read_text_done(event)
+            case "response.function_call_arguments.done":
+                self._read_arguments_done(event)
+            case "response.output_item.added":
+                self._items.begin(self._index.begin(event), as_object(event.get("item")))
+            case "response.output_item.done":
+                self._finish_item(event)
+            case "response.created" | "response.queued" | "response.in_progress":
+                self._begin(event)
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+                self._read_last_event(event)
+            case _:
+                error = parse_error(event)
+                if event_type == "error" or (error and (not event_type or "error" in event)):
+                    self._fail(error, "")
 
     def _begin(self, event: dict[str, Any]) -> None:
         response = as_object(event.get("response"))
@@ -155,24 +159,12 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         status = as_text(response.get("status")) or str(event["type"]).rpartition(".")[2]
         self._read_response({**response, "status": status})
 
-    def _read_error(self, event: dict[str, Any]) -> None:
-        self._fail(parse_error(event), "")
-
-    def _begin_item(self, event: dict[str, Any]) -> None:
-        self._items.begin(self._index.begin(event), as_object(event.get("item")))
-
     def _finish_item(self, event: dict[str, Any]) -> None:
         item = event.get("item")
         if isinstance(item, dict) and (key := self._index.end(event)) is not None:
             self._items.finish(key, cast("dict[str, Any]", item))
 
     # -- text ----------------------------------------------------------------------------------------------------
-
-    def _read_text_delta(self, event: dict[str, Any]) -> None:
-        self._items.add_text(self._find_text(event), _get_delta(event))
-
-    def _read_refusal_delta(self, event: dict[str, Any]) -> None:
-        self._items.add_text(self._find_text(event), _get_delta(event), is_refusal=True)
 
     def _read_text_done(self, event: dict[str, Any]) -> None:
         key, text = self._find_text(event), as_text(event.get("text"))
@@ -181,10 +173,6 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         elif text:
             self.reply.replace_text(key, text)
 
-    def _read_annotation(self, event: dict[str, Any]) -> None:
-        if annotation := event.get("annotation"):
-            self._items.add_citation(self._find_text(event), annotation)
-
     def _find_text(self, event: dict[str, Any]) -> BlockKey:
         """Returns the key of the text block to which an event belongs."""
         number = event.get("content_index")
@@ -192,31 +180,19 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     # -- reasoning -----------------------------------------------------------------------------------------------
 
-    def _read_summary_delta(self, event: dict[str, Any]) -> None:
-        self._add_reasoning(event, ("summary", event.get("summary_index")))
+    def _add_reasoning(self, event: dict[str, Any], *part: object) -> None:
+        """Reads a piece of a summary, or of full reasoning text, which models with open weights send.
 
-    def _read_reasoning_delta(self, event: dict[str, Any]) -> None:
-        """Reads a piece of full reasoning text, unless a summary of the reasoning has already arrived.
-
-        Models with open weights send the full text.
+        Full text that follows a summary is ignored. `part` is the list and the index of the part.
         """
-        part = self._reasoning_parts.get(self._index.find(event))
-        if part is None or part[0] != "summary":
-            self._add_reasoning(event, ("content", event.get("content_index")))
-
-    def _add_reasoning(self, event: dict[str, Any], part: tuple[str, object]) -> None:
-        text = _get_delta(event)
-        if not text:
-            return
-        key = self._index.find(event)
+        text, key = _get_delta(event), self._index.find(event)
         last_part = self._reasoning_parts.get(key, part)
+        if not text or (part[0] == "content" and last_part[0] == "summary"):
+            return
         self._reasoning_parts[key] = part
         self.reply.add_thinking((*key, THINKING, 0), text if last_part == part else f"{PART_SEPARATOR}{text}")
 
     # -- tool calls ----------------------------------------------------------------------------------------------
-
-    def _read_arguments_delta(self, event: dict[str, Any]) -> None:
-        self.reply.add_tool_call((*self._index.find(event), CALL, 0), piece=_get_delta(event))
 
     def _read_arguments_done(self, event: dict[str, Any]) -> None:
         key, text = (*self._index.find(event), CALL, 0), as_text(event.get("arguments"))
