@@ -49,5 +49,5 @@ def test_the_first_header_with_a_request_id_is_read(headers: Any, request_id: st
     assert find_request_id(headers, HEADERS) == request_id
 
 
-def test_the_default_header_is_x_request_id() -> None:
-    assert find_request_id({"request-id": "1", "x-request-id": "2"}) == "2"
+def test_an_id_of_a_platform_comes_before_an_id_of_a_gateway() -> None:
+    assert find_request_id({"x-request-id": "2", "request-id": "1"}) == "1"
