@@ -30,7 +30,6 @@ from agentkit.provider_kit import (
     ToolResultBlock,
     copy_json,
     get_state_fields,
-    split_results,
     write_output,
 )
 from agentkit_dashscope._path_guard import guard_text
@@ -98,10 +97,7 @@ class DashScopeChatFormatter(FormatterBase):
         for traced in (*legal.system, *legal.turns):
             msg = traced.msg
             if msg.features & Feature.RESULT:
-                results, other = split_results(msg)
-                messages.extend(_result(block) for block in results)
-                if other:
-                    messages.append(_message(other, is_text_path))
+                messages.extend(_result(block) for block in msg.tool_results)
             else:
                 messages.append(_message(msg, is_text_path, is_frame=bool(traced.frame_tag)))
         if legal.turns.msgs and _is_partial(legal.turns.msgs[-1]):

@@ -22,7 +22,6 @@ from agentkit.provider_kit import (
     ThinkingBlock,
     ToolUseBlock,
     copy_json,
-    split_results,
     write_output,
 )
 from agentkit_openai._audio import get_audio_id
@@ -122,16 +121,13 @@ class OpenAIChatFormatter(FormatterBase):
         for msg in legal.turns.msgs:
             features = msg.features
             if features & result:
-                results, other = split_results(msg)
-                for block in results:
+                for block in msg.tool_results:
                     message = {
                         "role": "tool",
                         "tool_call_id": block.id,
                         "content": write_output(block, self._part),
                     }
                     add(message if isinstance(block.output, str) else self._add_keys(message, block.output))
-                if other:
-                    add(self._message(other, capabilities, names))
             elif features & call or (msg.role == "assistant" and (writes_reasoning or features & _ASSISTANT_KEYS)):
                 add(self._assistant_message(msg, capabilities, names))
             else:
