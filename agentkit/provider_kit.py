@@ -77,8 +77,7 @@ from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_type
 from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.name_rules import NameRule, short_hash
-from agentkit.capabilities.option_layout import OptionLayout
-from agentkit.capabilities.wire_layout import WireLayout
+from agentkit.capabilities.wire_layout import OptionLayout, WireLayout
 from agentkit.errors import (
     AgentkitError,
     AuthError,

@@ -208,7 +208,6 @@ def test_no_module_is_called_utils() -> None:
 # -- keys of providers -----------------------------------------------------------------------------
 
 KEYS_IN_FORMATS: Final = {
-    "capabilities/option_layout.py": "defaults of a layout",
     "capabilities/wire_layout.py": "defaults of a layout",
     "logs": "formats of AgentScope and LangChain",
     "messages/log_checks.py": "content keys of logged messages",

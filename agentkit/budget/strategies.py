@@ -16,8 +16,7 @@ from typing import ClassVar, TypeVar, cast
 from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block
-from agentkit.messages.message import Msg, build_part
-from agentkit.messages.message_cache import get_cached, set_cached
+from agentkit.messages.message import Msg, build_part, get_cached, set_cached
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = [

@@ -17,8 +17,7 @@ from agentkit.argument_checks import check_text
 from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number, shorten_middle
 from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
-from agentkit.messages.message import Msg
-from agentkit.messages.message_cache import get_cached, set_cached
+from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.estimate import estimate_text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -125,20 +124,16 @@ async def _run(comparison: partial[Any], models: Sequence[ChatModel]) -> list[Co
             await model.aclose()
 
 
-_PRICE = re.compile(r"(?P<name>.+)=(?P<input>[\d.]+)/(?P<output>[\d.]+)(/(?P<read>[\d.]+))?(/(?P<write>[\d.]+))?")
-_PRICE_GROUPS = ("input", "output", "read", "write")
-
-
 def _parse_price(text: str) -> tuple[str, Price]:
-    match = _PRICE.fullmatch(text)
+    name, _, amounts = text.rpartition("=")
     try:
-        if match is None:
-            raise ValueError
-        prices = [None if match[name] is None else float(match[name]) for name in _PRICE_GROUPS]
-    except ValueError:
+        price = Price(*map(float, amounts.split("/")))
+    except (TypeError, ValueError):  # not two to four numbers, or a number that is no price
+        price = None
+    if not name or price is None:
         advice = "Pass MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]], per million tokens."
-        raise OptionError("--price", f"{text[:80]!r} is not a price", advice) from None
-    return match["name"], Price(prices[0] or 0.0, prices[1] or 0.0, prices[2], prices[3])
+        raise OptionError("--price", f"{text[:80]!r} is not a price", advice)
+    return name, price
 
 
 def _write_json(value: Any, file: Path | None) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any, cast
 
-import anyio
 import typer
 
-from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
+from agentkit.cli.files import check_blocks, parse_input, run_conversion
 from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
 from agentkit.cli.options import (
     FileArgument,
@@ -76,33 +75,9 @@ def convert_command(
         ledger=ledger,
         keep_invalid=keep_invalid,
     )
-    raise typer.Exit((convert_lines if lines else convert_once)(file, source, options))
-
-
-def convert_once(file: Path | None, source: str, options: FormatOptions) -> int:
-    """Converts one log and writes the request as indented JSON. Returns the exit code.
-
-    `source` is the format of the log. If `options.provider` is None, the function writes the messages in
-    agentkit's own format instead of a request.
-
-    Raises:
-        OptionError: If the provider of the log has no loader for logs.
-    """
     formatter = _create_formatter(source, options)
-    write_output(anyio.run(_convert, read(file), source, options, formatter), indent=2)
-    return 0
-
-
-def convert_lines(file: Path | None, source: str, options: FormatOptions) -> int:
-    """Converts the log in each line of a file to a request (see `convert_once`). Returns the exit code.
-
-    For a line that cannot be converted, the function writes an error object, and continues with the next line.
-
-    Raises:
-        OptionError: If the provider of the log has no loader for logs.
-    """
-    formatter = _create_formatter(source, options)
-    return process_lines(file, lambda line: _convert(line, source, options, formatter))
+    convert = partial(_convert, source=source, options=options, formatter=formatter)
+    raise typer.Exit(run_conversion(file, convert, lines=lines))
 
 
 def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:

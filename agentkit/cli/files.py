@@ -15,7 +15,7 @@ from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
 
-__all__ = ["check_blocks", "parse_input", "process_lines", "read", "write_output"]
+__all__ = ["check_blocks", "parse_input", "read", "run_conversion", "write_output"]
 
 
 def read(file: Path | None) -> bytes:
@@ -102,19 +102,22 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
         yield from (item for item in items if isinstance(item, InvalidBlock))
 
 
-def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
-    """Converts each line of a file and writes the results to standard output, one per line.
+def run_conversion(file: Path | None, convert: Callable[[bytes], Awaitable[Any]], *, lines: bool) -> int:
+    """Converts the input and writes the result as indented JSON, or converts and writes each line of the input.
 
-    For a line that cannot be converted, the function writes an error object. Blank lines are skipped. If `file` is
-    None or `-`, the lines come from standard input.
+    For a line that cannot be converted, the function writes an error object, and continues with the next line.
+    Blank lines are skipped. If `file` is None or `-`, the input comes from standard input.
 
     Returns:
         The exit code: 2 if a line is invalid, else 1 if a line has a loss with `--on-loss raise`, else 0.
     """
-    return anyio.run(_process_lines, file, convert)
+    if lines:
+        return anyio.run(_convert_lines, file, convert)
+    write_output(anyio.run(convert, read(file)), indent=2)
+    return 0
 
 
-async def _process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
+async def _convert_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
     exit_code = 0
     for line in _lines(file):
         if not line.strip():
@@ -124,9 +127,8 @@ async def _process_lines(file: Path | None, convert: Callable[[bytes], Awaitable
         except AgentkitError as error:
             exit_code = max(exit_code, 1 if isinstance(error, LossError) else 2)
             place = getattr(error, "place", "")
-            text = _encode(
-                {"error": {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}}
-            )
+            fields = {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}
+            text = _encode({"error": fields})
         _write_bytes(text)
     return exit_code
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
-import anyio
 import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli import print_error
-from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
+from agentkit.cli.files import check_blocks, parse_input, run_conversion
 from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,
@@ -127,7 +126,14 @@ def format_command(
         ledger=ledger,
         keep_invalid=keep_invalid,
     )
-    raise typer.Exit((format_lines if lines else format_once)(file, options))
+    formatters = options.formatters()
+
+    async def build_requests(text: bytes) -> Any:
+        plans = await _build_plans(text, formatters, options)
+        write_ledgers(plans, options)
+        return plans[provider].request if provider else {name: plan.request for name, plan in plans.items()}
+
+    raise typer.Exit(run_conversion(file, build_requests, lines=lines))
 
 
 @contextmanager
@@ -140,39 +146,6 @@ def as_provider_errors(name: str) -> Generator[None]:
     except Exception as error:
         reason = f"the formatter failed ({type(error).__name__}: {error})"
         raise ProviderError(name, reason, available_providers()) from error
-
-
-def format_once(file: Path | None, options: FormatOptions) -> int:
-    """Writes the request for one conversation as indented JSON. Returns the exit code.
-
-    With `--all`, the output is an object with one request per provider.
-    """
-    formatters = options.formatters()
-    plans = anyio.run(_build_plans, read(file), formatters, options)
-    write_ledgers(plans, options)
-    write_output(_get_requests(plans, options), indent=2)
-    return 0
-
-
-def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """Converts the conversation in each line of a file to a request. Returns the exit code.
-
-    For a line that cannot be converted, the function writes an error object, and continues with the next line.
-    """
-    formatters = options.formatters()
-
-    async def build_request(line: bytes) -> Any:
-        plans = await _build_plans(line, formatters, options)
-        write_ledgers(plans, options)
-        return _get_requests(plans, options)
-
-    return process_lines(file, build_request)
-
-
-def _get_requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
-    if options.provider is not None:
-        return plans[options.provider].request
-    return {name: plan.request for name, plan in plans.items()}
 
 
 async def _build_plans(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
+from agentkit.cli.files import check_blocks, parse_input, run_conversion
 from agentkit.cli.options import KeepInvalidOption
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import make_json_safe
@@ -41,37 +41,13 @@ def read_command(
     The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
     stream (server-sent events or JSON lines).
     """
-    raise typer.Exit((read_lines if lines else read_once)(file, provider, keep_invalid))
-
-
-def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Parses one native reply, writes the message, and returns the exit code.
-
-    The input is a response, a list of stream events, or the raw text of a stream.
-
-    Raises:
-        MessageError: If the input is not a reply of this provider.
-        OptionError: If the provider has no parser.
-    """
-    parser = _find_parser(provider)
-    write_output(_dump_reply(_parse_reply(read(file), parser), keep_invalid), indent=2)
-    return 0
-
-
-def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Parses the native reply in each line of the input, writes one message per line, and returns the exit code.
-
-    Each line is a JSON value: a response, a list of stream events, or a string with the raw text of a stream.
-
-    Raises:
-        OptionError: If the provider has no parser.
-    """
     parser = _find_parser(provider)
 
-    async def read_line(line: bytes) -> Any:
-        return _dump_reply(_parse_value(parse_input(line), parser), keep_invalid)
+    async def read_reply(text: bytes) -> Any:
+        reply = _parse_value(parse_input(text), parser) if lines else _parse_reply(text, parser)
+        return _dump_reply(reply, keep_invalid)
 
-    return process_lines(file, read_line)
+    raise typer.Exit(run_conversion(file, read_reply, lines=lines))
 
 
 def _find_parser(provider: str) -> type[StreamParserBase]:

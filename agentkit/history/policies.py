@@ -27,8 +27,7 @@ from agentkit.messages.blocks import (
     build_trusted_text,
 )
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg
-from agentkit.messages.message_cache import get_cached, set_cached
+from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]

@@ -25,8 +25,7 @@ from agentkit.media.message_media import get_media
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, TextBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, Role
-from agentkit.messages.message_cache import get_cached, set_cached
+from agentkit.messages.message import Msg, Role, get_cached, set_cached
 from agentkit.messages.sources import Base64Source, URLSource
 
 __all__ = ["legalize_content"]

@@ -10,8 +10,7 @@ from agentkit.media.resizing import needs_fitting
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, ToolResultBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg
-from agentkit.messages.message_cache import cache_result
+from agentkit.messages.message import Msg, cache_result
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
 __all__ = ["MessageMedia", "get_all_media", "get_media", "is_fresh"]

@@ -3,7 +3,7 @@
 The constructor `Msg(…)` validates its arguments. For parts that are already valid, the pipeline uses
 `build_trusted`, which skips validation.
 
-Expensive results are cached on the message (see the module `message_cache`). The cache does not affect equality,
+Expensive results are cached on the message (see `cache_result`). The cache does not affect equality,
 `repr` or JSON. Copies and pickles do not contain the cache.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BeforeValidator
 
@@ -39,7 +39,15 @@ from agentkit.messages.validation import (
     validated_dataclass,
 )
 
-__all__ = ["Msg", "Role", "build_part", "build_trusted", "set_cache_slot"]
+__all__ = [
+    "Msg",
+    "Role",
+    "build_part",
+    "build_trusted",
+    "cache_result",
+    "get_cached",
+    "set_cached",
+]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -108,7 +116,7 @@ class Msg(_Computed):
 
     def __post_init__(self) -> None:
         _set_features(self, _scan(self.content, self.role))
-        set_cache_slot(self, ())
+        _set_cache(self, ())
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -201,7 +209,7 @@ _set_timestamp = slot_setter(Msg, "timestamp")
 _set_metadata = slot_setter(Msg, "metadata")
 _set_pinned = slot_setter(Msg, "pinned")
 _set_features = slot_setter(_Computed, "features")
-set_cache_slot = slot_setter(_Computed, "_cache")
+_set_cache = slot_setter(_Computed, "_cache")
 
 
 def build_trusted(
@@ -229,7 +237,7 @@ def build_trusted(
     _set_metadata(msg, metadata)
     _set_pinned(msg, pinned)
     _set_features(msg, features or _scan(content, role))
-    set_cache_slot(msg, ())
+    _set_cache(msg, ())
     return msg
 
 
@@ -292,3 +300,32 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
     if role == "system" and not features & Feature.TOOL:
         return features | Feature.SYSTEM
     return features
+
+
+# -- cache ----------------------------------------------------------------------------------------------------
+
+_Result = TypeVar("_Result")
+_MAX_CACHE: Final = 32  # maximum length of the cache tuple: 16 keys, each followed by its result
+
+
+def get_cached(msg: Msg, key: object) -> Any:
+    """Returns the result that is cached on a message under a key. Returns None if there is no such result."""
+    cache = msg._cache
+    if cache and cache[0] is key:  # fast path, because most messages have one cached result
+        return cache[1]
+    for index in range(0, len(cache), 2):
+        if cache[index] is key or cache[index] == key:
+            return cache[index + 1]
+    return None
+
+
+def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
+    """Caches a result on a message and returns the result. Each message keeps its 16 newest results."""
+    _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))
+    return result
+
+
+def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _Result:
+    """Returns a result that is computed on the first call and then cached on the message."""
+    result: _Result | None = get_cached(msg, key)
+    return set_cached(msg, key, compute(msg)) if result is None else result

@@ -8,16 +8,17 @@ from typing import Any, Self, Unpack, cast
 
 from agentkit.argument_checks import check_names
 from agentkit.credentials.credential_checks import clean_options
-from agentkit.errors import OptionError
+from agentkit.errors import ContextLengthError, NetworkError, OptionError
 from agentkit.event_loop import run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason
 from agentkit.models.call import ModelCall
 from agentkit.models.client import CLOSE_SECONDS, ModelClient
 from agentkit.models.context_length_retry import ContextLengthRetry
-from agentkit.models.generation import generate
+from agentkit.models.failures import is_stream_only
 from agentkit.models.model_options import (
     NO_PARAMETERS,
     PARAMETER_ADVICE,
@@ -157,7 +158,7 @@ class ChatModel:
             InputError: If the messages or options are invalid.
         """
         check_names("generate()", options, CallOptions.__annotations__, PARAMETER_ADVICE)
-        return await generate(await self._call(msgs, options))
+        return await _generate(await self._call(msgs, options))
 
     def stream(self, msgs: Sequence[Msg] | Plan, **options: Unpack[CallOptions]) -> ModelStream:
         """Returns the stream of a reply, for `async with model.stream(msgs, …) as stream`. See `ModelStream`.
@@ -228,3 +229,55 @@ def _add_limit(limit: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[
         if isinstance(value, Mapping) and isinstance(merged[name], Mapping):
             merged[name] = {**value, **merged[name]}
     return merged
+
+
+async def _generate(call: ModelCall) -> Msg:
+    """Returns the complete reply of a model call.
+
+    If the provider refuses the prompt as too long, sends a shorter prompt once, unless `call.retry` is None. If
+    the model accepts only requests for a stream, requests a stream and reads it to its end.
+
+    Raises:
+        ModelError: If the call fails.
+
+    """
+    try:
+        return await _generate_once(call)
+    except ContextLengthError as error:
+        if not await call.replan(error):
+            raise
+    return await _generate_once(call)
+
+
+async def _generate_once(call: ModelCall) -> Msg:
+    outgoing = call.build_request(stream=False)
+    if call.model in call.endpoint.stream_only_models or call.endpoint.requires_stream(outgoing):
+        return await _read_stream(call)
+    try:
+        return await call.send(outgoing)
+    except Exception as error:
+        raised = call.as_agentkit_error(error)
+        requires_stream = is_stream_only(raised, call.provider.error_patterns)
+        if not requires_stream and (raised is None or raised is error):
+            raise
+    if not requires_stream:
+        assert raised is not None
+        # An error that is raised inside the `except` block has the SDK's error as its `__context__`. The SDK's
+        # error may contain an API key, so the error is raised here.
+        raise raised
+    call.endpoint.stream_only_models.add(call.model)
+    return await _read_stream(call)
+
+
+async def _read_stream(call: ModelCall) -> Msg:
+    """Requests a stream and returns the complete message. Raises NetworkError if the stream breaks off."""
+
+    async def get_call() -> ModelCall:
+        return call
+
+    async with ModelStream(get_call) as stream:
+        reply = await stream.finish()
+    if reply.finish_reason is FinishReason.INTERRUPTED:
+        reason = "the stream ended before the reply was complete"
+        raise NetworkError(call.provider.name, reason, request_id=stream.request_id)
+    return reply

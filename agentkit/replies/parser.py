@@ -19,8 +19,7 @@ from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.error_bodies import cut_text, parse_failure
 from agentkit.replies.events import StreamEvent
-from agentkit.replies.sse import EventBytes
-from agentkit.replies.stream_opening import StreamOpening
+from agentkit.replies.sse import EventBytes, StreamOpening
 
 __all__ = ["ParserOptions", "StreamParserBase"]
 

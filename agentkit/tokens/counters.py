@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Self
 
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import OptionError
-from agentkit.messages.message import Msg
-from agentkit.messages.message_cache import cache_result
+from agentkit.messages.message import Msg, cache_result
 from agentkit.reprs import shorten_repr
 
 __all__ = [

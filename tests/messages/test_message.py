@@ -26,8 +26,7 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
 )
-from agentkit.messages.message import build_part, build_trusted
-from agentkit.messages.message_cache import cache_result, get_cached, set_cached
+from agentkit.messages.message import build_part, build_trusted, cache_result, get_cached, set_cached
 from agentkit.provider_kit import Feature
 from tests.conftest import AnyMsg, EchoFormatter
 

@@ -2,7 +2,7 @@
 
 The input is a list of LangChain objects or dicts, the output of `dumpd` or `messages_to_dict`, or the state of a
 graph. Read `messages` first, then `content`, which returns the blocks of a message. `blocks` converts a block by
-its type. `tool_calls` finds the tool calls outside the content.
+its type.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby, zip_longest
 from typing import Any, Final, TypeAlias, cast
 
+from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
-from agentkit.logs.langchain.blocks import read_block, strip_indexes
-from agentkit.logs.langchain.tool_calls import SIGNATURES, list_calls, take_call, unwrap_calls
+from agentkit.logs.langchain.blocks import SIGNATURE, get_call_name, is_call, read_block, strip_indexes
 from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 
@@ -18,6 +18,8 @@ __all__ = ["read_content"]
 _Object: TypeAlias = dict[str, Any]
 _Item: TypeAlias = tuple[Any, str]
 """Content block, text or `NativeEntry`, with its place in the log."""
+_Call: TypeAlias = tuple[_Object, str]
+"""Tool call with its place in the log."""
 
 
 def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Object]:
@@ -31,7 +33,7 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
     """
     provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
     fields = as_object(message.get("additional_kwargs"))
-    content, calls = _list_content(message.get("content"), f"{place}.content"), list_calls(message, place)
+    content, calls = _list_content(message.get("content"), f"{place}.content"), _list_calls(message, place)
     content_types = {as_text(as_object(item).get("type")) for item, _ in content}
     before: list[_Item] = []
     after: list[_Item] = []
@@ -45,24 +47,15 @@ def read_content(message: _Object, place: str) -> tuple[tuple[Block, ...], _Obje
         # this key is skipped, because the entry is a copy of the block.
         if key not in content_types or key not in ("reasoning", "refusal"):
             items.append((item, f"{place}.additional_kwargs.{key}"))
-    content = [_replace_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
+    content = [_take_call(item, calls) or (item, place) for item, place in _join_reasoning(content, provider)]
     return tuple(_read([*before, *content, *after, *calls, *waiting], provider)), unread
 
 
 def _list_content(content: Any, place: str) -> list[_Item]:
     if isinstance(content, list):
         items = [(item, f"{place}[{index}]") for index, item in enumerate(cast("list[Any]", content))]
-        return list(unwrap_calls(items))
+        return list(_unwrap_calls(items))
     return [] if content is None or content == "" else [(content, place)]
-
-
-def _replace_call(item: Any, calls: list[tuple[_Object, str]]) -> _Item | None:
-    """Returns the call in `calls` that matches the content block `item`, and removes the call from `calls`.
-
-    The returned call also has the item id of `item`. Returns None if no call matches.
-    """
-    match = take_call(item, calls)
-    return ({**match[0], "extras": {"item_id": _item_id(item)}}, match[1]) if match else None
 
 
 def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
@@ -82,6 +75,74 @@ def _read(items: Iterable[_Item], provider: str) -> Iterator[Block]:
         if item_id and isinstance(block, TextBlock | ToolUseBlock) and block.state is None:
             block = replace(block, state=OpaqueState("openai", item_id=item_id))
         yield block
+
+
+# -- tool calls ---------------------------------------------------------------------------------------------------
+
+_SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Key in `additional_kwargs` for signatures of tool calls, by call id. langchain-google-genai adds this key."""
+
+
+def _list_calls(message: _Object, place: str) -> list[_Call]:
+    """Returns the tool calls that a message lists outside its content, each with its place.
+
+    Raises:
+        MessageError: If a listed call is not an object.
+    """
+    additional = as_object(message.get("additional_kwargs"))
+    signatures = as_object(additional.get(_SIGNATURES))
+    listed = [*as_list(message.get("tool_calls")), *as_list(message.get("invalid_tool_calls"))]
+    listed = listed or as_list(message.get("tool_call_chunks"))
+    if not listed:
+        legacy = [{"function": additional["function_call"]}] if additional.get("function_call") else []
+        listed = [*as_list(additional.get("tool_calls")), *legacy]
+    calls: list[_Call] = []
+    for index, call in enumerate(listed):
+        call_place = f"{place}.tool_calls[{index}]"
+        if not isinstance(call, dict):
+            reason = f"expected an object, got {type(call).__name__}"
+            raise MessageError(call_place, reason, "Pass each tool call as a dict.")
+        fields = cast("_Object", call)
+        signature = signatures.get(as_text(fields.get("id")))
+        calls.append(({**fields, "type": "tool_call", SIGNATURE: signature}, call_place))
+    return calls
+
+
+def _take_call(item: Any, calls: list[_Call]) -> _Item | None:
+    """Returns the call in `calls` that matches the content block `item`, and removes the call from `calls`.
+
+    Most calls are both in `calls` and in the content. Two calls match if they have a common id, or if both have no
+    id and the same name. The returned call also has the item id of `item`. Returns None if no call matches.
+    """
+    if not is_call(item):
+        return None
+    ids, name = _call_ids(item), get_call_name(item)
+    for index, (call, place) in enumerate(calls):
+        call_ids = _call_ids(call)
+        if ids & call_ids or (not ids | call_ids and get_call_name(call) == name):
+            del calls[index]
+            return {**call, "extras": {"item_id": _item_id(item)}}, place
+    return None
+
+
+def _unwrap_calls(items: list[_Item]) -> Iterator[_Item]:
+    """Yields all items. If a `non_standard` block contains a tool call, yields the call instead of the block.
+
+    If another item is the same call, the `non_standard` block is omitted. For a provider that langchain-core does
+    not know, the property `content_blocks` of a message has both the `non_standard` block and the call.
+    """
+    ids = {id for item, _ in items if is_call(item) for id in _call_ids(item)}
+    for item, place in items:
+        block = as_object(item)
+        value = block.get("value") if block.get("type") == "non_standard" else None
+        if not is_call(value):
+            yield item, place
+        elif ids.isdisjoint(_call_ids(as_object(value))):
+            yield value, place
+
+
+def _call_ids(call: _Object) -> set[str]:
+    return {id for key in ("call_id", "id") if (id := as_text(call.get(key)))}
 
 
 # -- reasoning and item ids of OpenAI -----------------------------------------------------------------------------
@@ -139,7 +200,7 @@ def _item_id(item: Any) -> str:
 
 # -- additional_kwargs --------------------------------------------------------------------------------------------
 
-_USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
+_USED_KEYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", _SIGNATURES})
 _WAITING_TYPES: Final = ("apply_patch_call", "computer_call", "mcp_approval_request")
 """Types of OpenAI output items to which the application must respond. A reply ends with such an item."""
 
