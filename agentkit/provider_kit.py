@@ -148,12 +148,11 @@ from agentkit.models.http_response_endpoint import HttpResponseEndpoint
 from agentkit.models.registry import Provider
 from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.models.sdk_endpoint import SDKEndpoint
-from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure, reported_error
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.missing_call_ids import derive_call_id
 from agentkit.replies.parser import ParserOptions, StreamParserBase
-from agentkit.replies.reply_blocks import BlockKey
 from agentkit.replies.tool_call_index import ToolCallIndex
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounterBase
 from agentkit.tokens.remote import RemoteTokenCounter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,33 +31,30 @@ _PROOFS = ("signature", "redacted_data", "encrypted_content")
 """Fields of `OpaqueState` with which a provider verifies that its own model wrote a thinking block."""
 
 
+@dataclass
 class BlockBuilder:
     """Builder of the message blocks of one reply.
 
     Attributes:
+        issuer: System that signs or encrypts opaque state in the reply.
+        request: Request that the reply answers. None if unknown.
+        raw_arguments: True to store the argument text of tool calls as `raw_input`.
+        layout: Names of the keys in the request.
+        binds_thinking: True to store a digest of the request in each signed thinking block.
         model: Name of the model that wrote the reply. None until the name arrives.
         id: Id of the reply. None until the id arrives.
         created: Creation time of the reply, in the provider's format. Empty until the time arrives.
     """
 
-    def __init__(
-        self,
-        *,
-        issuer: str,
-        request: Mapping[str, Any] | None,
-        raw_arguments: bool,
-        layout: WireLayout,
-        binds_thinking: bool,
-    ) -> None:
-        self.model: str | None = None
-        self.id: str | None = None
-        self.created = ""
-        self._issuer = issuer
-        self._request = request
-        self._raw_arguments = raw_arguments
-        self._layout = layout
-        self._binds_thinking = binds_thinking
-        self._missing_call_ids = MissingCallIds()
+    issuer: str
+    request: Mapping[str, Any] | None
+    raw_arguments: bool
+    layout: WireLayout
+    binds_thinking: bool
+    model: str | None = None
+    id: str | None = None
+    created: str = ""
+    _missing_call_ids: MissingCallIds = field(default_factory=MissingCallIds, init=False)
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Converts a partial block to message blocks.
@@ -86,10 +83,10 @@ class BlockBuilder:
         text = partial.arguments.text
         arguments = parse_arguments(text) if text.strip() else {}
         if arguments is not None and (complete or text.strip()):
-            return [self._call(partial, 0, arguments, text if text and self._raw_arguments else None)]
+            return [self._call(partial, 0, arguments, text if text and self.raw_arguments else None)]
         if calls := _separate_calls(split_objects(text)):
             return [
-                self._call(partial, index, value, raw if self._raw_arguments else None)
+                self._call(partial, index, value, raw if self.raw_arguments else None)
                 for index, (value, raw) in enumerate(calls)
             ]
         partial.metadata["incomplete"] = True
@@ -130,19 +127,19 @@ class BlockBuilder:
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
         has_proof = any(fields.get(name) for name in _PROOFS)
-        return self._state(fields, self._prefix if has_proof and self._binds_thinking else None)
+        return self._state(fields, self._prefix if has_proof and self.binds_thinking else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
-        return OpaqueState(self._issuer, model=self.model, prefix=prefix, **fields)
+        return OpaqueState(self.issuer, model=self.model, prefix=prefix, **fields)
 
     @cached_property
     def _prefix(self) -> str | None:
-        if self._request is None:
+        if self.request is None:
             return None
         try:
-            return prefix_digest(self._request, self._layout)
+            return prefix_digest(self.request, self.layout)
         except (TypeError, AttributeError):  # the request contains SDK objects
-            return prefix_digest(make_json_safe(self._request), self._layout)
+            return prefix_digest(make_json_safe(self.request), self.layout)
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:

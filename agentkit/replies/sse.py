@@ -1,4 +1,4 @@
-"""`EventBytes`: splits the raw bytes of a stream into events. `StreamOpening`: recognizes a stream that is one object."""
+"""`EventBytes` splits a stream into events. `StreamOpening` detects a stream that is one JSON object."""
 
 from __future__ import annotations
 

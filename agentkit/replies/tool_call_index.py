@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentkit.replies.builder import ReplyBuilder
-from agentkit.replies.reply_blocks import BlockKey
+from agentkit.replies.builder import BlockKey, ReplyBuilder
 
 __all__ = ["ToolCallIndex"]
 
