@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from agentkit.errors import OptionError
+from agentkit.reprs import shorten_repr
 
-__all__ = ["check_names", "check_option", "check_parameters", "check_text", "find_closest"]
+__all__ = ["check_int", "check_names", "check_option", "check_parameters", "check_text", "find_closest"]
 
 _RESULT_MEDIA = "Remove this option. agentkit moves media of tool results to a user turn if necessary."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
@@ -87,6 +88,13 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
         expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
         reason = f"expected {expected}, got {type(value).__name__}"
         raise OptionError(name, reason, advice or f"Pass a value of type {expected}, or omit the option.")
+
+
+def check_int(name: str, value: object, minimum: int, advice: str = "") -> None:
+    """Raises `OptionError` if the value of an option is not an integer of at least `minimum`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        reason = f"must be an integer of at least {minimum}, got {shorten_repr(value, 60)}"
+        raise OptionError(name, reason, advice or f"Pass an integer of at least {minimum}.")
 
 
 def check_text(name: str, text: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Unpack, cast
 
 import anyio
 
-from agentkit.argument_checks import check_names, check_option
+from agentkit.argument_checks import check_int, check_names, check_option
 from agentkit.comparison.recordings import RecordedCall, RecordingFile, fingerprint
 from agentkit.comparison.results import ComparisonResult, Price
 from agentkit.errors import AgentkitError, ModelError, OptionError
@@ -73,11 +73,7 @@ async def _close(models: Sequence[ChatModel]) -> None:
 def _check_options(
     prices: object, record: object, replay: object, max_concurrency: object, options: Mapping[str, object]
 ) -> None:
-    check_option("max_concurrency", max_concurrency, int)
-    if isinstance(max_concurrency, bool) or cast("int", max_concurrency) < 1:
-        raise OptionError(
-            "max_concurrency", f"must be at least 1, got {max_concurrency}", "Pass a positive integer."
-        )
+    check_int("max_concurrency", max_concurrency, 1)
     check_option("prices", prices, Mapping | None)
     for name, price in cast("Mapping[str, object]", prices or {}).items():
         check_option(f"prices[{name!r}]", price, Price)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from agentkit.errors import OptionError
+from agentkit.argument_checks import check_int
 from agentkit.media.resizing import list_copies
 from agentkit.messages.sources import Base64Source
-from agentkit.reprs import shorten_repr
 
 __all__ = ["MediaCache"]
 
@@ -37,9 +36,7 @@ class MediaCache:
         Raises:
             OptionError: `max_bytes` is not an integer of at least 0.
         """
-        if type(max_bytes) is not int or max_bytes < 0:
-            reason = f"must be an int of at least 0, got {shorten_repr(max_bytes, 60)}"
-            raise OptionError("max_bytes", reason, "Pass a number of bytes.")
+        check_int("max_bytes", max_bytes, 0, "Pass a number of bytes.")
         self.max_bytes = max_bytes
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0

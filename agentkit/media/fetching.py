@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from agentkit.argument_checks import check_option
+from agentkit.argument_checks import check_int, check_option
 from agentkit.errors import MissingExtraError, OptionError
 from agentkit.loggers import get_logger
 from agentkit.media.cache import MediaCache
@@ -66,10 +66,7 @@ class Fetch:
 
     def __post_init__(self) -> None:
         for name, minimum in (("max_bytes", 1), ("max_redirects", 0), ("max_concurrency", 1)):
-            value: object = getattr(self, name)
-            if type(value) is not int or value < minimum:
-                reason = f"must be at least {minimum}, got {shorten_repr(value, 60)}"
-                raise OptionError(f"fetch.{name}", reason, f"Pass an int of at least {minimum}.")
+            check_int(f"fetch.{name}", getattr(self, name), minimum)
         if type(self.timeout) not in (int, float) or not 0 < self.timeout < float("inf"):
             reason = f"must be a positive number of seconds, got {shorten_repr(self.timeout, 60)}"
             raise OptionError("fetch.timeout", reason, "Pass a finite number above 0.")

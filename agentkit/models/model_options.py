@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from agentkit.argument_checks import check_names, check_option, check_parameters, check_text
+from agentkit.argument_checks import check_int, check_names, check_option, check_parameters, check_text
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterOptions, RequestOptions
 from agentkit.models.registry import Provider, load_provider
@@ -68,11 +68,8 @@ def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | N
     """Raises OptionError if the token limit or a parameter of a model call is invalid."""
     check_option("parameters", parameters, Mapping | None)
     check_parameters(parameters)
-    if max_tokens is not None and (
-        not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
-    ):
-        reason = f"must be a non-negative integer, got {max_tokens!r}"
-        raise OptionError("max_tokens", reason, "Pass the maximum number of tokens of a reply.")
+    if max_tokens is not None:
+        check_int("max_tokens", max_tokens, 0, "Pass the maximum number of tokens of a reply.")
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -10,7 +10,8 @@ from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.ledger.plan import Plan
 from agentkit.logs.request_options import load_request_options
-from agentkit.messages.blocks import ImageBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.media.message_media import get_media
+from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 from agentkit.models.error_location import locate_block
@@ -83,23 +84,22 @@ def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> I
         yield "`result_keys` and `result_labels` do not select the tool result in the request"
 
 
-def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the system prompt is in a turn, or under the key that the layout declares as `prompt`."""
+def _check_prompt_and_tools(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the system prompt and the tools are under the keys that the layout declares.
+
+    The system prompt may also be in a turn.
+    """
     request = _plan(provider, model).request
     items = dict(layout.read_items(request))
-    if _SYSTEM not in json_text([layout.read_turns(request), items.get(layout.prompt)]):
-        keys = sorted(key for key, value in items.items() if _SYSTEM in json_text(value))
-        names = ", ".join(map(repr, keys)) or "no key"
-        yield f"`prompt` is {layout.prompt!r}, but the system prompt is under {names}"
-
-
-def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the tools are under the key that the layout declares as `tools`."""
-    request = _plan(provider, model).request
-    items = dict(layout.read_items(request))
-    if "toolLook" not in json_text(items.get(layout.tools)):
-        keys = sorted(key for key, value in items.items() if "toolLook" in json_text(value))
-        yield f"`tools` is {layout.tools!r}, but the tools are under {', '.join(map(repr, keys)) or 'no key'}"
+    prompt = [layout.read_turns(request), items.get(layout.prompt)]
+    for field, subject, mark, part in (
+        ("prompt", "the system prompt is", _SYSTEM, prompt),
+        ("tools", "the tools are", "toolLook", items.get(layout.tools)),
+    ):
+        if mark not in json_text(part):
+            keys = sorted(key for key, value in items.items() if mark in json_text(value))
+            names = ", ".join(map(repr, keys)) or "no key"
+            yield f"`{field}` is {getattr(layout, field)!r}, but {subject} under {names}"
 
 
 def _check_keys(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -139,18 +139,13 @@ def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> 
     plan = _plan(provider, model)
     places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
     for text, expected in places.items():
-        for path in _find_paths(layout.read_turns(plan.request), text):
+        for path, _, value in walk_json(layout.read_turns(plan.request)):
+            if value != text and not (isinstance(value, dict) and text in value.values()):
+                continue
             message = f"{layout.turns}{path}: invalid value"
             place = locate_block(message, plan.request, layout, plan.ledger.msgs, call_ids=plan.call_ids)
             if place.partition(".")[0] != expected:
                 yield f"the error {message!r} is assigned to {place or 'no block'}, expected {expected}"
-
-
-def _find_paths(turns: object, text: str) -> Iterator[str]:
-    """Yields the path of each string that equals `text`, and of each object that has this string as a value."""
-    for path, _, value in walk_json(turns):
-        if value == text or (isinstance(value, dict) and text in value.values()):
-            yield path
 
 
 def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
@@ -180,23 +175,14 @@ def _check_media_data(provider: Provider, layout: WireLayout, model: str | None)
         parts = RequestParts.of(request, layout)
         known = {*(media.data for media in parts.media), *parts.sealed}
         unknown = [text for _, text in iterate_scalars(request) if isinstance(text, str) and text not in known]
-        for block in _iterate_media(msgs):
+        for block in (block for msg in msgs for block in get_media(msg).blocks):
             data = block.source.data if isinstance(block.source, Base64Source) else block.source.url
             if any(text == data or text.endswith(f",{data}") for text in unknown):  # the data can be in a data URL
                 yield f"`media` and `media_data` do not select the {block.type} in the request"
 
 
-def _iterate_media(msgs: list[Msg]) -> Iterator[MediaBlock]:
-    """Yields the media blocks of a conversation, including the blocks inside tool results."""
-    for block in (block for msg in msgs for block in msg.blocks):
-        for item in block.items if isinstance(block, ToolResultBlock) else (block,):
-            if isinstance(item, MediaBlock):
-                yield item
-
-
 _CHECKS: Final = (
-    _check_prompt,
-    _check_tools,
+    _check_prompt_and_tools,
     _check_keys,
     _check_options,
     _check_places,

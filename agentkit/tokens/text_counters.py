@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
+from agentkit.argument_checks import check_int
 from agentkit.capabilities.wire_layout import LayoutSource
-from agentkit.errors import OptionError
 from agentkit.messages.blocks import (
     InvalidBlock,
     MediaBlock,
@@ -17,7 +17,6 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
 )
 from agentkit.messages.message import Msg
-from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout, prepare_counter, weight_key
 from agentkit.tokens.estimate import TextCounts, estimate_text
 from agentkit.tokens.request_parts import RequestParts, compact_json
@@ -131,9 +130,7 @@ class CharacterTokenCounter(TextTokenCounter):
         Raises:
             OptionError: `media_tokens` is not an int of at least 0.
         """
-        if type(media_tokens) is not int or media_tokens < 0:
-            reason = f"must be an int of at least 0, got {shorten_repr(media_tokens, 60)}"
-            raise OptionError("media_tokens", reason, "Pass a number of tokens.")
+        check_int("media_tokens", media_tokens, 0, "Pass a number of tokens.")
         self.media_tokens = media_tokens
         self._texts = TextCounts(estimate_text)
 

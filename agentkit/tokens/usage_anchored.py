@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar, cast
 
-from agentkit.argument_checks import check_option
+from agentkit.argument_checks import check_int, check_option
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
-from agentkit.errors import OptionError
-from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import (
     LocalTokenCounter,
     TokenCount,
@@ -97,9 +95,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         Raises:
             OptionError: `tokens` is not a positive integer, or `provider` has no layout.
         """
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-            reason = f"must be at least 1, got {shorten_repr(tokens, 60)}"
-            raise OptionError("tokens", reason, "Pass the prompt tokens of the reply's usage.")
+        check_int("tokens", tokens, 1, "Pass the prompt tokens of the reply's usage.")
         layout = as_layout(provider)
         head, parts = _digest_request(request, layout)
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))

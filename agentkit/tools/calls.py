@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import anyio
 
-from agentkit.argument_checks import check_option
+from agentkit.argument_checks import check_int, check_option
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.tools.error_texts import CANCELED_TEXT, unknown_tool_text
@@ -43,10 +43,8 @@ async def run_tool_calls(
     blocks = [*calls]
     for index, block in enumerate(blocks):
         check_option(f"calls[{index}]", block, ToolUseBlock)
-    check_option("max_concurrency", max_concurrency, int | None)
-    if max_concurrency is not None and max_concurrency < 1:
-        reason = f"must be at least 1, got {max_concurrency}"
-        raise OptionError("max_concurrency", reason, "Pass a positive integer.")
+    if max_concurrency is not None:
+        check_int("max_concurrency", max_concurrency, 1)
     return await _run_all(blocks, as_tools(tools), max_concurrency or max(1, len(blocks)))
 
 

@@ -136,7 +136,7 @@ async def test_no_calls_have_no_results() -> None:
         (ToolUseBlock("c", "work", {}), {}, "calls"),
         (["c"], {}, r"calls\[0\]"),
         (None, {}, "calls"),
-        ([], {"max_concurrency": 0}, "max_concurrency: must be at least 1, got 0"),
+        ([], {"max_concurrency": 0}, "max_concurrency: must be an integer of at least 1, got 0"),
         ([], {"max_concurrency": "3"}, "max_concurrency"),
     ],
 )
