@@ -74,13 +74,9 @@ class BlockLegalizer(MediaLegalizer):
         pairs = self._without_final_thinking(pairs)
         if not pairs:
             return self.out
-        is_unchanged = len(pairs) == len(msg.blocks) and all(
-            new is old for (new, _), old in zip(pairs, msg.blocks, strict=True)
-        )
-        if isinstance(msg.content, str) or is_unchanged:
-            self.out.msg = msg
-        else:
-            self.out.msg = build_trusted(msg.name, tuple(block for block, _ in pairs), msg.role)
+        blocks = tuple(block for block, _ in pairs)
+        is_unchanged = len(blocks) == len(msg.blocks) and all(map(is_, blocks, msg.blocks))
+        self.out.msg = msg if is_unchanged else build_trusted(msg.name, blocks, msg.role)
         self.out.origins = tuple(index for _, index in pairs)
         return self.out
 

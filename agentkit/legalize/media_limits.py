@@ -63,7 +63,7 @@ def limit_media(
     items = [AcceptedMedia(index, *item) for index, legal in messages.items() for item in legal.media]
     limiting = _Limiting(target, media, items)
     for kind, rule in target.media.rules.items():
-        if rule is not None and rule.limits is not None and any(item.kind == kind for item in items):
+        if rule is not None and rule.limits is not None:
             limiting.limit_kind(kind, rule.limits)
     limiting.limit_total(limiting.remaining, target.media.total, "media items")
     return limiting.group_changes()
@@ -88,7 +88,7 @@ def _is_within(
     limits = rule.limits
     if (limits.count and count > limits.count) or (limits.total and characters > limits.total):
         return False
-    box = limits.box(count if kind == "image" else 0)
+    box = limits.box(count)
     return all(_fits_box(legal, kind, box) for legal in messages)
 
 
@@ -121,7 +121,7 @@ class _Limiting:
         items = self._list_kind(kind)
         reason = f"{self.target.name} accepts at most {limits.count} media items of this kind in one request"
         self._omit(items[: excess(len(items), limits.count)], reason)
-        box = limits.box(len(self._list_kind(kind)) if kind == "image" else 0)
+        box = limits.box(len(self._list_kind(kind)))
         self.remaining = [
             fitted
             for item in self.remaining
@@ -131,9 +131,9 @@ class _Limiting:
 
     def limit_total(self, items: Sequence[AcceptedMedia], total: int, noun: str) -> None:
         """Omits the oldest media until the others have at most `total` characters of data. 0 means no limit."""
-        surplus = sum(item.data_length for item in items) - total if total else 0
-        if surplus <= 0:
+        if not total:
             return
+        surplus = sum(item.data_length for item in items) - total
         wanted = round_up_to_step(surplus, max(total // LIMIT_STEPS, 1))
         sums = accumulate((item.data_length for item in items), initial=0)
         pairs = zip(items, sums, strict=False)

@@ -26,7 +26,7 @@ from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, TextBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, Role, get_cached, set_cached
-from agentkit.messages.sources import Base64Source, URLSource
+from agentkit.messages.sources import URLSource
 
 __all__ = ["legalize_content"]
 
@@ -96,7 +96,7 @@ class _Legalizing:
         self._promote()
         for index in range(count, len(turns.msgs)):
             msg = turns.msgs[index]
-            if self.promoted and not msg.features & Feature.RESULT:
+            if not msg.features & Feature.RESULT:
                 self._promote()
             self._add(out, msg, turns.origins[index], start + index)
         self._promote()
@@ -113,7 +113,7 @@ class _Legalizing:
             if self.changes.get(start + index):
                 return index
             legal = self.legal_messages.get(start + index) or self._legalize(msg, turns.origins[index])
-            if legal.msg is not msg or legal.notes or legal.promoted or legal.call_ids or legal.tool_names:
+            if legal.msg is not msg or legal.notes:
                 return index
         return len(turns.msgs)
 
@@ -130,10 +130,8 @@ class _Legalizing:
         legal = self.legal_messages.get(index)
         if legal is None or index in self.changes:
             legal = self._legalize(msg, origin, self.changes.get(index))
-        if legal.call_ids:
-            self.legal.call_ids.update(legal.call_ids)
-        if legal.tool_names:
-            self.legal.tool_names.update(legal.tool_names)
+        self.legal.call_ids.update(legal.call_ids)
+        self.legal.tool_names.update(legal.tool_names)
         for path, note in legal.notes:
             block_origin = _find_origin(origin, path)
             if not isinstance(block_origin, str):
@@ -174,7 +172,7 @@ class _Legalizing:
         if files is None:
             accepted = None if changes else _find_accepted(msg, target, role)
             return accepted or BlockLegalizer(target, on_loss, media, changes or {}, role, frame_tag).run(msg)
-        if cached is None or len(cached.files) != len(files) or not all(map(is_, cached.files, files)):
+        if cached is None or not all(map(is_, cached.files, files)):
             legal = BlockLegalizer(target, on_loss, media, {}, role, frame_tag).run(msg)
             cached = _CachedMessage(legal, files, get_media(msg).closed)
             set_cached(msg, self.cache_key, cached)
@@ -238,18 +236,16 @@ def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMes
 
     Returns None if the message has any other block.
     """
-    key, legal = accepted_key(capabilities, role), LegalMessage(msg)
+    if msg.features & (Feature.BLANK | Feature.STATE):
+        return None
+    key, legal = accepted_key(capabilities, role), LegalMessage(msg, tuple(range(len(msg.blocks))))
     for index, block in enumerate(msg.blocks):
-        if type(block) is TextBlock:
-            if block.state is not None or not block.text or block.text.isspace():
-                return None
+        if isinstance(block, TextBlock):
             continue
-        source: object = getattr(block, "source", None)
-        if type(source) is not Base64Source or source.cache.get(key) != block.type:
+        if not isinstance(block, MediaBlock) or block.state is not None:
             return None
-        media_block = cast("MediaBlock", block)
-        if media_block.state is not None:
+        source = block.source
+        if isinstance(source, URLSource) or source.cache.get(key) != block.type:
             return None
-        legal.add_media((index,), media_block.type, source)
-    legal.origins = tuple(range(len(msg.blocks)))
-    return legal if legal.media else None
+        legal.add_media((index,), block.type, source)
+    return legal

@@ -135,18 +135,16 @@ class RecordingFormatter(EchoFormatter):
 
 
 def test_the_conversation_maps_each_replaced_id_and_name_to_the_original() -> None:
+    ids, names = NameRule(), NameRule(reserved=frozenset({"search"}))
+
     class Formatter(RecordingFormatter):
-        base = target(tools__call_ids=NameRule(), tools__names=NameRule(reserved=frozenset({"search"}))).base
+        base = target(tools__call_ids=ids, tools__names=names).base
 
     formatter = Formatter()
     plan = formatter.lower(
         [call("a b", tool="look up"), result("a b"), call("c"), result("c"), call("d", tool="x")]
     )
-    call_id, look_up, search = (
-        NameRule().fit("a b"),
-        NameRule().fit("look up"),
-        Formatter.base.tools.names.fit("search"),
-    )
+    call_id, look_up, search = ids.fit("a b"), names.fit("look up"), names.fit("search")
     assert formatter.legal.call_ids == {call_id: "a b"}
     assert formatter.legal.tool_names == {look_up: "look up", search: "search"}
     assert get_turns(plan)[0]["content"][0]["id"] == call_id

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from PIL import Image
@@ -396,7 +396,116 @@ def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyP
         raise AssertionError("media limits were checked")
 
     monkeypatch.setattr(legalize, "limit_media", _fail)
-    limit_images(count=1)().lower([text_msg("Bob", "Hi."), text_msg("Al", "Hello.", "assistant")])
+    blank_texts = Msg("Bob", (TextBlock(" "), TextBlock("Hi.")), "user")
+    limit_images(count=1)().lower([blank_texts, text_msg("Al", "Hello.", "assistant")])
+    target()().lower([blank_texts, *gallery(2)])
+
+
+CHARACTERS: Final = len(draw_image(10, 10))
+SMALL_PDF: Final = DocumentBlock.from_bytes(b"%PDF-1.7", "application/pdf")
+REMOTE: Final = ImageBlock(URLSource("https://a.test/b.png"))
+WITHIN: Final[list[tuple[str, list[Msg], dict[str, Any]]]] = [
+    ("as many images as allowed", gallery(2), {"count": 2}),
+    ("as much data as allowed", gallery(2), {"total": 2 * CHARACTERS}),
+    ("… with an image by URL", [*gallery(2), image_message(REMOTE)], {"total": 2 * CHARACTERS}),
+    ("images as large as allowed", gallery(2), {"side": 10, "pixels": 100, "data": CHARACTERS}),
+    ("as many images as allowed without a smaller size", gallery(2), {"crowd": (2, 5)}),
+    (
+        "documents, which have no limit",
+        [image_message(SMALL_PDF, SMALL_PDF, picture(10, 10))],
+        {"count": 1, "total": CHARACTERS, "data": CHARACTERS},
+    ),
+    (
+        "a larger document",
+        [image_message(DocumentBlock.from_bytes(b"%PDF-" + bytes(900), "application/pdf"), picture(10, 10))],
+        {"data": CHARACTERS},
+    ),
+]
+
+
+@pytest.mark.parametrize(("msgs", "limits"), [row[1:] for row in WITHIN], ids=[row[0] for row in WITHIN])
+def test_a_request_within_its_limits_is_only_measured(
+    msgs: list[Msg], limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentkit.legalize import media_limits
+
+    def _fail(*_: object) -> None:
+        raise AssertionError("changes were computed")
+
+    monkeypatch.setattr(media_limits, "_Limiting", _fail)
+    formatter = limit_images(**limits)()
+    for _ in range(2):
+        assert set(dispositions(formatter.lower(msgs)).values()) == {"carried"}
+    characters = sum(
+        len(block["source"].get("data", ""))
+        for turn in get_turns(formatter.lower(msgs))
+        for block in turn["content"]
+    )
+    assert set(dispositions(target(media__total=characters)().lower(msgs)).values()) == {"carried"}
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "omitted"),
+    [
+        (72, 6, 0),
+        (71, 6, 2),
+        (65, 6, 2),
+        (60, 6, 1),
+        (59, 6, 2),
+        (4, 1, 1),
+        (11, 1, 1),
+    ],
+)
+def test_whole_items_are_omitted_until_a_whole_number_of_fifths_is_free(
+    total: int, count: int, omitted: int
+) -> None:
+    msgs = [image_message(*[ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))] * count)]
+    for formatter_type in (limit_images(total=total), target(media__total=total)):
+        assert list_kinds(formatter_type().lower(msgs)) == "t" * omitted + "i" * (count - omitted)
+
+
+def test_media_by_url_are_not_omitted_for_their_data() -> None:
+    msgs = [image_message(REMOTE, picture(10, 10), REMOTE, picture(10, 10))]
+    assert list_kinds(limit_images(total=CHARACTERS)().lower(msgs)) == "itii"
+
+
+def test_an_excess_of_images_omits_no_documents() -> None:
+    msgs = [image_message(SMALL_PDF, *[picture(10, 10)] * 3)]
+    assert list_kinds(limit_images(count=2)().lower(msgs)) == "dtii"
+    assert list_kinds(limit_images(total=3 * CHARACTERS - 1)().lower(msgs)) == "dtii"
+
+
+def test_an_item_that_is_omitted_for_one_limit_does_not_count_for_the_next() -> None:
+    plan = limit_images(count=1, total=CHARACTERS)().lower(gallery(2))
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "Echo accepts at most 1 media items of this kind in one request")
+    ]
+
+
+def draw_noise(size: int) -> ImageBlock:
+    """Returns an image whose data are long, and that a smaller copy makes much shorter."""
+    image = Image.frombytes("L", (size, size), random.Random(size).randbytes(size * size))
+    buffer = BytesIO()
+    image.save(buffer, "PNG")
+    return ImageBlock.from_bytes(buffer.getvalue(), "image/png")
+
+
+async def test_only_the_data_of_resized_copies_count() -> None:
+    msgs = [image_message(draw_noise(100)) for _ in range(3)]
+    copies = get_turns(await limit_images(side=20)().plan(msgs))
+    length = len(copies[0]["content"][0]["source"]["data"])
+    for total, kinds in ((3 * length, "iii"), (3 * length - 1, "tii")):
+        plan = await limit_images(side=20, total=total)().plan(msgs)
+        assert list_kinds(plan) == kinds
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "Echo accepts no more data of image items in one request")
+    ]
+
+
+async def test_an_image_that_cannot_be_resized_is_described_beside_one_that_can() -> None:
+    tiff = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(900)).decode()))
+    plan = await limit_images(side=20, data=1_000)().plan([image_message(tiff, picture(300, 150))])
+    assert [entry.disposition.word for entry in plan.ledger.entries] == ["described", "shrunk"]
 
 
 # -- providers ---------------------------------------------------------------------------------------------
