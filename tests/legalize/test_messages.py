@@ -23,6 +23,8 @@ from agentkit import (
 from agentkit.history.policies import ChatHistory
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
+from agentkit.legalize.blocks import BlockLegalizer
+from agentkit.legalize.legal_message import LegalMessage
 from agentkit.provider_kit import Capabilities, MediaLimits, MediaRule
 from tests.conftest import call, get_turns, ledger_lines, lower, result, target, text_msg, turn_lines
 
@@ -196,3 +198,50 @@ def test_the_images_of_a_frame_are_limited_in_each_request() -> None:
     for count in (1, 2, 2):
         plan = formatter.lower([Msg("Bob", (TextBlock("see"), *[IMAGE] * count), "user"), BOB])
         assert [line.count("<image>") for line in turn_lines(plan)] == [1]
+
+
+# -- work that is done once --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rewritten(monkeypatch: pytest.MonkeyPatch) -> list[Msg]:
+    """Returns a list of the messages whose blocks are rewritten during the test."""
+    msgs: list[Msg] = []
+    run = BlockLegalizer.run
+
+    def record(self: BlockLegalizer, msg: Msg) -> LegalMessage:
+        msgs.append(msg)
+        return run(self, msg)
+
+    monkeypatch.setattr(BlockLegalizer, "run", record)
+    return msgs
+
+
+@pytest.mark.parametrize(
+    "source",
+    [PNG, URLSource("https://a/b.png"), URLSource(f"data:image/png;base64,{PNG.data}"), URLSource("a.png")],
+)
+def test_a_message_is_rewritten_once_for_a_target(source: Any, rewritten: list[Msg]) -> None:
+    msg = Msg("Bob", (TextBlock("see"), ImageBlock(source)), "user")
+    for formatter in (target()(), target(media__image=MediaRule(limits=MediaLimits(count=1)))()):
+        rewritten.clear()
+        for _ in range(3):
+            formatter.lower([BOB, msg, BOB])
+        assert rewritten == [msg]
+
+
+def test_a_frame_with_accepted_media_is_not_rewritten(rewritten: list[Msg]) -> None:
+    formatter = target()(history=MultiAgentHistory())
+    msg = Msg("Bob", (TextBlock("see"), ImageBlock(Base64Source("image/png", PNG.data))), "user")
+    formatter.lower([msg, BOB])
+    rewritten.clear()
+    formatter.lower([msg, BOB])
+    assert rewritten == []
+
+
+def test_a_frame_is_rewritten_once_in_a_request_with_limits(rewritten: list[Msg]) -> None:
+    rule = MediaRule(limits=MediaLimits(count=2))
+    formatter = target(media__image=rule)(history=MultiAgentHistory(viewer="Friday"))
+    image = ImageBlock(Base64Source("image/x-png", PNG.data))
+    formatter.lower([text_msg("Guide", "Look.", "system"), Msg("Bob", (TextBlock("see"), image), "user"), BOB])
+    assert len(rewritten) == 1
