@@ -72,12 +72,9 @@ MULTIMODAL = Capabilities(
     layout=LAYOUT,
     turns=TurnCapabilities(
         text_notes=_note_guard,
-        text_joining="apart",
-        late_system="native",
         needs_user=True,  # API error: "The input messages do not contain elements with the role of user"
     ),
     tools=ToolCapabilities(
-        results="each",
         names=TOOL_NAMES,
         # Newer models think by default, and thinking models refuse the choice of a named tool. API error: 'one of
         # the strings that should be ["none", "auto"]' (Model Studio docs).

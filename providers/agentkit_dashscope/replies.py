@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Unpack, cast
 
 from agentkit.provider_kit import (
@@ -11,24 +12,19 @@ from agentkit.provider_kit import (
     ParserOptions,
     StreamParserBase,
     ToolCallIndex,
+    Usage,
     as_list,
     as_object,
     as_text,
+    as_token_count,
     make_json_safe,
     reported_error,
 )
 from agentkit_dashscope._content_reader import TEXT, ContentReader
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import ReplyAudio
-from agentkit_dashscope._reply_fields import (
-    find_first_choice,
-    get_output,
-    has_content,
-    parse_error,
-    parse_usage,
-    requests_cumulative_events,
-)
 from agentkit_dashscope.capabilities import LAYOUT
+from agentkit_openai import parse_usage
 
 __all__ = ["DashScopeStreamParser"]
 
@@ -66,7 +62,7 @@ class DashScopeStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
+        self._increments: Increments[BlockKey] = Increments(_requests_cumulative_events(self.request))
         self._is_decided = False  # True when the type of the stream (see `Increments`) is known
         self._content = ContentReader(self.reply, self._increments)
         self._call_index = ToolCallIndex(self.reply, _CALLS)
@@ -81,11 +77,11 @@ class DashScopeStreamParser(StreamParserBase):
         Raises:
             MessageError: The value is not a reply of the native API, or the reply is an error.
         """
-        failed = parse_error(reply)
+        failed = _parse_error(reply)
         if failed:
             message, code = failed
             raise reported_error(f"{message} ({code})" if code else message)
-        choice = find_first_choice(get_output(reply))
+        choice = _find_first_choice(_get_output(reply))
         if choice is None:
             raise MessageError(
                 "reply", "expected an object with the key `output`", "Pass a reply of DashScope's native API."
@@ -102,12 +98,12 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("usage"):
             self._usage = event["usage"]
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
-            failed = parse_error(event)
+            failed = _parse_error(event)
             if failed:
                 self._fail(*failed, as_text(event.get("request_id")))
                 return
-        output = get_output(event)
-        choice = find_first_choice(output)
+        output = _get_output(event)
+        choice = _find_first_choice(output)
         if choice is None:
             return
         native = choice.get("finish_reason")
@@ -161,7 +157,7 @@ class DashScopeStreamParser(StreamParserBase):
             logprobs = as_list(as_object(choice["logprobs"]).get("content"))
             self._logprobs = logprobs if self._increments.cumulative else [*self._logprobs, *logprobs]
         if not self._is_decided:
-            if not (is_unfinished or thinking or calls or has_content(content)):
+            if not (is_unfinished or thinking or calls or _has_content(content)):
                 self._increments.end()
             self._correct_texts()
 
@@ -205,7 +201,7 @@ class DashScopeStreamParser(StreamParserBase):
     def _set_usage(self) -> None:
         """Sets the usage of the message to the last usage in the stream."""
         if fields := as_object(self._usage):
-            self.reply.set_usage(parse_usage(fields))
+            self.reply.set_usage(parse_usage(fields) or Usage())
         self._usage = None
 
     def _fail(self, message: str, code: str | None, request_id: str) -> None:
@@ -218,3 +214,66 @@ class DashScopeStreamParser(StreamParserBase):
         block, self._audio = self._audio.create_block(), ReplyAudio()
         if block is not None:
             self._content.add_media(_AUDIO, block)
+
+
+# -- fields outside of the message ------------------------------------------------------------------------------
+
+
+def _requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
+    """Returns True if a request asks for a stream in which each event repeats all earlier text.
+
+    The request contains `incremental_output` as an argument of the SDK's method, or in `parameters` of the JSON
+    body. The result is the opposite of this value. Returns None if the request does not contain the value.
+    """
+    if request is None:
+        return None
+    is_incremental = request.get("incremental_output")
+    if is_incremental is None:
+        is_incremental = as_object(request.get("parameters")).get("incremental_output")
+    return not is_incremental if isinstance(is_incremental, bool) else None
+
+
+def _get_output(event: dict[str, Any]) -> dict[str, Any]:
+    """Returns the object that contains the choices: the field `output` of a reply or event.
+
+    A reply of `dashscope.v2` contains the choices directly. In this case, returns the reply itself.
+    """
+    output: dict[str, Any] | None = event.get("output")
+    return output if isinstance(output, dict) else event
+
+
+def _find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns the first choice in the output of a reply, or None if the output has no choice.
+
+    With `result_format="text"`, the output has no list of choices. The function then builds a choice from the
+    fields of the output.
+    """
+    choices: list[dict[str, Any] | None] | None = output.get("choices")
+    if isinstance(choices, list) and choices:
+        for choice in choices:
+            if isinstance(choice, dict) and not choice.get("index"):
+                return choice
+        return None
+    text = output.get("text")
+    if isinstance(text, str):
+        return {"finish_reason": output.get("finish_reason"), "message": {"content": text}}
+    return {"finish_reason": output.get("finish_reason")} if output.get("audio") else None
+
+
+def _has_content(content: object) -> bool:
+    """Returns True if the content of a message is not empty. Content such as `[{"text": ""}]` is empty too."""
+    return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
+
+
+def _parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
+    """Returns the message and the code of an error, or None if the reply or event is not an error.
+
+    An event with an empty code is not an error, because SDK objects of successful replies have an empty code.
+    """
+    inner = as_object(event.get("error"))  # in the compatible mode, an error has its fields in `error`
+    code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
+    has_bad_status = isinstance(status, int) and not isinstance(status, bool) and status != 200
+    if not code and not inner and not has_bad_status:
+        return None
+    message = as_text(event.get("message")) or as_text(inner.get("message")) or "the error has no message"
+    return message, code or (str(as_token_count(status)) if has_bad_status else None)

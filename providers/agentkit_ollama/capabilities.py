@@ -50,7 +50,6 @@ CHAT = Capabilities(
         one_system=True,
     ),
     tools=ToolCapabilities(
-        results="each",
         results_in_order=True,  # ollama-python drops call ids, so results must be in the order of their calls
         choices=frozenset({"auto"}),  # the API has no tool_choice; with "none", the request contains no tools
     ),

@@ -77,10 +77,9 @@ class _Loader:
         thoughts = [ThinkingBlock(thinking, OpaqueState("ollama"))] if isinstance(thinking, str) else []
         blocks = (*thoughts, *_parse_content(message, place), *self._calls(message, place))
         content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
-        if role in ("system", "user", "assistant"):
-            return Msg(role, content, cast("Any", role), metadata=metadata)
         # The server accepts any role. A message with an unknown role becomes a user message.
-        return Msg(role or "user", content, "user", metadata=metadata)
+        msg_role: Any = role if role in ("system", "user", "assistant") else "user"
+        return Msg(role or "user", content, msg_role, metadata=metadata)
 
     def _calls(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         calls = as_list(message.get("tool_calls"))

@@ -20,6 +20,7 @@ from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai._media_parts import get_detail, source_url, write_url_part
 from agentkit_openai._message_keys import attach_keys, get_message_keys
 from agentkit_openai._prompt_cache import mark_cache_control
+from agentkit_openai._reply_fields import parse_usage
 from agentkit_openai._request_options import write_tool_choice
 from agentkit_openai.capabilities import CHAT, STRICT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
@@ -60,6 +61,7 @@ __all__ = [
     "load_responses",
     "mark_cache_control",
     "parse_response",
+    "parse_usage",
     "source_url",
     "write_tool_choice",
     "write_url_part",

@@ -169,15 +169,10 @@ def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Bl
             return _create_text(part)
         case "refusal":
             return refusal_block(as_text(part.get("refusal")), OpaqueState(source.issuer, fields=REFUSAL_PART))
-        case "image_url" | "input_image":
-            image = _parse_url(part.get("image_url"))
-            return ImageBlock(image) if image else None
-        case "video_url":
-            video = _parse_url(part.get("video_url"))
-            return VideoBlock(video) if video else None
-        case "audio_url":
-            audio = _parse_url(part.get("audio_url"))
-            return AudioBlock(audio) if audio else None
+        case "image_url" | "input_image" | "video_url" | "audio_url":
+            key = "image_url" if part_type == "input_image" else part_type
+            source_url = _parse_url(part.get(key))
+            return _URL_BLOCKS[key](source_url) if source_url else None
         case "input_audio":
             value = part.get("input_audio")
             return _create_audio({"data": value} if isinstance(value, str) else as_object(value))
@@ -189,6 +184,9 @@ def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Bl
             return _create_document(as_object(part.get("file")) or part)
         case _:
             return None
+
+
+_URL_BLOCKS = {"image_url": ImageBlock, "video_url": VideoBlock, "audio_url": AudioBlock}
 
 
 def _create_text(part: dict[str, Any]) -> TextBlock:

@@ -121,9 +121,8 @@ CHAT = Capabilities(
     issuer="openai",
     wire="openai",
     layout=LAYOUT,
-    turns=TurnCapabilities(text_joining="apart", late_system="native", needs_user=False, speaker_names=True),
+    turns=TurnCapabilities(speaker_names=True),
     tools=ToolCapabilities(
-        results="each",
         call_ids=NameRule(limit=40, prefix="call_"),  # error text: "maximum length 40"
         names=NameRule(limit=64),
         allowed=ALLOWED_TOOLS,

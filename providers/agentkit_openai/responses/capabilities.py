@@ -15,7 +15,6 @@ from agentkit.provider_kit import (
     OptionLayout,
     ThinkingCapabilities,
     ToolCapabilities,
-    TurnCapabilities,
     WireLayout,
     as_object,
     media_types,
@@ -194,9 +193,7 @@ RESPONSES = Capabilities(
     issuer="openai",
     wire="openai-responses",
     layout=LAYOUT,
-    turns=TurnCapabilities(text_joining="apart", late_system="native"),
     tools=ToolCapabilities(
-        results="each",
         call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters
         names=NameRule(limit=64),
         allowed=ALLOWED_TOOLS,
