@@ -63,10 +63,10 @@ class AnthropicChatFormatter(FormatterBase):
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Returns a request with `messages`, and if needed `system`, `tools`, `tool_choice`, `output_config`."""
-        assistant = Feature.ASSISTANT
-        messages: list[dict[str, Any]] = [
-            _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
-        ]
+        messages: list[dict[str, Any]] = []
+        for msg in legal.turns.msgs:
+            role: Literal["assistant", "user"] = "assistant" if msg.features & Feature.ASSISTANT else "user"
+            messages.append({"role": role, "content": _content(msg.content, role)})
         if legal.turns.normal_form is None or legal.turns.normal_form.features & Feature.STATE:
             _link_tool_blocks(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
@@ -127,10 +127,6 @@ _Place = Literal["assistant", "user", "plain"]
 "plain" content is a system prompt or a failed tool result. Text blocks in plain content have only the keys `type`
 and `text`.
 """
-
-
-def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
-    return {"role": role, "content": _content(content, role)}
 
 
 def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:

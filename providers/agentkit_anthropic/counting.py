@@ -39,10 +39,9 @@ class AnthropicTokenCounter(RemoteTokenCounter):
         sent["messages"] = [_replace_media(message, media) for message in self.part(request, "messages")]
         tools = [tool for tool in sent.get("tools", []) if not _is_refused_tool(tool)]
         server_tools = [tool for tool in sent.get("tools", []) if _is_refused_tool(tool)]
-        if server_tools:
-            sent["tools"] = tools
+        sent["tools"] = tools
         if not tools:
-            sent.pop("tools", None)
+            del sent["tools"]
         name = as_object(sent.get("tool_choice")).get("name")
         if not tools or (name is not None and all(name != tool.get("name") for tool in tools)):
             sent.pop("tool_choice", None)

@@ -29,6 +29,7 @@ from agentkit.provider_kit import (
 
 __all__ = [
     "OPAQUE_KEYS",
+    "as_content",
     "copy_opaque_part",
     "get_display_name",
     "get_extra_fields",
@@ -233,6 +234,15 @@ _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)
 def has_content(part: Mapping[str, Any]) -> bool:
     """Returns True if a part has content or a signature. Metadata and similar additional fields are ignored."""
     return bool(part.keys() - {"thought", *_EXTRA_KEYS})
+
+
+def as_content(system: Any) -> dict[str, Any]:
+    """Converts a system instruction to a `Content` object, as the SDK does. Text and parts get the role `user`."""
+    if isinstance(system, Mapping) and "parts" in system:
+        return cast("dict[str, Any]", system)
+    part = {"text": system} if isinstance(system, str) else cast("object", system)
+    parts = [*cast("list[Any]", system)] if isinstance(system, list | tuple) else [part]
+    return {"role": "user", "parts": parts}
 
 
 def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:

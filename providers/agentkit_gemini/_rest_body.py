@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from agentkit.provider_kit import native_to_json
-from agentkit_gemini._parts import to_camel_case
+from agentkit_gemini._parts import as_content, to_camel_case
 
 __all__ = ["build_rest_body"]
 
@@ -43,7 +43,7 @@ def build_rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {"contents": [_convert_content(content) for content in request["contents"]]}
     system = config.get("system_instruction")
     if system is not None:
-        body["systemInstruction"] = _convert_system(system)
+        body["systemInstruction"] = _convert_content(as_content(system))
     if config.get("tools"):
         body["tools"] = _convert_tools(config["tools"])
     if config.get("tool_config"):
@@ -99,15 +99,6 @@ def _convert_content(content: dict[str, Any]) -> dict[str, Any]:
     if parts is None or (len(parts) == 1 and parts[0].keys() == _TEXT_KEYS):
         return content
     return {**content, "parts": [part if part.keys() == _TEXT_KEYS else _convert_keys(part) for part in parts]}
-
-
-def _convert_system(system: Any) -> dict[str, Any]:
-    """Converts a system instruction to a `Content` object, as the SDK does. Text and parts get the role `user`."""
-    if isinstance(system, Mapping) and "parts" in system:
-        return _convert_content(cast("dict[str, Any]", system))
-    part = {"text": system} if isinstance(system, str) else cast("object", system)
-    parts = [*cast("list[Any]", system)] if isinstance(system, list | tuple) else [part]
-    return _convert_content({"role": "user", "parts": parts})
 
 
 def _convert_tools(tools: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

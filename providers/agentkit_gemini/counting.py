@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agentkit.provider_kit import RemoteTokenCounter, TokenCount
+from agentkit_gemini._parts import as_content
 from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiTokenCounter"]
@@ -48,7 +49,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
     async def _count_contents(self, contents: Any, prompt_config: dict[str, Any]) -> TokenCount:
         """Returns the count of the Gemini Developer API, plus an estimate for the tools and the output schema."""
         system = prompt_config.get("system_instruction")
-        head = [] if system is None else [_content(system)]
+        head = [] if system is None else [{**as_content(system), "role": "user"}]
         turns = cast("list[Any]", contents) if isinstance(contents, list) else [contents]
         answer = await self.ask(model=self.model, contents=[*head, *turns])
         uncounted = {"tools": prompt_config.get("tools", []), **prompt_config.get("generation_config", {})}
@@ -68,13 +69,3 @@ def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
     prompt = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
     schema = {key: config[key] for key in _SCHEMA_KEYS if config.get(key)}
     return {**prompt, "generation_config": schema} if schema else prompt
-
-
-def _content(system: Any) -> dict[str, Any]:
-    """Converts a system instruction (text, parts or a `Content` object) to a user turn."""
-    parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
-    if parts is not None:
-        return {"role": "user", "parts": parts}
-    if isinstance(system, list):
-        return {"role": "user", "parts": cast("list[Any]", system)}
-    return {"role": "user", "parts": [{"text": system}]}

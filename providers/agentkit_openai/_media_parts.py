@@ -94,8 +94,8 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
         ConversionError: The block is audio with a URL. Chat Completions accepts only audio data.
     """
     match block.type:
-        case "image":
-            return {"type": "image_url", "image_url": {"url": source_url(block.source), **get_detail(block)}}
+        case "image" | "video":
+            return write_url_part(block)
         case "audio":
             source = block.source
             if not isinstance(source, Base64Source):
@@ -105,8 +105,6 @@ def write_media_part(block: MediaBlock) -> dict[str, Any]:
         case "document":
             file = {"filename": choose_file_name(block), "file_data": source_url(block.source)}
             return {"type": "file", "file": file}
-        case "video":
-            return {"type": "video_url", "video_url": {"url": source_url(block.source)}}
         case _:
             assert_never(block.type)
 

@@ -168,13 +168,9 @@ class MessageReader:
         self._add_call(key, id, name, arguments)
 
     def _add_call(self, key: BlockKey, id: object, name: object, arguments: object) -> None:
-        if isinstance(arguments, str):
-            self.reply.add_tool_call(key, id, name, arguments)
-        elif arguments and isinstance(arguments, dict):  # some servers send an object instead of JSON text
-            self.reply.add_tool_call(key, id, name)
+        self.reply.add_tool_call(key, id, name, arguments if isinstance(arguments, str) else "")
+        if arguments and isinstance(arguments, dict):  # some servers send an object instead of JSON text
             self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
-        else:
-            self.reply.add_tool_call(key, id, name)
 
     def mark_truncated(self) -> None:
         """Marks the last tool call of a truncated reply as incomplete.

@@ -167,13 +167,13 @@ class _LogReader:
         id, name = as_text(item.get("call_id")), as_text(item.get("name"))
         self._tool_names[id] = name
         fields = {key: item[key] for key in CALL_FIELDS if item.get(key)}
-        item_id = self._get_tied_id(item)
-        if item_type == "custom_tool_call":
-            state = OpaqueState(_ISSUER, item_id=item_id, fields={**CUSTOM_CALL, **fields})
+        is_custom, item_id = item_type == "custom_tool_call", self._get_tied_id(item)
+        if is_custom:
+            fields = {**CUSTOM_CALL, **fields}
+        state = OpaqueState(_ISSUER, item_id=item_id, fields=fields or None) if fields or item_id else None
+        if is_custom:
             return ToolUseBlock(id, name, custom_input(as_text(item.get("input"))), state=state)
-        input, raw_input = read_arguments(item.get("arguments"))
-        call_state = OpaqueState(_ISSUER, item_id=item_id, fields=fields or None) if fields or item_id else None
-        return ToolUseBlock(id, name, input, raw_input, call_state)
+        return ToolUseBlock(id, name, *read_arguments(item.get("arguments")), state)
 
     def _get_tied_id(self, item: dict[str, Any]) -> str | None:
         """Returns the id of an item that follows reasoning in the same reply, or None for any other item.
