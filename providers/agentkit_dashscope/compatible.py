@@ -35,7 +35,6 @@ COMPATIBLE = VENDOR_CHAT.override(
     {
         "name": "DashScope compatible mode",
         "issuer": "dashscope",
-        "wire": "dashscope-compatible",
         "thinking.mode": "text",
         "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
         "media.audio": MediaRule(types=frozenset(_AUDIO_FORMATS), schemes=_WEB, limits=LIMITS),

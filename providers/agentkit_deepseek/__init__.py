@@ -29,8 +29,6 @@ _LAST = frozenset({"prefix"})  # `prefix` asks the model to continue the message
 DEEPSEEK = VENDOR_CHAT.override(
     {
         "name": "DeepSeek",
-        "issuer": "deepseek",
-        "wire": "deepseek",
         "thinking.mode": "text",
         "media.image": None,  # models without vision accept only text (api-docs.deepseek.com)
         "media.total": 46_000_000,  # base64 characters; a request can have at most 48 MiB (guides/vision)

@@ -8,7 +8,7 @@ Example:
     >>> demo = OpenAICompatible(
     ...     name="demo",
     ...     title="Demo",
-    ...     capabilities=TEMPLATE_CHAT.override({"name": "Demo", "issuer": "demo", "wire": "demo"}),
+    ...     capabilities=TEMPLATE_CHAT.override({"name": "Demo"}),
     ...     address="http://localhost:9000/v1",
     ...     keyless="none",
     ... )
@@ -59,7 +59,7 @@ class OpenAICompatible:
     Attributes:
         name: Provider name, as in `load_provider("NAME")` and `ChatModel("NAME:MODEL")`.
         title: Vendor name at the beginning of class names, such as `DeepSeek`.
-        capabilities: Rules of the vendor's API, including the issuer of its opaque state.
+        capabilities: Rules of the vendor's API. The provider name is the default of `issuer` and `wire`.
         facts: Rules that differ from `capabilities` for some models.
         models: Regular expression for the beginning of the vendor's model names. None if model names do not
             identify the vendor.
@@ -118,6 +118,11 @@ class OpenAICompatible:
     mark_breakpoints: BreakpointWriter = mark_chat
     testing: str | None = None
     error_patterns: ErrorPatterns = CHAT_ERRORS
+
+    def __post_init__(self) -> None:
+        rules = self.capabilities
+        owner = {"issuer": rules.issuer or self.name, "wire": rules.wire or self.name}
+        object.__setattr__(self, "capabilities", rules.override(owner))
 
     @property
     def issuer(self) -> str:

@@ -23,6 +23,8 @@ CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "
 
 VENDOR_CHAT = CHAT.override(
     {
+        "issuer": None,  # the name of the vendor
+        "wire": None,  # the name of the vendor
         "turns.speaker_names": False,
         "tools.allowed": frozenset(),
         "media.audio_by_id": False,

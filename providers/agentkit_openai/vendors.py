@@ -60,8 +60,6 @@ OPENROUTER = OpenAICompatible(
     capabilities=VENDOR_CHAT.override(
         {
             "name": "OpenRouter",
-            "issuer": "openrouter",
-            "wire": "openrouter",
             # The API accepts reasoning as text, or as unchanged `reasoning_details` (docs: reasoning-tokens).
             "thinking.mode": "text",
             "turns.speaker_names": True,  # messages have the field `name` (docs: api-reference/overview)
@@ -106,8 +104,6 @@ AZURE = OpenAICompatible(
     capabilities=VENDOR_CHAT.override(
         {
             "name": "Azure OpenAI",
-            "issuer": "azure",
-            "wire": "azure",
             "turns.speaker_names": True,  # Azure uses OpenAI's schema for chat messages
             # The maximum length is in an error text: litellm#11392 (2025-06-04).
             "tools.call_ids": NameRule(limit=40, prefix="call_"),
@@ -153,8 +149,6 @@ MISTRAL = OpenAICompatible(
     capabilities=TEMPLATE_CHAT.override(
         {
             "name": "Mistral",
-            "issuer": "mistral",
-            "wire": "mistral",
             "turns.text_joining": "apart",  # a message can have several parts (mistralai SDK)
             # The API requires alternating turns: "Unexpected role 'user' after role 'tool'" (datapizza#98,
             # 2025-12-04). A system message must not follow an assistant message or a tool result (mistral_common
@@ -207,8 +201,6 @@ LLAMA_CPP = OpenAICompatible(
     capabilities=TEMPLATE_CHAT.override(
         {
             "name": "llama.cpp",
-            "issuer": "llamacpp",
-            "wire": "llamacpp",
             # Some chat templates use reasoning, others ignore it: llama.cpp#18994 (2026-01).
             "thinking.mode": "text",
             # The server silently treats a `tool_choice` object as "auto": llama.cpp#26535 (2026-08-03).
@@ -234,8 +226,6 @@ COMPATIBLE = OpenAICompatible(
     capabilities=TEMPLATE_CHAT.override(
         {
             "name": "the OpenAI-compatible server",
-            "issuer": "compatible",
-            "wire": "compatible",
             "media.image": MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
             "opaque.passthrough_keys": CLOSED_KEYS,  # some servers refuse unknown keys in messages
         }

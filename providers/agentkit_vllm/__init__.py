@@ -29,8 +29,6 @@ _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 VLLM = TEMPLATE_CHAT.override(
     {
         "name": "vLLM",
-        "issuer": "vllm",
-        "wire": "vllm",
         "thinking.mode": "text",
         # The server opens images with the library PIL, which supports these types. The server option
         # --limit-mm-per-prompt limits the number of media in a request.
