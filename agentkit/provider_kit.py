@@ -110,9 +110,7 @@ from agentkit.json_values import (
 from agentkit.legalize.alternating_turns import RESULT_TURN
 from agentkit.legalize.conversation import LegalConversation, split_results
 from agentkit.legalize.request_spec import Request, RequestSpec
-from agentkit.logs.function_calls import parse_function_call
-from agentkit.logs.log_entries import read_log_entries
-from agentkit.logs.log_text import parse_log_text
+from agentkit.logs.parsing import parse_function_call, parse_log_text, read_log_entries
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,

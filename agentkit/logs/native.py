@@ -7,7 +7,7 @@ from agentkit.errors import ProviderError
 from agentkit.loggers import get_logger
 from agentkit.logs.agentscope import load_agentscope
 from agentkit.logs.langchain.messages import load_langchain
-from agentkit.logs.log_text import parse_log_text
+from agentkit.logs.parsing import parse_log_text
 from agentkit.logs.request_options import list_cache_markers, list_server_tools, load_request_options
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages

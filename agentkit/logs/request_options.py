@@ -15,7 +15,7 @@ from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layou
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.json_values import as_list, as_object, as_text, find_value, make_json_safe, parse_arguments
-from agentkit.logs.log_text import parse_log_text
+from agentkit.logs.parsing import parse_log_text
 from agentkit.models.registry import load_provider
 from agentkit.tools.choices import ToolChoice, read_allowed_tools, read_tool_choice
 from agentkit.tools.json_schema import OutputSchema, as_output_schema

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from agentkit.json_values import parse_arguments
+from agentkit.messages.blocks import Block
 
 __all__ = ["adopt_block", "adopt_extra", "adopt_state"]
 
 _BLOCK_KEYS: dict[str, frozenset[str]] = {
-    "text": frozenset({"text", "state"}),
-    "thinking": frozenset({"thinking", "state"}),
-    "tool_use": frozenset({"id", "name", "input", "raw_input", "state"}),
-    "tool_result": frozenset({"id", "name", "output", "is_error"}),
-    "image": frozenset({"source", "state"}),
-    "audio": frozenset({"source", "state"}),
-    "video": frozenset({"source", "state"}),
-    "document": frozenset({"source", "title", "state"}),
-    "opaque": frozenset({"wire", "data"}),
-    "invalid": frozenset({"data", "reason", "place"}),
+    block_class.__dataclass_fields__["type"].default: frozenset(block_class.__dataclass_fields__)
+    for block_class in get_args(get_args(Block)[0])
 }
+"""Keys of a block dict by the type of the block: the fields of the class."""
 
 
 def adopt_block(value: object) -> object:
@@ -36,7 +30,7 @@ def adopt_block(value: object) -> object:
     if keys is None:
         return block
     adopt_state(block)
-    extra = {key: block.pop(key) for key in list(block) if key not in keys and key not in _COMMON_KEYS}
+    extra = {key: block.pop(key) for key in list(block) if key not in keys}
     adopt_extra(block, extra)
     if block["type"] == "tool_use":
         _adopt_call(block)
@@ -68,9 +62,6 @@ def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
     metadata = holder.get("metadata")
     if extra and (metadata is None or isinstance(metadata, dict)):
         holder["metadata"] = {**extra, **cast("dict[str, Any]", metadata or {})}
-
-
-_COMMON_KEYS = frozenset({"type", "metadata"})
 
 
 def _adopt_call(block: dict[str, Any]) -> None:

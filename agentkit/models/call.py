@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,10 +67,6 @@ class ModelCall:
     budget: Budget | None = None
     retry: ContextLengthRetry | None = None
 
-    async def open_reply(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """Returns the context manager of the streamed reply. `async with` then sends the request."""
-        return self.endpoint.stream(self.build_request(stream=True))
-
     def create_parser(self) -> StreamParserBase:
         """Returns a parser for the streamed reply."""
         return self._parser_class(**self._parser_options())
@@ -110,11 +105,6 @@ class ModelCall:
             redact_error(raised, redact)
             raised.__cause__ = error if isinstance(error, BaseException) and is_clean else None
         return raised
-
-    @property
-    def can_replan(self) -> bool:
-        """True if `replan` can still be called. A call shortens its plan at most once."""
-        return self.retry is not None
 
     async def replan(self, error: ContextLengthError) -> bool:
         """Replaces the plan with a shorter plan. Returns False if there is no shorter plan."""

@@ -139,10 +139,11 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events.clear()
         self._head = b""
         self.request_id = None
-        self._has_events, self._releases_events = False, not self._call.can_replan
+        self._has_events, self._releases_events = False, self._call.retry is None
         self._parser = self._call.create_parser()
         try:
-            self._connection = await ReplyConnection.open(await self._call.open_reply())
+            outgoing = self._call.build_request(stream=True)
+            self._connection = await ReplyConnection.open(self._call.endpoint.stream(outgoing))
             self.request_id = self._connection.request_id
         except Exception as error:
             await self._fail(error)

@@ -104,8 +104,7 @@ def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
     mode = _MODES.get(named_mode) if isinstance(named_mode, str) else None
     if mode:
         return ToolChoice(cast("Any", mode))
-    inner = choice.get("function")
-    name = cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else choice.get("name")
+    name = _find_name(choice)
     if not isinstance(name, str):
         reason = f"{shorten_repr(choice, 60)} has no tool name and no mode"
         raise OptionError("tool_choice", reason, 'Pass {"name": "…"} or a mode.')

@@ -1,4 +1,4 @@
-"""`read_log_entries`: finds the messages or items in a log."""
+"""Functions that loaders use to parse logs: the text of a log, its entries, and tool calls."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import as_object
+from agentkit.json_values import as_object, as_text, parse_json, read_arguments
+from agentkit.messages.blocks import InvalidBlock, ToolUseBlock
 from agentkit.messages.log_checks import check_log_request, describe_log_format
+from agentkit.replies.missing_call_ids import derive_call_id
 
-__all__ = ["read_log_entries"]
+__all__ = ["parse_function_call", "parse_log_text", "read_log_entries"]
 
 
 def read_log_entries(
@@ -48,3 +50,34 @@ def read_log_entries(
         reason = f"expected the list `{name}`, but no entry has the key {keys}"
         raise MessageError("log", reason, describe_log_format(entries))
     return entries
+
+
+def parse_log_text(log: object) -> object:
+    """Parses a log that is the JSON text of a list or an object. Returns any other log unchanged."""
+    if not isinstance(log, str | bytes | bytearray):
+        return log
+    try:
+        value: Any = parse_json(log)
+    except MessageError:
+        return log
+    return cast("object", value) if isinstance(value, list | dict) else log
+
+
+def parse_function_call(entry: object, place: str) -> ToolUseBlock | InvalidBlock:
+    """Parses a tool call from a log. If the call has no id, an id is derived from the place and the tool name.
+
+    Args:
+        entry: Tool call, such as `{"id": "c1", "function": {"name": "add", "arguments": {}}}`.
+        place: Place of the tool call in the log.
+
+    Returns:
+        The tool call, or an `InvalidBlock` if the entry has no object `function`.
+
+    """
+    call = as_object(entry)
+    function = as_object(call.get("function"))
+    if not function:
+        return InvalidBlock(entry, "expected a `function` object in the tool call", place)
+    name = as_text(function.get("name"))
+    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
+    return ToolUseBlock(id, name, *read_arguments(function.get("arguments")))
