@@ -22,6 +22,7 @@ __all__ = [
     "as_object",
     "as_text",
     "copy_json",
+    "dump_model",
     "ensure_json_safe",
     "find_value",
     "get_set_fields",
@@ -52,14 +53,18 @@ def native_to_json(value: object) -> Any:
         return parse_json(value)
     if isinstance(value, Mapping):
         return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        try:
-            return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-        except ValueError:  # pydantic raises this error if a text has a lone surrogate
-            return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
+    if callable(getattr(value, "model_dump", None)):
+        return dump_model(value, by_alias=True, exclude_unset=True)
     reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
     raise MessageError("reply", reason, "Pass the reply of the SDK.")
+
+
+def dump_model(model: Any, **options: bool) -> Any:
+    """Converts a pydantic model to a dict of JSON values. `options` are options of `model_dump`."""
+    try:
+        return model.model_dump(mode="json", warnings=False, **options)
+    except ValueError:  # pydantic raises this error if a text has a lone surrogate
+        return make_json_safe(model.model_dump(warnings=False, **options))
 
 
 def reply_to_json(value: object) -> Any:

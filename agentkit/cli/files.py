@@ -24,12 +24,7 @@ def read(file: Path | None) -> bytes:
     Raises:
         OptionError: If the file cannot be read.
     """
-    if file is None or str(file) == "-":
-        return _stdin().read()
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None
+    return b"".join(_lines(file))
 
 
 def parse_input(text: bytes) -> Any:

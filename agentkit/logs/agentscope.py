@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Final, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import as_list, as_object, as_text, make_json_safe
+from agentkit.json_values import as_list, as_object, as_text, dump_model, make_json_safe
 from agentkit.logs.native_entries import NativeEntry
 from agentkit.messages.blocks import InvalidBlock
 from agentkit.messages.log_checks import (
@@ -61,12 +61,8 @@ def _dump_object(value: Any) -> Any:
 
     AgentScope 2.x has pydantic models. Objects of AgentScope 1.x have `to_dict` or `state_dict`.
     """
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        try:
-            return dump(mode="json", warnings=False)  # includes fields with default values, such as `type`
-        except ValueError:  # a text of the object has a lone surrogate
-            return dump(warnings=False)
+    if callable(getattr(value, "model_dump", None)):
+        return dump_model(value)  # includes fields with default values, such as `type`
     dump = getattr(value, "to_dict", None) or getattr(value, "state_dict", None)
     return dump() if callable(dump) else value
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import make_json_safe, parse_json
+from agentkit.json_values import dump_model, make_json_safe, parse_json
 from agentkit.messages.media_types import canonical_media_type, guess_media_type, is_media_type
 
 __all__ = ["McpItem", "McpResult", "read_mcp_item", "read_mcp_result"]
@@ -159,10 +159,7 @@ def _dump(value: object) -> dict[str, Any]:
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type) or not isinstance(getattr(value, "type", None), str):
         return {}
-    try:
-        data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
-    except ValueError:  # in JSON mode, pydantic cannot encode a lone surrogate
-        data = dump(by_alias=True, exclude_none=True, warnings=False)
+    data = dump_model(value, by_alias=True, exclude_none=True)
     return _rename_keys(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
 
 

@@ -8,7 +8,7 @@ requests.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import lru_cache
 from inspect import isawaitable
 from typing import Any, ClassVar, Self
@@ -90,10 +90,15 @@ async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], l
     """
     count: Any = counter.count
     result: object = count(request, layout) if counter.needs_layout else count(request)
+    tokens = await _check_awaitable(counter, "count", result)
+    return _check_tokens(tokens, f"{type(counter).__name__}.count")
+
+
+def _check_awaitable(counter: TokenCounterBase, method: str, result: object) -> Awaitable[object]:
     if not isawaitable(result):
-        reason = f"{type(counter).__name__}.count is not asynchronous"
-        raise OptionError("budget.counter", reason, "Define the method as `async def count`.")
-    return _check_tokens(await result, f"{type(counter).__name__}.count")
+        reason = f"{type(counter).__name__}.{method} is not asynchronous"
+        raise OptionError("budget.counter", reason, f"Define the method as `async def {method}`.")
+    return result
 
 
 def _check_tokens(tokens: object, method: str) -> int:
@@ -128,11 +133,7 @@ async def prepare_counter(counter: LocalTokenCounter) -> None:
     Raises:
         OptionError: `counter.prepare` is not asynchronous.
     """
-    result: object = counter.prepare()
-    if not isawaitable(result):
-        reason = f"{type(counter).__name__}.prepare is not asynchronous"
-        raise OptionError("budget.counter", reason, "Define the method as `async def prepare`.")
-    await result
+    await _check_awaitable(counter, "prepare", counter.prepare())
 
 
 @lru_cache(256)
