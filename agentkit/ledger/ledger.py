@@ -48,8 +48,8 @@ class Ledger:
     syntheses: list[Synthesis] = field(default_factory=list[Synthesis])
     _notes: dict[BlockPath, list[Note]] = field(default_factory=dict[BlockPath, list[Note]])
     _message_notes: list[tuple[Sequence[int], Note]] = field(default_factory=list[tuple[Sequence[int], Note]])
-    details: Details | None = field(default=None, repr=False, compare=False)
-    late_notes: LateNotes | None = field(default=None, repr=False, compare=False)
+    details: Details | None = field(default=None, compare=False)
+    late_notes: LateNotes | None = field(default=None, compare=False)
 
     # -- notes of the stages -------------------------------------------------------------------------------------
 

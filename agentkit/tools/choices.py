@@ -71,7 +71,7 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
     parsed = read_tool_choice(choice)
     names = [tool.name for tool in tools]
     chosen = parsed.names or (parsed.name,)
-    unknown = next((name for name in chosen if name is not None and name not in names), None)
+    unknown = next((name for name in chosen if name not in names), None)
     if unknown is not None:
         advice = f"Use one of: {', '.join(names)}." if names else "Pass tools."
         raise OptionError("tool_choice", f"no tool has the name {unknown!r}", advice)

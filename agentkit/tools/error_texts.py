@@ -49,8 +49,7 @@ def not_run_text(name: str, function: Callable[..., Any] | None, block: ToolUseB
 def invalid_arguments_text(name: str, error: ValidationError) -> str:
     """Returns the text for arguments that do not match the parameter types of the tool's function."""
     lines = [
-        f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
-        for details in error.errors(include_url=False, include_context=False, include_input=False)
+        f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}" for details in error.errors()
     ]
     return "\n".join([f"The arguments of {name!r} are not valid:", *lines])
 

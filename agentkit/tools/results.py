@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from agentkit.errors import AgentkitError
-from agentkit.json_values import as_text, make_json_safe, replace_surrogates
+from agentkit.json_values import as_text, replace_surrogates
 from agentkit.loggers import get_logger
 from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
@@ -36,11 +35,9 @@ def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
     try:
         fields = None if isinstance(value, str) else read_mcp_result(value)
         return ToolResultBlock(block.id, block.name, **(fields or {"output": _write_output(block, value)}))
-    except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
         type_name = type(value).__name__
         _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, type_name, type(error).__name__)
-        if isinstance(error, AgentkitError):
-            return as_refusal(block, error_text(error))
         return as_refusal(block, unsendable_value_text(type_name, error))
 
 
@@ -73,8 +70,8 @@ def _write_json(value: object, place: str) -> str:
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        values = to_jsonable_python(replace_surrogates(value, place), inf_nan_mode="strings")
-        return to_json(make_json_safe(values, place)).decode()
+        values = to_jsonable_python(replace_surrogates(value, place))
+        return to_json(replace_surrogates(values, place), inf_nan_mode="strings").decode()
 
 
 def _contains_block(value: object) -> bool:

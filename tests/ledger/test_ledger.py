@@ -22,6 +22,7 @@ from agentkit import (
     URLSource,
 )
 from agentkit.ledger.entries import Note
+from agentkit.ledger.plan import Cut
 from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, call, dispositions, lower, result, text_msg, texts_msg
 
@@ -280,7 +281,21 @@ def test_a_pickled_plan_keeps_its_ledger() -> None:
     )
     told = [entry.to_dict() for entry in plan.ledger.entries]
     assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
-    assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
+    stored = pickle.loads(pickle.dumps(plan))
+    assert [entry.to_dict() for entry in stored.ledger.entries] == told
+    assert stored.ledger == plan.ledger
+    assert stored == plan
+
+
+def test_the_texts_of_frames_are_not_in_the_representation_of_a_plan() -> None:
+    plan = lower([text_msg("Bob", "hi"), text_msg("Eve", "ho")], MultiAgentHistory())
+    assert plan.frames is not None
+    assert "frames" not in repr(plan)
+
+
+def test_a_cut_changes_no_block_and_no_cached_prefix_by_default() -> None:
+    cut = Cut([3], 1, 5)
+    assert (cut.altered, cut.uncached, cut.thinking) == ((), 0, ())
 
 
 def test_plans_of_equal_formatters_are_equal() -> None:
@@ -305,3 +320,14 @@ def test_the_number_of_equal_syntheses_is_part_of_the_table() -> None:
     assert "tags (×2)" in str(ledger)
     assert "2 syntheses" in repr(ledger)
     assert "syntheses" not in repr(Ledger([text_msg("Bob", "Hi.")]))
+
+
+def test_a_cell_of_the_table_has_at_most_300_characters_of_a_text() -> None:
+    ledger = Ledger([text_msg("Bob", "Hi."), text_msg("Bob", "Ho.")])
+    for index, reason in enumerate(("a" * 225 + "b" * 75, "a" * 226 + "b" * 75)):
+        ledger.note((index, 0), Note(Disposition.MOVED, reason))
+    assert str(ledger).splitlines() == [
+        "place               block  disposition  reason",
+        "msgs[0].content[0]  text   moved        " + "a" * 225 + "b" * 75,
+        "msgs[1].content[0]  text   moved        " + "a" * 225 + " … (301 characters) … " + "b" * 75,
+    ]

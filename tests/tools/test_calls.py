@@ -132,7 +132,8 @@ async def test_no_calls_have_no_results() -> None:
 @pytest.mark.parametrize(
     ("value", "options", "reason"),
     [
-        ("c", {}, "calls"),
+        ("", {}, "calls: expected a list of ToolUseBlock, got str"),
+        ("c", {}, "calls: expected a list of ToolUseBlock, got str"),
         (ToolUseBlock("c", "work", {}), {}, "calls"),
         (["c"], {}, r"calls\[0\]"),
         (None, {}, "calls"),

@@ -25,3 +25,8 @@ def test_the_error_about_an_unknown_tool_lists_the_tools(tools: list[Tool], advi
     with pytest.raises(OptionError) as caught:
         as_tool_choice("search", tools)
     assert caught.value.advice == advice
+
+
+def test_a_choice_among_allowed_tools_without_a_mode_lets_the_model_decide() -> None:
+    choice = {"type": "allowed_tools", "tools": [{"type": "function", "name": "look"}]}
+    assert as_tool_choice(choice, [Tool("look")]) == ToolChoice("auto", names=("look",))

@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 import time
+import types
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -250,6 +251,14 @@ async def test_a_validation_error_inside_the_function_is_an_error_of_the_functio
     assert result.text.startswith("ValidationError: 1 validation error for Point")
 
 
+async def test_a_parameter_that_the_schema_of_the_tool_omits_may_have_any_type() -> None:
+    def look(place: str, meter: threading.Event | None = None) -> str:
+        return f"{place}, {meter}"
+
+    result = await Tool("look", function=look).run(ToolUseBlock("c", "look", {"place": "Rome"}))
+    assert (result.output, result.is_error) == ("Rome, None", False)
+
+
 async def test_the_result_of_a_tool_without_a_function_states_the_reason() -> None:
     tool = Tool("look")
     result = await tool.run(_call(tool))
@@ -344,7 +353,11 @@ async def test_texts_among_blocks_are_texts_and_a_block_within_json_is_refused()
         return Msg("a", "b", "user")
 
     assert (await _run(mixed)).output == (TextBlock("Look:"), picture, TextBlock('{"size":3}'))
-    for function in (hidden, message):
+
+    def inner() -> list[Any]:
+        return [1, [picture]]
+
+    for function in (hidden, message, inner):
         result = await _run(function)
         assert result.is_error
         assert "Return a block, or a list of blocks" in result.text
@@ -356,13 +369,13 @@ async def test_values_that_json_cannot_express_are_sent_as_similar_values() -> N
         return [float("nan"), float("inf")]
 
     def half() -> dict[str, Any]:
-        return {"half": "\ud800", "number": 1, "list": ["\ud800", (2,)]}
+        return {"half": "\ud800", "number": 1, "list": ["\ud800", (2, float("nan"))]}
 
     assert json.loads((await _run(odd)).text) == ["NaN", "Infinity"]
     assert json.loads((await _run(half)).text) == {
         "half": "\N{REPLACEMENT CHARACTER}",
         "number": 1,
-        "list": ["\N{REPLACEMENT CHARACTER}", [2]],
+        "list": ["\N{REPLACEMENT CHARACTER}", [2, "NaN"]],
     }
 
 
@@ -508,6 +521,15 @@ async def test_successful_calls_and_mistakes_of_the_model_are_not_logged(caplog:
     assert caplog.records == []
 
 
+async def test_a_result_that_cannot_be_sent_is_logged_with_its_type(caplog: pytest.LogCaptureFixture) -> None:
+    def give() -> Any:
+        return {"s3cret": object()}
+
+    await _run(give)
+    expected = "tool 'give': result of type dict cannot be sent (PydanticSerializationError)"
+    assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", expected)]
+
+
 async def test_a_result_that_loses_its_surrogates_is_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -563,6 +585,15 @@ async def test_the_text_of_an_exception_group_has_its_errors(is_async: bool) -> 
     assert lines == ["- ValueError: one", "- KeyError: 'two'", "- NonExceptionError: three"]
 
 
+async def test_the_text_of_an_exception_group_has_at_most_20_of_its_errors() -> None:
+    def fail(count: int) -> str:
+        raise ExceptionGroup("many", [ValueError(number) for number in range(count)])
+
+    for count in (19, 20, 21):
+        _, *lines = (await _run(fail, count=count)).text.splitlines()
+        assert lines == [f"- ValueError: {number}" for number in range(min(count, 20))]
+
+
 @pytest.mark.parametrize("error", [NonExceptionError("x"), GeneratorExit(), SystemExit("x")])
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_errors_that_are_no_exceptions_are_results(error: BaseException, is_async: bool) -> None:
@@ -605,6 +636,23 @@ async def test_the_cancellation_of_another_task_is_an_error_of_the_tools() -> No
     for function in (wait, raise_in_thread):
         result = await _run(function)
         assert (result.is_error, result.text) == (True, "CancelledError")
+
+
+def test_the_end_of_a_call_that_is_closed_without_an_event_loop_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @types.coroutine
+    def pause() -> Iterator[None]:
+        yield
+
+    async def wait() -> None:
+        await pause()
+
+    tool = Tool.from_function(wait)
+    running = tool.run(_call(tool))
+    running.send(None)
+    running.close()
+    assert caplog.records == []
 
 
 async def test_an_error_whose_text_raises_system_exit_is_a_result() -> None:
