@@ -62,12 +62,12 @@ class OmittedDetails:
         fields: dict[str, object] = dict((state.fields or {}) if state else {})
         is_own = state is not None and state.issuer == self.target.issuer
         is_state_omitted = any(note.reason.endswith(WAS_OMITTED) for note in notes)
-        is_line = FRAME_LINE in notes and isinstance(block, TextBlock)
-        is_state_sent = is_own and not is_state_omitted and not is_line
+        is_line = FRAME_LINE in notes and not isinstance(block, MediaBlock)
+        is_text = is_line or any(note.disposition is Disposition.DESCRIBED for note in notes)
+        is_state_sent = is_own and not is_state_omitted and not is_text
         sent = {key for key in fields if is_state_sent and self.target.opaque.accepts_key(block.type, key)}
         omitted = [key for key in fields if key not in sent]
         if isinstance(block, DocumentBlock) and block.title:
-            is_text = any(note.disposition is Disposition.DESCRIBED for note in notes)
             title_key = "title of a URL" if isinstance(block.source, URLSource) else "title"
             has_field = title_key in self.target.opaque.passthrough_keys.get(block.type, ()) and not is_text
             if not has_field and block.title not in [fields[key] for key in sent]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from agentkit import (
+    ChatHistory,
     HistoryPolicy,
     ImageBlock,
     Msg,
@@ -93,9 +94,18 @@ def test_opaque_blocks_next_to_calls_of_another_agent_are_omitted() -> None:
     assert {type(block) for block in out.msgs[0].blocks} == {TextBlock}
 
 
+def test_a_blank_message_is_a_line() -> None:
+    assert list_native([BOB, text_msg("Al", " ")]) == []
+    capabilities = PAIRED.override({"turns.late_system": "line"})
+    conversation = TracedConversation.of([text_msg("Al", " ")])
+    out = MultiAgentHistory(viewer="Eve").render(conversation, Ledger(conversation.msgs), capabilities)
+    assert [block.text for block in out.msgs[0].blocks if isinstance(block, TextBlock)][1] == "\nAl:  "
+
+
 # -- facts about frames -------------------------------------------------------------------------------------------
 
 THOUGHT = Msg("Al", [ThinkingBlock("hm"), TextBlock("Hi.")], "assistant")
+SILENT = Msg("Al", [ThinkingBlock("hm")], "assistant")
 PICTURE = Msg("Bob", [TextBlock("see"), IMAGE], "user")
 
 
@@ -104,7 +114,7 @@ PICTURE = Msg("Bob", [TextBlock("see"), IMAGE], "user")
     [
         [BOB],
         [THOUGHT],
-        [Msg("Al", THOUGHT.blocks[:1], "assistant"), BOB],
+        [SILENT, BOB],
         [PICTURE],
         [PICTURE, call("c"), RESULT, BOB],
         [BOB, call("c"), RESULT, PICTURE, call("d"), result("d"), THOUGHT],
@@ -149,6 +159,7 @@ def test_a_policy_shows_everything_unless_it_hides_messages_or_tools(
 def test_a_custom_policy_shows_each_unit_by_default() -> None:
     assert HistoryPolicy().is_visible([BOB])
     assert not HistoryPolicy().shows_everything
+    assert ChatHistory().shows_everything
 
 
 def _hides_bob(msg: Msg) -> bool:
@@ -180,6 +191,9 @@ OWN = [call("c", name="Eve"), RESULT]
             True,
         ),
         ([BOB], {"visible": _hides_bob}, False),
+        ([THOUGHT], {"visible": _hides_bob}, True),
+        ([SILENT], {"viewer": "Eve", "other_agents_tools": "drop"}, True),
+        ([*EXCHANGE, SILENT], {"viewer": "Eve", "other_agents_tools": "drop"}, False),
         (EXCHANGE, {"visible": _shows_friday}, False),
     ],
 )

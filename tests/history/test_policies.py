@@ -673,3 +673,29 @@ def test_the_default_policy_shows_everything() -> None:
         == turn_lines(lower(msgs))
     )
     assert set(dispositions(lower(msgs, HistoryPolicy())).values()) == {"carried"}
+
+
+class Extended(HistoryPolicy):
+    """Policy that sends each message with one more text."""
+
+    def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
+        return [Msg(msg.name, [*msg.blocks, TextBlock("over")], msg.role) for msg in msgs]
+
+
+def test_blocks_that_a_custom_policy_keeps_in_another_message_are_carried() -> None:
+    plan = lower([texts_msg("Bob", "one", "two"), texts_msg("Al", "yes")], Extended())
+    assert turn_lines(plan) == ["user Bob: one | two | over", "user Al: yes | over"]
+    assert set(dispositions(plan).values()) == {"carried"}
+
+
+@pytest.mark.parametrize("viewed", [None, {BOB}, [BOB, "hi"]], ids=["none", "set", "text"])
+def test_a_view_that_is_not_a_list_of_messages_is_an_error(viewed: Any) -> None:
+    class Broken(HistoryPolicy):
+        def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
+            return cast("Sequence[Msg]", viewed)
+
+    with pytest.raises(OptionError) as caught:
+        lower([BOB], Broken())
+    assert caught.value.place == "history"
+    assert caught.value.reason.startswith("Broken.view() must return a sequence of Msg, got ")
+    assert caught.value.advice == "Return a list of Msg."
