@@ -93,7 +93,6 @@ class _Legalizing:
             self.legal.turns = turns
             return
         out = self.legal.turns = turns.part(0, count)
-        self._promote()
         for index in range(count, len(turns.msgs)):
             msg = turns.msgs[index]
             if not msg.features & Feature.RESULT:

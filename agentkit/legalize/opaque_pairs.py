@@ -73,9 +73,8 @@ def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
 
     Returns the number of messages if each request block needs a response block.
     """
-    other = Feature.OTHER | Feature.CALL
     index = len(msgs)
-    while index and msgs[index - 1].features & Feature.RESULT and not msgs[index - 1].features & other:
+    while index and msgs[index - 1].features & Feature.RESULT:
         index -= 1
     if not index or not msgs[index - 1].features & Feature.ASSISTANT:
         return len(msgs)

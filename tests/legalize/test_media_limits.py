@@ -389,7 +389,7 @@ def test_images_of_the_system_prompt_count() -> None:
     assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
 
 
-def test_conversations_without_media_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_conversations_with_media_are_checked_and_only_for_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.legalize import messages as legalize
 
     def _fail(*_: object) -> None:

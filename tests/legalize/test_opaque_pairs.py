@@ -151,3 +151,8 @@ def test_the_response_to_a_native_turn_is_native_and_changes_no_earlier_turn(vie
 def test_blocks_of_another_wire_format_are_not_half_a_pair() -> None:
     assert list_sent_blocks(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
     assert len(list_sent_blocks(reply("ask 1", "done"), opaque__pair_key=None)[0].split("|")) == 2
+
+
+def test_a_user_may_send_blocks_that_belong_to_a_pair() -> None:
+    msg = Msg("Bob", reply("ask 1", "hi").blocks, "user")
+    assert list_sent_blocks(msg) == ["user Bob: <opaque> | hi"]
