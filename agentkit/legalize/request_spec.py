@@ -69,12 +69,11 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
     capabilities, tools, choice = spec.capabilities, spec.tools, spec.tool_choice
     ledger.syntheses.extend(spec.syntheses)
     original_names: dict[str, str] = {}
-    if tools and capabilities.tools.names:
+    if capabilities.tools.names:
         fit = capabilities.tools.names.fit
-        names = [fit(tool.name) for tool in tools]
-        _check_distinct(tools, names)
-        original_names = {new: tool.name for new, tool in zip(names, tools, strict=True) if new != tool.name}
-        tools = tuple(rename_tool(tool, new) for tool, new in zip(tools, names, strict=True))
+        _check_distinct(tools, [fit(tool.name) for tool in tools])
+        original_names = {fit(tool.name): tool.name for tool in tools if fit(tool.name) != tool.name}
+        tools = tuple(rename_tool(tool, fit(tool.name)) for tool in tools)
         if choice and choice.name is not None:
             choice = ToolChoice("tool", fit(choice.name))
         elif choice and choice.names:
