@@ -146,7 +146,8 @@ class _Limiting:
     def _resize(self, item: AcceptedMedia, box: Box) -> Iterator[AcceptedMedia]:
         """Yields the media item unchanged or resized.
 
-        Yields nothing if the image is too large and cannot be resized.
+        Yields nothing if the image is too large and cannot be resized, or if the image will be resized later. The
+        length of a copy that does not exist yet is not known, and does not count for the limits.
         """
         source = item.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
@@ -154,8 +155,6 @@ class _Limiting:
             return
         smaller = self.media.fits.get((id(source), box))
         if smaller is None and self.media.resizes and is_resizable(source):
-            # A placeholder without data, because the size of the resized copy in bytes is not known yet.
-            yield replace(item, source=Base64Source(source.media_type, ""))
             return
         self.changes[item.message, item.path] = smaller or self._describe_too_large(source)
         if smaller is not None:

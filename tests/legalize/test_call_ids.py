@@ -60,3 +60,8 @@ def test_new_ids_obey_the_rule_of_the_target() -> None:
     lines, originals = lower(original, original, rule=rule)
     assert lines == expect(first, rule.fit(f"{first}#2"))
     assert originals == {first: original, rule.fit(f"{first}#2"): original}
+
+
+def test_new_ids_are_distinct_even_if_few_are_possible() -> None:
+    calls, *_ = lower(*"aabbccddee", rule=NameRule(limit=1))[0]
+    assert len({*calls.split(" | ")}) == 10

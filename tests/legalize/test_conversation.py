@@ -26,6 +26,7 @@ from agentkit import (
     VideoBlock,
 )
 from agentkit.legalize.alternating_turns import BEGIN_TURN, CONTINUE_TURN
+from agentkit.legalize.conversation import split_results
 from agentkit.provider_kit import MediaRule, NameRule, media_types
 from tests.conftest import WEB, call, dispositions, get_turns, lower, result, text_msg, texts_msg, turn_lines
 
@@ -593,3 +594,11 @@ def test_promoted_media_are_in_the_order_of_the_calls_if_results_are() -> None:
     assert text.index("'first'") < text.index("'second'")
     arrived = turn_lines(lower([call("a", "b"), *shots], media__result_kinds=frozenset()))[-1]
     assert arrived.index("'second'") < arrived.index("'first'")
+
+
+def test_a_turn_is_split_into_its_results_and_a_user_message() -> None:
+    found, text = ToolResultBlock("c", "search", "x"), TextBlock("hi")
+    assert split_results(Msg("tool", [found], "system")) == ((found,), None)
+    results, others = split_results(Msg("tool", [found, text], "system"))
+    assert results == (found,)
+    assert others == Msg("tool", [text], "user")

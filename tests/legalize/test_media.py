@@ -159,7 +159,7 @@ GENERATED: Final = ImageBlock(PNG, state=ITEM)
 
 
 def test_generated_media_are_sent_as_the_id_of_their_reply_item() -> None:
-    plan = lower([reply(GENERATED)], media__generated_by_id=True, media__image=None)
+    plan = lower([reply(GENERATED)], media__generated_by_id=True, media__image=None, media__total=100)
     assert turn_lines(plan) == ["assistant Friday: <image>"]
     assert get_states(plan) == [{"issuer": "echo", "item_id": "ig_1"}]
     assert ledger_lines(plan) == ["0.0 carried: sent as the id of the reply item that contains the media"]

@@ -494,6 +494,8 @@ async def test_only_the_data_of_resized_copies_count() -> None:
     msgs = [image_message(draw_noise(100)) for _ in range(3)]
     copies = get_turns(await limit_images(side=20)().plan(msgs))
     length = len(copies[0]["content"][0]["source"]["data"])
+    for budget in (None, Budget(10_000)):
+        await limit_images(side=20, total=3 * length)(on_loss="raise", budget=budget).format(msgs)
     for total, kinds in ((3 * length, "iii"), (3 * length - 1, "tii")):
         plan = await limit_images(side=20, total=total)().plan(msgs)
         assert list_kinds(plan) == kinds

@@ -119,6 +119,12 @@ SCHEMAS: Final[list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]]
     ("an open alternative", {"anyOf": [{**A, "additionalProperties": False}, B]}, BOTH, ("anyOf",)),
     ("alternatives for other properties", {"anyOf": [{**A, "additionalProperties": TEXT}] * 2}, A, ("anyOf",)),
     (
+        "one alternative with a schema for other properties",
+        {"anyOf": [{**A, "additionalProperties": TEXT}]},
+        {**A, "additionalProperties": TEXT},
+        (),
+    ),
+    (
         "both kinds of alternatives",
         {"anyOf": [A, B], "oneOf": [A]},
         build_object({"a": TEXT, "b": TEXT}, "a"),

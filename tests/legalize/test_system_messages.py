@@ -86,3 +86,13 @@ def test_a_later_system_message_is_merged_with_the_turns_around_it() -> None:
     assert turn_lines(lower([BOB, CLOCK], turns__late_system="line", turns__merge=True)) == [
         "user Bob: hi | clock: noon"
     ]
+
+
+def test_a_repaired_conversation_without_later_system_messages_is_unchanged() -> None:
+    plan = lower([SYSTEM, call("c"), BOB], turns__late_system="line")
+    assert [line.partition(":")[0] for line in turn_lines(plan)] == [
+        "system Guide",
+        "assistant Friday",
+        "system system",
+        "user Bob",
+    ]

@@ -61,12 +61,14 @@ def test_each_call_has_its_own_turn_with_the_blocks_before_it() -> None:
 
 def test_calls_with_one_id_keep_their_results_in_their_order() -> None:
     msgs = [call("a", "a"), result("a", output="one"), result("a", output="two")]
-    assert turn_lines(lower(msgs, tools__parallel_calls=False)) == [
+    plan = lower(msgs, tools__parallel_calls=False)
+    assert turn_lines(plan) == [
         "assistant Friday: call a",
         "system system: result a=one",
         "assistant Friday: call a",
         "system system: result a=two",
     ]
+    assert ledger_lines(plan) == [f"0.0 {SAME}", f"0.1 {APART}", f"1.0 {APART}", f"2.0 {APART}"]
 
 
 def test_a_single_call_keeps_its_turn() -> None:

@@ -43,6 +43,8 @@ def test_the_system_prompt_does_not_count_for_the_alternation_of_roles(prompt: l
     [
         [call("a"), USER],
         [call("a"), call("b")],
+        [call("a"), call("b"), result("b")],
+        [call("a", "b"), result("a"), result("a", "b")],
         [call("a"), result("b")],
         [call("a", "b"), result("a"), result("a")],
         [result("a")],
@@ -53,6 +55,24 @@ def test_the_system_prompt_does_not_count_for_the_alternation_of_roles(prompt: l
 )
 def test_calls_without_exactly_one_result_have_no_normal_form(msgs: list[Msg]) -> None:
     assert find(*msgs) is None
+
+
+def test_results_in_one_message_in_the_order_of_the_calls_are_ordered() -> None:
+    ordered = [USER, call("a", "b"), result("a", "b")]
+    features = USER.features | ordered[1].features | ordered[2].features
+    assert find(*ordered) == NormalForm(features, ordered=True, alternating=True)
+    for results in ([result("b", "a")], [result("a"), result("b")]):
+        form = find(*ordered, call("a", "b"), *results)
+        assert form is not None
+        assert not form.ordered
+
+
+@pytest.mark.parametrize(
+    "msgs", [[USER, ASSISTANT, USER], [USER, ASSISTANT, USER, USER], [ASSISTANT, USER, USER, ASSISTANT, USER]]
+)
+def test_a_check_of_the_new_messages_knows_the_role_of_the_message_before_them(msgs: list[Msg]) -> None:
+    for start in range(1, len(msgs)):
+        assert find_normal_form(TracedConversation.of(msgs), start, find(*msgs[:start])) == find(*msgs)
 
 
 TURNS = st.sampled_from(

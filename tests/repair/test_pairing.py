@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,14 @@ from agentkit import (
 )
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
+from agentkit.repair.normal_form import find_normal_form
 from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
 from tests.conftest import (
     AnyMsg,
     EchoFormatter,
     call,
     dispositions,
+    ledger_lines,
     msg_lines,
     result,
     text_msg,
@@ -318,6 +321,56 @@ def test_the_ledger_lists_each_change_of_repair() -> None:
         "msgs[3].content[0]": "described",
     }
     assert plan.ledger.losses == [("msgs[3].content[0]", "no earlier tool call with id 'c9' needs a result")]
+
+
+def test_the_ledger_notes_only_messages_that_moved() -> None:
+    mixed = assistant_message(result_block("b"), TextBlock("done"))
+    msgs = [BOB, call("a", "b"), EVE, result("a"), BOB, mixed, call("c1"), EVE]
+    moved = "moved: was between tool calls and their results; moved after the results"
+    plan = EchoFormatter().lower(msgs)
+    assert ledger_lines(plan) == [
+        "0.0 carried: sent unchanged",
+        "1.0 carried: sent unchanged",
+        "1.1 carried: sent unchanged",
+        f"2.0 {moved}",
+        "3.0 carried: sent unchanged",
+        f"4.0 {moved}",
+        "5.0 carried: sent unchanged",
+        "5.1 carried: sent unchanged",
+        "6.0 carried: sent unchanged",
+        "7.0 carried: sent unchanged",
+    ]
+    assert [(added.name, added.reason) for added in plan.ledger.syntheses] == [
+        ("interrupted", "call 'c1' of tool 'search' has no result, so an error result was added")
+    ]
+
+
+def test_an_added_result_is_marked_and_is_pinned_with_its_call() -> None:
+    for pinned in (True, False):
+        msgs = [call("c1", pinned=pinned)]
+        _, added = repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs
+        assert added.pinned is pinned
+        assert [block.metadata for block in added.blocks] == [{"agentkit": "interrupted"}]
+
+
+def test_a_growing_conversation_is_checked_from_its_new_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentkit.repair import pairing
+
+    starts: list[int | None] = []
+
+    def find(conversation: TracedConversation, start: int | None = None, prefix: Any = None) -> Any:
+        starts.append(start)
+        return find_normal_form(conversation, start, prefix)
+
+    monkeypatch.setattr(pairing, "find_normal_form", find)
+    system, reply = text_msg("Guide", "Be brief.", "system"), text_msg("Friday", "yes", "assistant")
+    msgs = [system, BOB, reply, BOB, call("c1"), EVE, reply]
+    repair = pairing.IncrementalRepair()
+    for count in range(1, len(msgs) + 1):
+        conversation = TracedConversation.of(msgs[:count])
+        repair.repair(conversation, Ledger(msgs[:count]))
+        assert conversation.normal_form == find_normal_form(TracedConversation.of(msgs[:count]))
+    assert starts == [None, None, 2, 3, 4, None, None]
 
 
 def test_a_repair_is_no_loss() -> None:
