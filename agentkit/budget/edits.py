@@ -79,7 +79,7 @@ class EditedConversation:
             return None
         origin = self.conversation.origins[self.units.starts[self.changes[0].first]]
         paths = [(origin,)] if isinstance(origin, int) else [path for path in origin if not isinstance(path, str)]
-        return min((path[0] for path in paths), default=0)
+        return min(path[0] for path in paths)
 
     def record(self, ledger: Ledger) -> None:
         """Records every dropped unit and every edited block in the ledger."""
