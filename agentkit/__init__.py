@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from agentkit.capabilities.model_rules import ModelRules as ModelRules
     from agentkit.capabilities.prefix_digest import prefix_digest as prefix_digest
     from agentkit.comparison.comparison import compare as compare
+    from agentkit.comparison.prices import Price as Price
     from agentkit.comparison.results import ComparisonResult as ComparisonResult
-    from agentkit.comparison.results import Price as Price
     from agentkit.errors import AgentkitError as AgentkitError
     from agentkit.errors import AuthError as AuthError
     from agentkit.errors import BadRequestError as BadRequestError
@@ -163,7 +163,8 @@ _MODULES = {
     "capabilities.model_rules": "ModelRules",
     "capabilities.prefix_digest": "prefix_digest",
     "comparison.comparison": "compare",
-    "comparison.results": "ComparisonResult Price",
+    "comparison.prices": "Price",
+    "comparison.results": "ComparisonResult",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",

@@ -6,7 +6,7 @@ and no key of a request.
 
 Read `capabilities` first, then `groups`, `media_rules` and `name_rules`. The modules `wire_layout` and
 `option_layout` declare the keys of requests, which `prefix_digest` uses. The rules of single models are in
-`model_facts` and `model_rules`.
+`model_names`, `model_facts` and `model_rules`.
 """
 
 from __future__ import annotations

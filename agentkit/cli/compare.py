@@ -17,7 +17,8 @@ from agentkit.cli.files import check_blocks, read, write_output
 from agentkit.cli.format import read_conversation
 from agentkit.cli.options import FileArgument, KeepInvalidOption, MaxTokensOption, MultiAgentOption, ViewerOption
 from agentkit.comparison.comparison import compare
-from agentkit.comparison.results import ComparisonResult, Price
+from agentkit.comparison.prices import Price
+from agentkit.comparison.results import ComparisonResult
 from agentkit.errors import OptionError
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.models.chat_model import ChatModel

@@ -3,7 +3,7 @@
 The input is messages and models. The output is a `ComparisonResult` for each model, with its request, reply, times
 and price. A recording is a JSON Lines file with one model call per line.
 
-Read `comparison` first, then `results` (`ComparisonResult`, `Price`) and `recordings`.
+Read `comparison` first, then `results` (`ComparisonResult`), `prices` (`Price`) and `recordings`.
 """
 
 from __future__ import annotations

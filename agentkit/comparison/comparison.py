@@ -11,8 +11,9 @@ from typing import Unpack, cast
 import anyio
 
 from agentkit.argument_checks import check_int, check_names, check_option
+from agentkit.comparison.prices import Price
 from agentkit.comparison.recordings import RecordedCall, RecordingFile, fingerprint
-from agentkit.comparison.results import ComparisonResult, Price
+from agentkit.comparison.results import ComparisonResult
 from agentkit.errors import AgentkitError, ModelError, OptionError
 from agentkit.event_loop import run_to_completion
 from agentkit.formatting.formatter import RequestOptions

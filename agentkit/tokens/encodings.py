@@ -25,7 +25,7 @@ from tempfile import gettempdir
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
-from agentkit.capabilities.model_facts import normalize_model_name
+from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.errors import MissingExtraError
 
 __all__ = ["Encoding", "find_encoding", "find_encoding_package", "load_encoding"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Final, Protocol
 
-from agentkit.capabilities.model_facts import normalize_model_name
+from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.messages.sniffing import sniff_image_size
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.request_parts import MediaPart

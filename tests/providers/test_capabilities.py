@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import MultiAgentHistory, load_provider
-from agentkit.capabilities.model_facts import normalize_model_name
+from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
 from agentkit.tokens.encodings import find_encoding
 from agentkit.tokens.media_costs import find_image_rule
