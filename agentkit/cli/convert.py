@@ -25,6 +25,7 @@ from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.json_values import make_json_safe
 from agentkit.logs.native import list_server_tools, load_native, load_request_options
+from agentkit.logs.request_options import LIBRARY_FORMATS
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
@@ -33,9 +34,6 @@ from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
 __all__ = ["convert_command"]
-
-_AGENTKIT = "agentkit"
-_DUMPS = frozenset({_AGENTKIT, "agentscope", "langchain"})
 
 
 def convert_command(
@@ -81,7 +79,7 @@ def convert_command(
 
 
 def _create_formatter(source: str, options: FormatOptions) -> FormatterBase | None:
-    if source not in _DUMPS and load_provider(source).load_native is None:
+    if source not in LIBRARY_FORMATS and load_provider(source).load_native is None:
         reason = f"the package of provider {source!r} has no loader for logs"
         raise OptionError("--from", reason, "Pass another log format.")
     return None if options.provider is None else options.formatters()[options.provider]
@@ -100,11 +98,11 @@ async def _convert(
 
 
 def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    if source == _AGENTKIT:
+    if source == "agentkit":
         msgs, stored_options = read_conversation(text)
         return msgs, cast("RequestOptions", stored_options)
     log = make_json_safe(parse_input(text))
-    if source in _DUMPS:
+    if source in LIBRARY_FORMATS:
         return load_native(source, log), {}
     for place, tool_type in list_server_tools(source, log):
         sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: only {source} runs this tool\n")

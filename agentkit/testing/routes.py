@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 
 from agentkit.argument_checks import check_option
 from agentkit.models.registry import Provider, iter_providers
@@ -52,10 +52,6 @@ class RouteMatch:
     service: FakeService
     model: str
     verb: str
-
-    def is_streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
-        """Returns True if the request asks for a stream."""
-        return self.service.is_streamed(self.verb, body, headers)
 
 
 def load_routes() -> tuple[Route, ...]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Self, TypeAlias, Unpack
 
 import anyio.lowlevel
 
@@ -120,7 +120,10 @@ class _Script:
         self.replies: deque[ScriptedReply] = deque(replies)
         self.calls: list[ScriptedCall] = []
 
-    def next(self) -> Msg | str:
+    async def answer(self, outgoing: OutgoingRequest) -> Msg | str:
+        """Records a call. Returns the next reply, or raises it if it is an exception."""
+        await anyio.lowlevel.checkpoint()
+        self.calls.append(ScriptedCall(outgoing.body, outgoing.options, outgoing.stream))
         if not self.replies:
             reason = f"no prepared reply remains for call number {len(self.calls)}"
             raise OptionError("replies", reason, "Pass a reply for each model call to ScriptedModel.")
@@ -145,17 +148,12 @@ class _ScriptEndpoint(EndpointBase):
     ) -> OutgoingRequest:
         return OutgoingRequest(model, dict(request), stream, dict(options))
 
-    async def _next(self, outgoing: OutgoingRequest) -> Msg | str:
-        await anyio.lowlevel.checkpoint()
-        self.client.calls.append(ScriptedCall(outgoing.body, outgoing.options, outgoing.stream))
-        return cast("Msg | str", self.client.next())
-
     async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any]:
-        return {"reply": await self._next(outgoing)}
+        return {"reply": await self.client.answer(outgoing)}
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        yield _stream_chunks(await self._next(outgoing))
+        yield _stream_chunks(await self.client.answer(outgoing))
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         return None

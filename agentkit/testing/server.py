@@ -165,7 +165,8 @@ class LoopbackServer:
         except ValueError:
             body = None
         fields = as_object(body)
-        model, streamed = route.model or str(fields.get("model", "")), route.is_streamed(fields, headers)
+        model = route.model or str(fields.get("model", ""))
+        streamed = route.service.is_streamed(route.verb, fields, headers)
         request = RecordedRequest(route.provider, path, headers, body, raw, model, streamed)
         self.requests.append(request)
         return request, self._answer(route, request)

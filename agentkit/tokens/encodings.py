@@ -110,15 +110,11 @@ def find_encoding_package(encoding: str) -> str:
     Raises:
         MissingExtraError: No installed package has the vocabulary of the encoding.
     """
-    if _is_installed("tiktoken") and _is_cached(encoding):
+    if find_spec("tiktoken") and _is_cached(encoding):
         return "tiktoken"
-    if _is_installed("splintr"):
+    if find_spec("splintr"):
         return "splintr"
     raise MissingExtraError("splintr-rs", "tokens", f"Counting with the encoding {encoding}")
-
-
-def _is_installed(package: str) -> bool:
-    return find_spec(package) is not None
 
 
 def _is_cached(encoding: str) -> bool:
