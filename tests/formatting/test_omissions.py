@@ -175,7 +175,7 @@ def test_results_and_their_media_have_no_detail_about_a_name_or_a_text() -> None
         Msg("assistant", [ToolUseBlock("c", "look", {})], "assistant"),
         Msg("Zed", [ToolResultBlock("c", "look", output)], "system"),
     ]
-    notes = {"turns__text_notes": lambda text, role: (f"{role} wrote {text}",)}
+    notes: dict[str, Any] = {"turns__text_notes": lambda text, role: (f"{role} wrote {text}",)}
     plan = lower(msgs, turns__speaker_names=False, media__result_kinds=frozenset(), **notes)
     assert list_details(plan) == {
         "msgs[0].content[0]": ("user wrote look",),

@@ -14,10 +14,12 @@ AUDIO = AudioBlock(Base64Source("audio/wav", "UklGRgAAAABXQVZF"))
 
 def test_each_block_of_a_media_turn_has_its_origin() -> None:
     ledger = Ledger([Msg("Ann", [IMAGE], "assistant"), Msg("Ben", [AUDIO, IMAGE], "assistant")])
-    promoted = [(IMAGE, "from Ann", (0, 0)), (AUDIO, "from Ben", (1, 0)), (IMAGE, "from Ben", (1, 1))]
-    turn = build_media_turn(
-        [(PromotedMedia(block, path[1:], label), path) for block, label, path in promoted], ledger
-    )
+    promoted = [
+        (PromotedMedia(IMAGE, (0,), "from Ann"), (0, 0)),
+        (PromotedMedia(AUDIO, (0,), "from Ben"), (1, 0)),
+        (PromotedMedia(IMAGE, (1,), "from Ben"), (1, 1)),
+    ]
+    turn = build_media_turn(promoted, ledger)
     assert msg_lines([turn.msg]) == [
         "user user: <system-info>The following are the image contents from Ann: | "
         "\n- The image from 'https://a/b.png':  | <image> | </system-info> | "

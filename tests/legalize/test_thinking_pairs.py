@@ -38,7 +38,7 @@ def reply(*blocks: Any) -> Msg:
 
 
 def needs_thinking(data: Mapping[str, Any]) -> bool:
-    return data["type"] == "item"
+    return bool(data["type"] == "item")
 
 
 def send(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> Plan:
