@@ -168,6 +168,10 @@ def test_the_name_of_the_viewer_is_a_detail_only_outside_replies() -> None:
     assert name_details([BOB, own]) == [BOB_NAME, FRIDAY_NAME]
 
 
+def note_text(text: str, role: str) -> tuple[str, ...]:
+    return (f"{role} wrote {text}",)
+
+
 def test_results_and_their_media_have_no_detail_about_a_name_or_a_text() -> None:
     output = (TextBlock("here", state=state("another")), ImageBlock(PNG))
     msgs = [
@@ -175,7 +179,7 @@ def test_results_and_their_media_have_no_detail_about_a_name_or_a_text() -> None
         Msg("assistant", [ToolUseBlock("c", "look", {})], "assistant"),
         Msg("Zed", [ToolResultBlock("c", "look", output)], "system"),
     ]
-    notes: dict[str, Any] = {"turns__text_notes": lambda text, role: (f"{role} wrote {text}",)}
+    notes: dict[str, Any] = {"turns__text_notes": note_text}
     plan = lower(msgs, turns__speaker_names=False, media__result_kinds=frozenset(), **notes)
     assert list_details(plan) == {
         "msgs[0].content[0]": ("user wrote look",),

@@ -11,14 +11,14 @@ from typing import Any, Final
 import pytest
 
 import agentkit
-from agentkit import Msg, TextBlock, load_provider
+from agentkit import HistoryPolicy, Msg, OptionError, TextBlock, Tool, load_provider
 from agentkit.formatting import pipeline
-from agentkit.formatting.pipeline import Stage
+from agentkit.formatting.pipeline import Stage, select_stages
 from agentkit.ledger.provenance import FrameOrigins, TracedConversation
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_trusted
-from agentkit.provider_kit import Capabilities, FormatterBase
+from agentkit.provider_kit import Capabilities, FormatterBase, OpaqueCapabilities, TurnCapabilities
 from tests.conftest import EchoFormatter
 
 ROOT: Final = Path(agentkit.__file__).resolve().parent.parent
@@ -57,6 +57,83 @@ def test_a_stage_that_the_target_does_not_need_is_skipped(monkeypatch: pytest.Mo
 
     formatter = _with_stage(monkeypatch, Stage(_shorten_texts, features))
     assert "Hello there" in str(formatter.lower([Msg("Bob", "Hello there", "user")]).request)
+
+
+ALWAYS: Final = [
+    "apply_history_policy",
+    "repair_rendered",
+    "add_tool_choice_text",
+    "split_system_prompt",
+    "legalize_content",
+    "make_call_ids_distinct",
+    "arrange_results",
+    "apply_turn_rules",
+]
+SPLIT: Final = OpaqueCapabilities(pair_key=lambda _: None, needs_thinking=bool)
+
+
+@pytest.mark.parametrize(
+    ("changes", "added"),
+    [
+        ({}, []),
+        ({"turns.speaker_names": False}, ["note_omitted_names"]),
+        ({"output": "prompt"}, ["add_output_instruction"]),
+        ({"output": "object"}, ["add_output_instruction"]),
+        ({"turns.system_role": False}, ["begin_with_system_prompt", "write_late_system_lines"]),
+        ({"turns.system_role": False, "output": "prompt"},
+         ["begin_with_output_instruction", "begin_with_system_prompt", "write_late_system_lines"]),
+        ({"opaque": SPLIT}, ["omit_orphaned_parts", "omit_half_pairs"]),
+        ({"tools.role": False}, ["rewrite_exchanges"]),
+        ({"tools.parallel_calls": False}, ["rewrite_exchanges"]),
+        ({"tools.needs_declarations": True}, ["declare_called_tools"]),
+        ({"turns.late_system": "line"}, ["write_late_system_lines"]),
+        ({"turns.one_system": True}, ["join_system_prompt"]),
+    ],
+)  # fmt: skip
+def test_a_target_has_only_the_stages_that_it_needs(changes: dict[str, Any], added: list[str]) -> None:
+    target = Capabilities(name="Test", turns=TurnCapabilities(speaker_names=True, late_system="native"))
+    names = [run.__name__ for run, _ in select_stages(target.override(changes))]
+    usual = [*ALWAYS] if "turns.speaker_names" in changes else [*ALWAYS, "fit_speaker_names"]
+    assert sorted(names) == sorted([*usual, *added])
+
+
+def test_a_tool_choice_adds_no_output_schema() -> None:
+    class Formatter(EchoFormatter):
+        base = EchoFormatter.base.override({"output": "prompt"})
+
+    plan = Formatter().lower([Msg("Bob", "hi", "user")], tools=[Tool("look")], tool_choice="required")
+    assert len(plan.request["messages"]) == 1
+    assert plan.ledger.syntheses == []
+
+
+def test_a_policy_that_renders_another_value_is_an_error() -> None:
+    class Broken(HistoryPolicy):
+        def render(self, *_: Any) -> Any:
+            return []
+
+    with pytest.raises(OptionError) as caught:
+        EchoFormatter(history=Broken()).lower([Msg("Bob", "hi", "user")])
+    assert caught.value.place == "history.render()"
+    assert caught.value.advice == "Return a TracedConversation, or override `view` instead."
+
+
+def test_a_plan_has_the_original_names_of_renamed_tools() -> None:
+    class Formatter(EchoFormatter):
+        base = EchoFormatter.base.override(
+            {"tools.names": load_provider("openai").chat_formatter().capabilities().tools.names}
+        )
+
+    plan = Formatter().lower([Msg("Bob", "hi", "user")], tools=[Tool("a.b")])
+    (tool,) = plan.request["tools"]
+    assert tool["name"] != "a.b"
+    assert plan.tool_names == {tool["name"]: "a.b"}
+
+
+def test_a_choice_that_forbids_calls_is_omitted_without_tools() -> None:
+    class Formatter(EchoFormatter):
+        base = EchoFormatter.base.override({"tools.choices": frozenset({"auto"})})
+
+    assert Formatter().lower([Msg("Bob", "hi", "user")], tool_choice="none").request.keys() == {"messages"}
 
 
 def test_the_parsed_value_of_a_frame_has_its_tag() -> None:

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import OptionError
-from agentkit.provider_kit import place_cache_breakpoints
+from agentkit import Msg, OptionError
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.provider_kit import place_cache_breakpoints, stable_blocks
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_ollama import OllamaChatFormatter
+from tests.conftest import texts_msg
 from tests.profiles import examples
 
 
@@ -59,3 +61,13 @@ def test_a_formatter_without_markers_accepts_only_off() -> None:
     assert OllamaChatFormatter(cache_breakpoints="off").cache_breakpoints == "off"
     with pytest.raises(OptionError, match="'auto' is unknown"):
         OllamaChatFormatter(cache_breakpoints="auto")
+
+
+def test_added_texts_that_the_next_request_omits_are_not_stable() -> None:
+    msg, pair = Msg("Bob", "hi", "user"), texts_msg("Bob", "hi", "ho")
+    names = ["filler turn", "tool choice", "output instruction", "frame", "interrupted", "line", "speaker"]
+    conversation = TracedConversation(
+        [msg, pair, *[msg] * 7], [0, ("line", "frame"), *[(name,) for name in names]]
+    )
+    flags = [(True,), (True, False), *[(False,)] * 5, (True,), (True,)]
+    assert [*stable_blocks(conversation)] == [*zip(conversation.msgs, flags, strict=True)]
