@@ -29,7 +29,9 @@ from agentkit import (
     load_provider,
     prefix_digest,
 )
-from agentkit.provider_kit import FormatterBase
+from agentkit.formatting.thinking_prefix import find_stale_thinking
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.provider_kit import FormatterBase, WireLayout
 from agentkit_anthropic import AnthropicChatFormatter
 from tests.wire.shapes import check_request
 
@@ -252,3 +254,50 @@ def test_the_digest_of_a_prefix_is_the_same_after_json() -> None:
     state = OpaqueState("anthropic", signature="s", prefix="f" * 32)
     msg = Msg("Friday", [ThinkingBlock("hm", state), TextBlock("Yes.")], "assistant")
     assert Msg.from_dict(msg.to_dict()) == msg
+
+
+LAYOUT = WireLayout(proofs={"thinking": "signature", "redacted": "data"})
+
+
+def find_stale(
+    messages: Sequence[tuple[Msg, Any]], parts: Sequence[Sequence[dict[str, Any]]], changed: int | None = None
+) -> set[Any]:
+    """Returns the paths of stale thinking. Each item of `parts` is the content of an assistant turn."""
+    turns = TracedConversation([msg for msg, _ in messages], [origin for _, origin in messages])
+    user = {"role": "user", "content": "hi"}
+    contents = [turn for content in parts for turn in (user, {"role": "assistant", "content": [*content]})]
+    return find_stale_thinking({"messages": contents}, LAYOUT, turns, changed)
+
+
+def think(prefix: str | None = None, **proof: Any) -> ThinkingBlock:
+    return ThinkingBlock("hm", OpaqueState("echo", prefix=prefix, **proof))
+
+
+SIGNED = {"type": "thinking", "signature": "a"}
+ONE = Msg("Friday", [think(signature="a")], "assistant")
+
+
+@pytest.mark.parametrize(("changed", "is_stale"), [(None, False), (2, False), (1, False), (0, True)])
+def test_thinking_without_a_digest_is_stale_after_the_first_changed_message(
+    changed: int | None, *, is_stale: bool
+) -> None:
+    assert find_stale([(TASK, 0), (ONE, 1)], [[SIGNED]], changed) == ({(1, 0)} if is_stale else set())
+
+
+def test_thinking_without_a_digest_is_stale_directly_after_another_reply() -> None:
+    reply = Msg("Friday", "Hi.", "assistant")
+    assert find_stale([(reply, 0), (ONE, 1)], [[SIGNED]]) == {(1, 0)}
+    assert find_stale([(reply, 0), (TASK, 1), (ONE, 2)], [[], [SIGNED]]) == set()
+
+
+def test_added_texts_of_a_reply_are_ignored() -> None:
+    msg = Msg("Friday", [TextBlock("[interrupted]"), *ONE.blocks], "assistant")
+    assert find_stale([(TASK, 0), (msg, ("interrupted", (1, 0)))], [[SIGNED]]) == set()
+
+
+def test_redacted_thinking_is_found_by_its_data() -> None:
+    blocks = [think("0" * 32, redacted_data="b"), think(redacted_data="c")]
+    parts = [{"type": "redacted", "data": data} for data in "bc"]
+    msg = Msg("Friday", blocks, "assistant")
+    assert find_stale([(TASK, 0), (msg, 1)], [parts]) == {(1, 0), (1, 1)}
+    assert find_stale([(TASK, 0), (msg, 1)], [parts[1:]]) == set()
