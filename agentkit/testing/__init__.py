@@ -17,7 +17,7 @@ For authors of providers:
 - `FakeService` is the base class of a fake API. Its methods convert a `NormalizedReply` to the wire format of the
   API. A `ReceivedCall` is the model call to reply to. The module that `Provider.testing` names has a tuple
   `ROUTES`. Each `Route` in this tuple assigns a URL path to a fake service.
-- `encode_json`, `encode_named_event`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
+- `encode_json`, `get_citations`, `hash_text`, `is_refusal` and `unsupported_block` help to
   write fake services.
 """
 
@@ -41,7 +41,7 @@ from agentkit.testing.replies import (
 from agentkit.testing.routes import Route
 from agentkit.testing.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from agentkit.testing.server import LoopbackServer
-from agentkit.testing.service import FakeService, encode_json, encode_named_event
+from agentkit.testing.service import FakeService, encode_json
 
 __all__ = [
     "ConformanceError",
@@ -61,7 +61,6 @@ __all__ = [
     "check_provider",
     "demo_reply",
     "encode_json",
-    "encode_named_event",
     "get_citations",
     "hash_text",
     "is_refusal",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, count_tokens
 
-__all__ = ["FakeService", "encode_json", "encode_named_event"]
+__all__ = ["FakeService", "encode_json"]
 
 
 class FakeService(ABC):
@@ -20,6 +20,7 @@ class FakeService(ABC):
 
     Attributes:
         media_type: Value of the `content-type` header of a stream.
+        names_events: True if each event of a stream has a line with its name, which is the value of `type`.
         stream_end: Bytes to send after the last event of a complete stream.
         prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
             of these values.
@@ -28,6 +29,7 @@ class FakeService(ABC):
     """
 
     media_type: ClassVar[str] = "text/event-stream"
+    names_events: ClassVar[bool] = False
     stream_end: ClassVar[bytes] = b""
     prompt_keys: ClassVar[tuple[str, ...]]
     client_defaults: ClassVar[Mapping[str, Any]] = {}
@@ -60,7 +62,8 @@ class FakeService(ABC):
 
     def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
         """Returns the bytes of an event in a stream. `number` is 1 for the first event of the stream."""
-        return b"data: " + encode_json(event) + b"\n\n"
+        name = b"event: " + str(event.get("type", "message")).encode() + b"\n" if self.names_events else b""
+        return name + b"data: " + encode_json(event) + b"\n\n"
 
     def find_fault(self, call: ReceivedCall) -> str | None:
         """Returns an error message if the real API would refuse the request, otherwise None.
@@ -117,8 +120,3 @@ class FakeService(ABC):
 def encode_json(value: object) -> bytes:
     """Serializes a value as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-
-
-def encode_named_event(event: Mapping[str, Any]) -> bytes:
-    """Serializes a server-sent event. The value under the key `type` is the name of the event."""
-    return b"event: " + str(event.get("type", "message")).encode() + b"\ndata: " + encode_json(event) + b"\n\n"

@@ -31,7 +31,6 @@ from agentkit.testing import (
     ReceivedCall,
     Route,
     encode_json,
-    encode_named_event,
     get_citations,
     hash_text,
     unsupported_block,
@@ -53,6 +52,7 @@ class FakeMessages(FakeService):
     """Fake service for `POST /v1/messages`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
+    names_events = True
     prompt_keys = ("system", "messages", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error types: Anthropic SDK, `anthropic.types.shared`.
@@ -86,9 +86,6 @@ class FakeMessages(FakeService):
             yield {"type": "content_block_stop", "index": index}
         yield {"type": "message_delta", "delta": _end(reply), "usage": _usage(reply.usage)}
         yield {"type": "message_stop"}
-
-    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
-        return encode_named_event(event)
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
         inner = {"type": self.get_error_code(error), "message": error.message}

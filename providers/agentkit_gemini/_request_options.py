@@ -6,9 +6,11 @@ A log can contain arguments of an SDK, the JSON body of a request, or values of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agentkit.provider_kit import OptionLayout, as_list, as_object, as_text, map_schema
+from agentkit_gemini._parts import to_camel_case
 
 __all__ = ["OPTIONS"]
 
@@ -22,29 +24,16 @@ _TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array",
 
 Source: google.cloud.aiplatform_v1, Type.
 """
-_KEYWORDS = {
-    "additional_properties": "additionalProperties",
-    "any_of": "anyOf",
-    "defs": "$defs",
-    "max_items": "maxItems",
-    "max_length": "maxLength",
-    "max_properties": "maxProperties",
-    "min_items": "minItems",
-    "min_length": "minLength",
-    "min_properties": "minProperties",
-    "property_ordering": "propertyOrdering",
-    "ref": "$ref",
-}
+_RENAMED = (
+    *("additional_properties", "any_of", "max_items", "max_length", "max_properties", "min_items", "min_length"),
+    *("min_properties", "property_ordering"),
+)
+_KEYWORDS = {"defs": "$defs", "ref": "$ref", **{name: to_camel_case(name) for name in _RENAMED}}
 """JSON Schema keywords that differ from the field names of the SDK's `Schema`, by field name (google-genai)."""
 
 
-def _as_json_schema(schema: dict[str, Any]) -> Any:
-    """Converts a `Schema` of the API (OpenAPI 3.0) to JSON Schema."""
-    return map_schema(schema, _convert_level)
-
-
 def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
-    """Converts the top level of a `Schema` to JSON Schema. `map_schema` calls the function for each nested schema.
+    """Converts the top level of a `Schema` (OpenAPI 3.0) to JSON Schema. `map_schema` converts the nested schemas.
 
     In a `Schema`, types are in upper case, and `nullable` is a separate field.
     """
@@ -88,6 +77,8 @@ OPTIONS = OptionLayout(
     ),
     read_choice=_read_tool_choice,
     outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
-    read_schemas=dict.fromkeys(("parameters", "responseSchema", "response_schema"), _as_json_schema),
+    read_schemas=dict.fromkeys(
+        ("parameters", "responseSchema", "response_schema"), partial(map_schema, change=_convert_level)
+    ),
 )
 """Request fields for tool choices and schemas (google-genai: GenerateContentConfig, Tool)."""

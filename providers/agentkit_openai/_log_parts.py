@@ -34,7 +34,6 @@ __all__ = [
     "add_citations",
     "as_content",
     "read_content",
-    "read_output",
 ]
 
 
@@ -80,16 +79,6 @@ def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
         return blocks
     metadata = {**(blocks[index].metadata or {}), "citations": make_json_safe(citations)}
     return [*blocks[:index], replace(blocks[index], metadata=metadata), *blocks[index + 1 :]]
-
-
-def read_output(content: object, source: LogSource, place: str) -> str | list[Any]:
-    """Reads content from a log as the output of a tool result. A single text becomes a string."""
-    if isinstance(content, str):
-        return content
-    blocks = read_content(content, source, place)
-    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-        return blocks[0].text
-    return blocks or ""
 
 
 def read_content(content: object, source: LogSource, place: str) -> list[Block]:

@@ -28,7 +28,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai._log_parts import LogSource, add_citations, as_content, read_content, read_output
+from agentkit_openai._log_parts import LogSource, add_citations, as_content, read_content
 from agentkit_openai._message_keys import attach_keys, get_extra_keys
 from agentkit_openai._reasoning import DETAILS, details_text
 from agentkit_openai._refusals import REFUSAL_FIELD, refusal_block
@@ -154,7 +154,7 @@ class _LogReader:
         id = as_text(message.get("tool_call_id"))
         if message["role"] == "function" and not id:
             id = self.legacy_ids.get(name, "")
-        output = read_output(message.get("content"), self.source, f"{place}.content")
+        output: Any = as_content(read_content(message.get("content"), self.source, f"{place}.content"))
         return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
     def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:

@@ -28,7 +28,7 @@ from agentkit.provider_kit import (
     read_log_entries,
 )
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai._log_parts import LogSource, as_content, read_content, read_output
+from agentkit_openai._log_parts import LogSource, as_content, read_content
 from agentkit_openai._message_keys import attach_keys
 from agentkit_openai.responses._output_items import image_state, parse_image
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
@@ -186,7 +186,7 @@ class _LogReader:
     def _read_result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
         id = as_text(item.get("call_id"))
         name = as_text(item.get("name")) or self._tool_names.get(id, "")
-        output = read_output(item.get("output"), _SOURCE, f"{place}.output")
+        output: Any = as_content(read_content(item.get("output"), _SOURCE, f"{place}.output"))
         fields = {key: item[key] for key in OUTPUT_FIELDS if item.get(key)}
         return ToolResultBlock(id, name, _add_output_fields(output, fields))
 

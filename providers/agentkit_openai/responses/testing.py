@@ -30,7 +30,6 @@ from agentkit.testing import (
     NormalizedReply,
     ReceivedCall,
     Route,
-    encode_named_event,
     get_citations,
     hash_text,
     is_refusal,
@@ -53,6 +52,7 @@ class FakeResponses(FakeService):
     """Fake service for `POST /responses`."""
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
+    names_events = True
     prompt_keys = ("instructions", "input", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -61,9 +61,6 @@ class FakeResponses(FakeService):
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[_Event]:
         for number, event in enumerate(_unnumbered_events(reply, call)):
             yield {"type": event.pop("type"), "sequence_number": number, **event}
-
-    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
-        return encode_named_event(event)
 
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
         return build_error(error)
