@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from agentkit.errors import OptionError
 from agentkit.reprs import shorten_repr
 
-__all__ = ["check_int", "check_names", "check_option", "check_parameters", "check_text", "find_closest"]
+__all__ = [
+    "check_choice",
+    "check_int",
+    "check_names",
+    "check_option",
+    "check_parameters",
+    "check_text",
+    "find_closest",
+]
 
 _RESULT_MEDIA = "Remove this option. agentkit moves media of tool results to a user turn if necessary."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
@@ -88,6 +96,14 @@ def check_option(name: str, value: object, expected_type: Any, advice: str = "")
         expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
         reason = f"expected {expected}, got {type(value).__name__}"
         raise OptionError(name, reason, advice or f"Pass a value of type {expected}, or omit the option.")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raises `OptionError` if the value of an option is none of the choices."""
+    if value not in choices:
+        *others, last = choices
+        advice = f"Use {', '.join(others)} or {last}." if others else f"Use {last}."
+        raise OptionError(name, f"{shorten_repr(value, 60)} is unknown", advice)
 
 
 def check_int(name: str, value: object, minimum: int, advice: str = "") -> None:

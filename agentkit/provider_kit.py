@@ -26,7 +26,7 @@ To write a converter, from messages to a request:
 - Opaque state of blocks: `OpaqueState`, `get_state_fields`.
 - Texts for APIs without tool roles: `CALL_TEXT`, `RESULT_TEXT`, `ERROR_TEXT`.
 - Prompt caches: `CacheBreakpoints`, `place_cache_breakpoints`, `stable_blocks`.
-- Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`.
+- Errors: `ConversionError`, `InputError`, `OptionError`, `AgentkitError`, and `check_choice` for an option.
 
 To write a parser, from native events to a message:
 
@@ -64,6 +64,7 @@ To write tests, use `agentkit.testing`: `check_provider` finds faults, and a `Fa
 
 from __future__ import annotations
 
+from agentkit.argument_checks import check_choice
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.groups import (
     MediaCapabilities,
@@ -243,6 +244,7 @@ __all__ = [
     "as_object",
     "as_text",
     "as_token_count",
+    "check_choice",
     "check_log_format",
     "check_log_message",
     "check_log_request",

@@ -10,14 +10,14 @@ from typing import ClassVar, TypedDict, Unpack
 
 import anyio.lowlevel
 
-from agentkit.argument_checks import check_names, check_option, check_text
+from agentkit.argument_checks import check_choice, check_names, check_option, check_text
 from agentkit.budget.budget import Budget
 from agentkit.budget.units import Weigher
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.model_facts import ModelFact, apply_facts
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.wire_layout import WireLayout
-from agentkit.errors import EmptyConversationError, MessageError, OptionError
+from agentkit.errors import EmptyConversationError, MessageError
 from agentkit.formatting.budget_fitting import BudgetFitter
 from agentkit.formatting.lowering import Lowering, has_media
 from agentkit.formatting.pipeline import select_stages
@@ -108,12 +108,9 @@ class FormatterBase(ABC):
         check_names(type(self).__name__, options, _list_options(type(self)))
         history, budget, fetch = options.get("history"), options.get("budget"), options.get("fetch")
         on_loss = options.get("on_loss", "describe")
-        if on_loss not in ("describe", "drop", "raise"):
-            raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
         cache_breakpoints = options.get("cache_breakpoints", "off")
-        if cache_breakpoints not in self.cache_options:
-            advice = f"Use {' or '.join(self.cache_options)}."
-            raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", advice)
+        check_choice("on_loss", on_loss, ("describe", "drop", "raise"))
+        check_choice("cache_breakpoints", cache_breakpoints, self.cache_options)
         check_text("model", model)
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)

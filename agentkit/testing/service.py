@@ -21,6 +21,7 @@ class FakeService(ABC):
     Attributes:
         media_type: Value of the `content-type` header of a stream.
         names_events: True if each event of a stream has a line with its name, which is the value of `type`.
+        id_header: Name of the header with the request id. Empty if the API sends no request id.
         stream_end: Bytes to send after the last event of a complete stream.
         prompt_keys: Keys of a request whose values form the prompt. The prompt tokens are counted in the JSON text
             of these values.
@@ -30,6 +31,7 @@ class FakeService(ABC):
 
     media_type: ClassVar[str] = "text/event-stream"
     names_events: ClassVar[bool] = False
+    id_header: ClassVar[str] = "x-request-id"
     stream_end: ClassVar[bytes] = b""
     prompt_keys: ClassVar[tuple[str, ...]]
     client_defaults: ClassVar[Mapping[str, Any]] = {}
@@ -101,7 +103,7 @@ class FakeService(ABC):
 
     def build_headers(self, reply_id: str) -> dict[str, str]:
         """Returns the headers that the API adds to a response, such as the request id."""
-        return {"x-request-id": f"req_{reply_id}"}
+        return {self.id_header: f"req_{reply_id}"} if self.id_header else {}
 
     def build_error_headers(self, error: LoopbackError) -> dict[str, str]:
         """Returns additional headers for an error response."""

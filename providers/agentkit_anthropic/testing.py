@@ -53,6 +53,7 @@ class FakeMessages(FakeService):
 
     client_defaults: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     names_events = True
+    id_header = "request-id"
     prompt_keys = ("system", "messages", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error types: Anthropic SDK, `anthropic.types.shared`.
@@ -117,9 +118,6 @@ class FakeMessages(FakeService):
 
     def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"input_tokens": self.count_prompt(body)} if verb == "count_tokens" else None
-
-    def build_headers(self, reply_id: str) -> dict[str, str]:
-        return {"request-id": f"req_{reply_id}"}
 
 
 def _message(reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -211,6 +209,7 @@ class FakeBedrock(FakeMessages):
     """Fake service for Bedrock's `invoke`, and for `invoke-with-response-stream` with binary events."""
 
     media_type = "application/vnd.amazon.eventstream"
+    id_header = "x-amzn-requestid"
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the error codes: AWS docs, errors of InvokeModel.
         400: "ValidationException",
@@ -255,9 +254,6 @@ class FakeBedrock(FakeMessages):
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return verb == "invoke-with-response-stream"
-
-    def build_headers(self, reply_id: str) -> dict[str, str]:
-        return {"x-amzn-requestid": f"req_{reply_id}"}
 
     def build_error_headers(self, error: LoopbackError) -> dict[str, str]:
         return {"x-amzn-errortype": self.get_error_code(error)}

@@ -22,12 +22,12 @@ from agentkit.provider_kit import (
     MediaBlock,
     Msg,
     MultiAgentHistory,
-    OptionError,
     Request,
     RequestSpec,
     TextBlock,
     Tool,
     ToolResultBlock,
+    check_choice,
     copy_json,
     get_state_fields,
     write_output,
@@ -71,10 +71,7 @@ class DashScopeChatFormatter(FormatterBase):
         path: Literal["auto", "text", "multimodal"] = "auto",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        if path not in ("auto", "text", "multimodal"):
-            raise OptionError(
-                "path", f"expected 'auto', 'text' or 'multimodal', got {path!r}", "Pass one of them."
-            )
+        check_choice("path", path, ("auto", "text", "multimodal"))
         super().__init__(model, **options)
         self.path: Literal["auto", "text", "multimodal"] = path
 

@@ -48,6 +48,7 @@ _REASONS: Final[dict[str, str]] = {
 class FakeGemini(FakeService):
     """Fake service for `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
 
+    id_header = ""
     prompt_keys = ("systemInstruction", "contents", "tools")
     error_codes: ClassVar[Mapping[int, str]] = {
         # Source of the status names: google.rpc.Code.
@@ -119,9 +120,6 @@ class FakeGemini(FakeService):
         if verb != "countTokens":
             return None
         return {"totalTokens": self.count_prompt(body.get("generateContentRequest") or body)}
-
-    def build_headers(self, reply_id: str) -> dict[str, str]:
-        return {}
 
     def client_options(self, url: str) -> dict[str, Any]:
         return {"api_key": "loopback", "http_options": {"base_url": url, "api_version": "v1beta"}}

@@ -27,6 +27,7 @@ class FakeOllama(FakeService):
     """Fake service for Ollama's `POST /api/chat`."""
 
     media_type = "application/x-ndjson"
+    id_header = ""
     prompt_keys = ("messages", "tools")
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -50,9 +51,6 @@ class FakeOllama(FakeService):
 
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return body.get("stream", True) is True
-
-    def build_headers(self, reply_id: str) -> dict[str, str]:
-        return {}
 
     def client_options(self, url: str) -> dict[str, Any]:
         return {"host": url}

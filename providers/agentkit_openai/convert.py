@@ -16,11 +16,11 @@ from agentkit.provider_kit import (
     LegalConversation,
     Msg,
     MultiAgentHistory,
-    OptionError,
     Request,
     RequestSpec,
     ThinkingBlock,
     ToolUseBlock,
+    check_choice,
     copy_json,
     write_output,
 )
@@ -89,12 +89,7 @@ class OpenAIChatFormatter(FormatterBase):
         spoken_replies: Literal["id", "transcript"] = "id",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        if spoken_replies not in ("id", "transcript"):
-            raise OptionError(
-                "spoken_replies",
-                f"expected 'id' or 'transcript', got {spoken_replies!r}",
-                "Pass one of these values.",
-            )
+        check_choice("spoken_replies", spoken_replies, ("id", "transcript"))
         super().__init__(model, **options)
         self.spoken_replies: Literal["id", "transcript"] = spoken_replies
 

@@ -53,7 +53,7 @@ def test_a_single_marker_is_on_the_last_candidate() -> None:
 
 
 def test_an_unknown_value_is_an_error_that_lists_the_valid_values() -> None:
-    with pytest.raises(OptionError, match="Use off or auto or auto-1h"):
+    with pytest.raises(OptionError, match="Use off, auto or auto-1h"):
         AnthropicChatFormatter(cache_breakpoints=cast("Any", "yes"))
 
 

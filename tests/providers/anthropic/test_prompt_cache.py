@@ -83,7 +83,7 @@ def test_every_marker_asks_for_an_hour() -> None:
 
 
 def test_an_unknown_kind_of_cache_breakpoints_is_refused() -> None:
-    with pytest.raises(OptionError, match="Use off or auto or auto-1h"):
+    with pytest.raises(OptionError, match="Use off, auto or auto-1h"):
         AnthropicChatFormatter(cache_breakpoints=cast("Any", "always"))
 
 
