@@ -21,6 +21,7 @@ def read_log_entries(
     *,
     other_names: tuple[str, ...] = (),
     stored_keys: Collection[str] = (),
+    place: str = "log",
 ) -> list[Any]:
     """Returns the entries of a log, such as its messages.
 
@@ -30,6 +31,7 @@ def read_log_entries(
         entry_keys: Keys by which an entry is recognized. At least one entry must have one of these keys.
         other_names: Other keys of a request under which the loader reads messages, such as `system`.
         stored_keys: Keys whose values identify messages that are stored on the server.
+        place: Place that errors name.
 
     Raises:
         MessageError: `log` is not one of the values above, no entry has one of `entry_keys`, or a request has
@@ -43,12 +45,12 @@ def read_log_entries(
         value = request.get(name)
     if not isinstance(value, list):
         reason = f"expected the list `{name}`, or a request that contains this list"
-        raise MessageError("log", reason, describe_log_format(log))
+        raise MessageError(place, reason, describe_log_format(log))
     entries = cast("list[Any]", value)
     if entries and not any(key in as_object(entry) for entry in entries for key in entry_keys):
         keys = " or ".join(map(repr, entry_keys))
         reason = f"expected the list `{name}`, but no entry has the key {keys}"
-        raise MessageError("log", reason, describe_log_format(entries))
+        raise MessageError(place, reason, describe_log_format(entries))
     return entries
 
 

@@ -53,7 +53,7 @@ def load_native(log: object) -> list[Msg]:
 
     """
     value = ensure_json_safe(log, "log")
-    messages = read_log_entries(value, other_names=("system",))
+    messages = read_log_entries(value, other_names=("system",), place="messages")
     loader = _Loader()
     loaded = loader.system(as_object(value).get("system"), "system")
     for number, message in enumerate(messages):

@@ -57,7 +57,7 @@ def load_native(log: object) -> list[Msg]:
     request: Any = ensure_json_safe(log, "log", _dump_sdk_object)
     if body := as_object(as_object(request).get("input")):
         request = {**request, "input": None, **body}
-    messages = read_log_entries(request, stored_keys=_STORED_KEYS)
+    messages = read_log_entries(request, stored_keys=_STORED_KEYS, place="messages")
     return [_parse_message(item, f"messages[{index}]") for index, item in enumerate(messages)]
 
 

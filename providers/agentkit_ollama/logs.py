@@ -46,7 +46,7 @@ def load_native(log: object) -> list[Msg]:
     Raises:
         MessageError: The value is not a conversation in Ollama's format.
     """
-    messages = read_log_entries(ensure_json_safe(log, "log", unwrap_sdk_object))
+    messages = read_log_entries(ensure_json_safe(log, "log", unwrap_sdk_object), place="messages")
     loader = _Loader()
     return [
         loader.load_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))

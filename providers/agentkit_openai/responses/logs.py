@@ -21,6 +21,7 @@ from agentkit.provider_kit import (
     as_text,
     check_log_format,
     check_log_message,
+    check_log_request,
     ensure_json_safe,
     get_state_fields,
     parse_log_text,
@@ -61,13 +62,12 @@ def load_responses(log: object) -> list[Msg]:
     """
     value: Any = ensure_json_safe(parse_log_text(log), "log")
     request = as_object(value)
+    check_log_request(request, ("input", "instructions"), _STORED_KEYS)
     if isinstance(request.get("input"), str):
         value = {**request, "input": [{"role": "user", "content": request["input"]}]}
     elif "input" not in request and isinstance(request.get("output"), list):
         value = {**request, "input": request["output"]}
-    entries = read_log_entries(
-        value, "input", ("role", "type"), other_names=("instructions",), stored_keys=_STORED_KEYS
-    )
+    entries = read_log_entries(value, "input", ("role", "type"), other_names=("instructions",))
     reader = _LogReader()
     reader.read_instructions(request.get("instructions"))
     reader.read_all(entries, "input")

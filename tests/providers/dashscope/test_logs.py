@@ -185,7 +185,7 @@ def test_loading_and_formatting_again_adds_no_second_line_break() -> None:
 def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(log)
-    assert caught.value.place == "log"
+    assert caught.value.place == "messages"
 
 
 @examples(150)

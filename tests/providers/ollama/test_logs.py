@@ -138,7 +138,7 @@ def test_unknown_keys_of_a_message_become_metadata() -> None:
 def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(log)
-    assert caught.value.place == "log"
+    assert caught.value.place == "messages"
 
 
 @examples(150)
