@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import anyio
 import pytest
@@ -47,6 +47,10 @@ async def _run(function: Any, **arguments: Any) -> ToolResultBlock:
     result = await tool.run(_call(tool, **arguments))
     assert (result.id, result.name) == ("call_1", tool.name)
     return result
+
+
+async def _async_list(text: str) -> list[str]:
+    return [text]
 
 
 class Colour(Enum):
@@ -679,6 +683,69 @@ async def test_a_generator_without_end_is_an_error() -> None:
         result = await _run(function)
         assert result.is_error
         assert "more than 100000 items" in result.text
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(("count", "is_error"), [(3, False), (4, True)])
+async def test_a_generator_has_no_more_items_than_the_limit(
+    count: int, is_async: bool, *, is_error: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentkit.tools.execution.MAX_ITEMS", 3)
+
+    def some() -> Iterator[int]:
+        yield from range(count)
+
+    async def some_later() -> AsyncIterator[int]:
+        for number in range(count):
+            yield number
+
+    result = await _run(some_later if is_async else some)
+    assert result.is_error is is_error
+    assert is_error or result.output == "[0,1,2]"
+
+
+class Later:
+    """A callable object whose method is async."""
+
+    async def __call__(self, text: str) -> list[str]:
+        return [text]
+
+
+@pytest.mark.parametrize(
+    "function", [_async_list, Later(), partial(_async_list)], ids=["function", "object", "partial"]
+)
+async def test_an_async_tool_does_not_wait_for_the_threads_of_other_tools(function: Any) -> None:
+    threads = anyio.to_thread.current_default_thread_limiter()
+    others = [object() for _ in range(int(threads.total_tokens))]
+    for other in others:
+        threads.acquire_on_behalf_of_nowait(other)
+    try:
+        with anyio.fail_after(5):
+            result = await Tool("give", function=function).run(ToolUseBlock("c", "give", {"text": "a"}))
+    finally:
+        for other in others:
+            threads.release_on_behalf_of(other)
+    assert result.output == '["a"]'
+
+
+class Cache:
+    """A cache of a function that is an object, as in the package async_lru."""
+
+    def __init__(self, function: Any) -> None:
+        functools.update_wrapper(self, function)
+
+    def cache_info(self) -> None:
+        """Marks the object as a cache."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return cast("Any", self).__wrapped__(*args, **kwargs)
+
+
+async def test_the_function_of_a_cache_object_describes_the_parameters() -> None:
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert (await _run(Cache(double), number="3")).output == "6"
 
 
 async def test_a_generator_stops_when_its_call_is_canceled() -> None:
