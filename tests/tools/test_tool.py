@@ -16,7 +16,7 @@ from agentkit import InputError, MessageError, OptionError, Tool, ToolChoice
 from agentkit.provider_kit import OutputSchema
 from agentkit.tools.choices import as_tool_choice
 from agentkit.tools.json_schema import as_output_schema
-from agentkit.tools.tool import as_tools
+from agentkit.tools.tool import as_tools, rename_tool
 from tests.conftest import EchoFormatter, text_msg
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
@@ -190,7 +190,49 @@ def test_a_function_that_cannot_be_a_tool_is_refused_by_name(function: Callable[
     with pytest.raises(MessageError) as caught:
         Tool.from_function(function)
     assert name in caught.value.place
+    assert caught.value.reason.strip()
+    assert "\n" not in caught.value.reason
     assert caught.value.advice.endswith(".")
+
+
+class Node(BaseModel):
+    next: Node | None = None
+
+
+def test_the_schema_of_a_model_that_contains_itself_is_the_schema_of_an_object() -> None:
+    schema = Tool.from_function(Node).parameters
+    assert (schema["$ref"], schema["type"], schema["properties"]) == ("#/$defs/Node", "object", {})
+
+
+def test_an_object_with_cache_statistics_is_not_always_a_cache_of_a_function() -> None:
+    class Search:
+        """Search the web."""
+
+        def cache_info(self) -> str:
+            return "5 hits"
+
+        def __call__(self, query: str) -> str:
+            return query
+
+    assert [*Tool.from_function(Search()).parameters["properties"]] == ["query"]
+
+
+def test_the_function_is_not_part_of_the_value_of_a_tool() -> None:
+    tool = Tool("search", function=find)
+    assert tool == Tool("search")
+    assert repr(tool) == repr(Tool("search"))
+
+
+def test_a_renamed_tool_is_a_copy() -> None:
+    assert rename_tool(STRICT, "search") is STRICT
+    assert rename_tool(STRICT, "find") == Tool("find", "Search the web.", SCHEMA, True)
+
+
+@pytest.mark.parametrize("definition", [{}, {"name": None}, {"name": ""}])
+def test_a_definition_needs_a_name(definition: dict[str, Any]) -> None:
+    with pytest.raises(MessageError) as caught:
+        Tool.from_dict(definition)
+    assert (caught.value.place, caught.value.reason) == ("tool.name", "the name of the tool is empty")
 
 
 def test_a_partial_needs_a_name() -> None:
@@ -259,8 +301,9 @@ def test_tools_can_be_objects_functions_and_dicts() -> None:
         (SEARCH, "tools"),
         ({"name": "search"}, "tools"),
         ("search", "tools"),
+        (5, "tools"),
     ],
-    ids=["twice", "a number", "a provider's own tool", "no object", "a bare tool", "a bare dict", "a string"],
+    ids=["twice", "a number", "a provider's own tool", "no object", "a tool", "a dict", "a string", "no list"],
 )
 def test_bad_tools_are_refused_by_place(tools: Any, place: str) -> None:
     with pytest.raises(MessageError) as caught:
