@@ -76,7 +76,7 @@ def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict
         tools = tuple(rename_tool(tool, fit(tool.name)) for tool in tools)
         if choice and choice.name is not None:
             choice = ToolChoice("tool", fit(choice.name))
-        elif choice and choice.names:
+        elif choice:
             choice = ToolChoice(choice.mode, names=tuple(map(fit, choice.names)))
     if choice and choice.mode == "none" and "none" not in capabilities.tools.choices:
         reason = f"{capabilities.name} does not accept tool_choice 'none', so the request declares no tools"

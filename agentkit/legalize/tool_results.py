@@ -58,7 +58,7 @@ def _add_results(
     together = target.tools.results == "together"
     result_ids = tuple(call_id for msg in results.msgs for call_id in msg.tool_ids)
     is_ordered = result_ids == call.tool_ids
-    if not is_ordered and not together and not target.tools.results_in_order:
+    if not together and not target.tools.results_in_order:
         is_ordered = Counter(result_ids) == Counter(call.tool_ids)  # the target accepts results in any order
     if is_ordered and not (together and len(results.msgs) > 1):
         out.extend(results)

@@ -58,7 +58,7 @@ def test_a_block_is_omitted_if_the_last_thinking_of_its_issuer_is() -> None:
         reply(TEXT, ITEM),
         reply(SIGNED, ITEM, FOREIGN, UNMARKED, ITEM, UNSIGNED, ITEM, NOTE, TEXT, FOREIGN, ITEM, SIGNED, ITEM),
         reply(UNSIGNED, ITEM),
-        reply(ITEM, TEXT),
+        reply(ITEM, UNSIGNED, TEXT),
     ]
     plan = send(msgs)
     assert turn_lines(plan) == [
@@ -86,7 +86,8 @@ def test_a_block_is_omitted_if_the_last_thinking_of_its_issuer_is() -> None:
         f"2.0 {NO_PROOF}",
         f"2.1 dropped: {ORPHAN}",
         f"3.0 {SAME}",
-        f"3.1 {SAME}",
+        f"3.1 {NO_PROOF}",
+        f"3.2 {SAME}",
     ]
 
 
