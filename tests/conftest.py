@@ -100,6 +100,21 @@ def lower(
     return target(**changes)(history=history, on_loss=on_loss).lower(msgs)
 
 
+def legalize(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **changes: Any) -> LegalConversation:
+    """Returns the conversation that `convert` of an echo formatter with other capabilities receives."""
+    conversations: list[LegalConversation] = []
+
+    class Formatter(EchoFormatter):
+        base = target(**changes).base
+
+        def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+            conversations.append(legal)
+            return super().convert(legal, task)
+
+    Formatter(history=history).lower(msgs)
+    return conversations[0]
+
+
 def get_turns(plan: Plan) -> list[dict[str, Any]]:
     """Returns the messages of a request of the echo formatter."""
     return cast("list[dict[str, Any]]", plan.request["messages"])

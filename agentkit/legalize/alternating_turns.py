@@ -45,7 +45,9 @@ class _TurnRules:
             self._separate_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
-            self._fill(0, BEGIN_TURN, "the API requires a turn after the system prompt, so a user turn was added")
+            self._fill(
+                len(msgs), BEGIN_TURN, "the API requires a turn after the system prompt, so a user turn was added"
+            )
         elif msgs and capabilities.turns.first_user and not _is_user_turn(msgs[0]):
             self._fill(0, BEGIN_TURN, "the API requires a user turn at the start, so one was added")
         ends_open = capabilities.turns.last_user and msgs and not _is_user_turn(msgs[-1], results=True)
@@ -85,7 +87,7 @@ class _TurnRules:
     def _join(self, out: TracedConversation, run: TracedConversation, turn_role: str | None) -> None:
         """Adds consecutive messages of one role to `out` as one turn."""
         if len(run.msgs) == 1:
-            out.add(run.msgs[0], run.origins[0])
+            out.extend(run)
             return
         self.ledger.note_messages([origin for origin in run.origins[1:] if isinstance(origin, int)], _MERGED)
         for origin in run.origins[1:]:

@@ -16,8 +16,8 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.provider_kit import LegalConversation, NameRule, Request, RequestSpec
-from tests.conftest import EchoFormatter, call, get_turns, ledger_lines, lower, result, target, turn_lines
+from agentkit.provider_kit import NameRule
+from tests.conftest import call, get_turns, ledger_lines, legalize, lower, result, turn_lines
 
 BLANK: Final = "dropped: the text is empty or has only white space"
 
@@ -124,29 +124,14 @@ def test_a_message_of_thinking_alone_is_dropped_in_every_mode() -> None:
 # -- tool calls --------------------------------------------------------------------------------------------------
 
 
-class RecordingFormatter(EchoFormatter):
-    """Formatter that records the conversation that `convert` receives."""
-
-    legal: LegalConversation
-
-    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        self.legal = legal
-        return super().convert(legal, task)
-
-
 def test_the_conversation_maps_each_replaced_id_and_name_to_the_original() -> None:
     ids, names = NameRule(), NameRule(reserved=frozenset({"search"}))
-
-    class Formatter(RecordingFormatter):
-        base = target(tools__call_ids=ids, tools__names=names).base
-
-    formatter = Formatter()
-    plan = formatter.lower(
-        [call("a b", tool="look up"), result("a b"), call("c"), result("c"), call("d", tool="x")]
-    )
+    msgs = [call("a b", tool="look up"), result("a b"), call("c"), result("c"), call("d", tool="x")]
+    conversation = legalize(msgs, tools__call_ids=ids, tools__names=names)
+    plan = lower(msgs, tools__call_ids=ids, tools__names=names)
     call_id, look_up, search = ids.fit("a b"), names.fit("look up"), names.fit("search")
-    assert formatter.legal.call_ids == {call_id: "a b"}
-    assert formatter.legal.tool_names == {look_up: "look up", search: "search"}
+    assert conversation.call_ids == {call_id: "a b"}
+    assert conversation.tool_names == {look_up: "look up", search: "search"}
     assert get_turns(plan)[0]["content"][0]["id"] == call_id
     replaced = "carried: call id or tool name replaced, because the API does not accept the original"
     assert ledger_lines(plan) == [

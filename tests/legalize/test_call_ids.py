@@ -6,23 +6,16 @@ from typing import Any
 
 import pytest
 
-from agentkit.provider_kit import LegalConversation, NameRule, Request, RequestSpec
-from tests.conftest import EchoFormatter, call, result, target, turn_lines
+from agentkit.provider_kit import NameRule
+from tests.conftest import call, legalize, result, turn_lines
+from tests.conftest import lower as lower_messages
 
 
 def lower(*ids: str, rule: NameRule | None = None) -> tuple[list[str], dict[str, str]]:
     """Returns the lines of the request with these calls, and the original id of each replaced id."""
-    conversations: list[LegalConversation] = []
-
-    class Formatter(EchoFormatter):
-        base = target(tools__call_ids=rule).base
-
-        def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-            conversations.append(legal)
-            return super().convert(legal, task)
-
     msgs = [call(*ids), *(result(id, output=str(number)) for number, id in enumerate(ids))]
-    return turn_lines(Formatter().lower(msgs)), conversations[0].call_ids
+    lines = turn_lines(lower_messages(msgs, tools__call_ids=rule))
+    return lines, legalize(msgs, tools__call_ids=rule).call_ids
 
 
 def expect(*ids: str) -> list[str]:

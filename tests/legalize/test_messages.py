@@ -26,7 +26,7 @@ from agentkit.ledger.provenance import FrameOrigins, TracedConversation
 from agentkit.legalize.blocks import BlockLegalizer
 from agentkit.legalize.legal_message import LegalMessage
 from agentkit.provider_kit import Capabilities, MediaLimits, MediaRule
-from tests.conftest import call, get_turns, ledger_lines, lower, result, target, text_msg, turn_lines
+from tests.conftest import call, get_turns, ledger_lines, legalize, lower, result, target, text_msg, turn_lines
 
 PNG: Final = Base64Source("image/png", "iVBORw0KGgo=")
 IMAGE: Final = ImageBlock(PNG)
@@ -245,3 +245,11 @@ def test_a_frame_is_rewritten_once_in_a_request_with_limits(rewritten: list[Msg]
     image = ImageBlock(Base64Source("image/x-png", PNG.data))
     formatter.lower([text_msg("Guide", "Look.", "system"), Msg("Bob", (TextBlock("see"), image), "user"), BOB])
     assert len(rewritten) == 1
+
+
+def test_a_rewritten_frame_is_still_a_frame() -> None:
+    blank = Msg("Bob", (TextBlock("see"), TextBlock(" ")), "user")
+    (frame,) = legalize([blank], LogFrame()).turns
+    assert (frame.frame_tag, frame.block_origins) == ("log", ((0, 0),))
+    (turn,) = legalize([blank]).turns
+    assert (turn.frame_tag, turn.block_origins) == ("", ((0, 0),))

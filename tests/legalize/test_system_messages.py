@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentkit import Msg, TextBlock
-from tests.conftest import call, get_turns, ledger_lines, lower, result, text_msg, turn_lines
+from tests.conftest import call, get_turns, ledger_lines, legalize, lower, result, text_msg, turn_lines
 
 SYSTEM: Final = text_msg("Guide", "Be brief.", "system")
 BOB: Final = text_msg("Bob", "hi")
@@ -96,3 +96,8 @@ def test_a_repaired_conversation_without_later_system_messages_is_unchanged() ->
         "system system",
         "user Bob",
     ]
+
+
+def test_a_turn_with_the_system_prompt_has_the_origin_of_each_block() -> None:
+    conversation = legalize([SYSTEM, BOB, FRIDAY], turns__system_role=False)
+    assert conversation.turns.origins == [((0, 0), (1, 0)), 2]
