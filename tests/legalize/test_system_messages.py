@@ -88,14 +88,9 @@ def test_a_later_system_message_is_merged_with_the_turns_around_it() -> None:
     ]
 
 
-def test_a_repaired_conversation_without_later_system_messages_is_unchanged() -> None:
-    plan = lower([SYSTEM, call("c"), BOB], turns__late_system="line")
-    assert [line.partition(":")[0] for line in turn_lines(plan)] == [
-        "system Guide",
-        "assistant Friday",
-        "system system",
-        "user Bob",
-    ]
+def test_new_call_ids_change_no_conversation_without_later_system_messages() -> None:
+    msgs = [SYSTEM, call("d", "d"), result("d"), result("d"), BOB]
+    assert turn_lines(lower(msgs, turns__late_system="line")) == turn_lines(lower(msgs))
 
 
 def test_a_turn_with_the_system_prompt_has_the_origin_of_each_block() -> None:
