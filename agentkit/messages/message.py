@@ -310,7 +310,7 @@ _MAX_CACHE: Final = 32  # maximum length of the cache tuple: 16 keys, each follo
 
 def get_cached(msg: Msg, key: object) -> Any:
     """Returns the result that is cached on a message under a key. Returns None if there is no such result."""
-    cache = msg._cache
+    cache = msg._cache  # pyright: ignore[reportPrivateUsage]
     if cache and cache[0] is key:  # fast path, because most messages have one cached result
         return cache[1]
     for index in range(0, len(cache), 2):
@@ -321,7 +321,7 @@ def get_cached(msg: Msg, key: object) -> Any:
 
 def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
     """Caches a result on a message and returns the result. Each message keeps its 16 newest results."""
-    _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))
+    _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))  # pyright: ignore[reportPrivateUsage]
     return result
 
 

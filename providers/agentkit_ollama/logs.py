@@ -48,9 +48,7 @@ def load_native(log: object) -> list[Msg]:
     """
     messages = read_log_entries(ensure_json_safe(log, "log", unwrap_sdk_object), place="messages")
     loader = _Loader()
-    return [
-        loader.load_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))
-    ]
+    return [loader.load_message(item, f"messages[{index}]") for index, item in enumerate(messages)]
 
 
 class _Loader:

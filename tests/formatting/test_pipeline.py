@@ -108,7 +108,7 @@ def test_a_tool_choice_adds_no_output_schema() -> None:
 
 def test_a_policy_that_renders_another_value_is_an_error() -> None:
     class Broken(HistoryPolicy):
-        def render(self, *_: Any) -> Any:
+        def render(self, conversation: Any, ledger: Any, capabilities: Any) -> Any:
             return []
 
     with pytest.raises(OptionError) as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -124,18 +124,18 @@ WHOLE_TURN = (
 )
 
 
-@pytest.mark.parametrize(
-    ("rendered", "error"),
-    [
-        (3, "rendered: expected a Plan, a string or the parts of one history frame, got int. "
-            "Pass the Plan that contains the frames."),
-        ({"messages": []}, "rendered: expected a Plan, a string or the parts of one history frame, got dict. "
-                           "Pass the Plan that contains the frames."),
-        ([BOB], f"rendered[0]: {WHOLE_TURN}"),
-        (["<history>", {"role": "user", "content": []}], f"rendered[1]: {WHOLE_TURN}"),
-        (["<history>", {"role": "user", "text": "Bob: hi"}], f"rendered[1]: {WHOLE_TURN}"),
-    ],
-)  # fmt: skip
+NO_FRAMES: Final[list[tuple[Any, str]]] = [
+    (3, "rendered: expected a Plan, a string or the parts of one history frame, got int. "
+        "Pass the Plan that contains the frames."),
+    ({"messages": []}, "rendered: expected a Plan, a string or the parts of one history frame, got dict. "
+                       "Pass the Plan that contains the frames."),
+    ([BOB], f"rendered[0]: {WHOLE_TURN}"),
+    (["<history>", {"role": "user", "content": []}], f"rendered[1]: {WHOLE_TURN}"),
+    (["<history>", {"role": "user", "text": "Bob: hi"}], f"rendered[1]: {WHOLE_TURN}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rendered", "error"), NO_FRAMES)
 def test_a_value_that_is_no_part_of_a_frame_is_an_error(rendered: Any, error: str) -> None:
     with pytest.raises(InputError) as caught:
         read_history(rendered)

@@ -191,7 +191,8 @@ MERGED: Final[list[tuple[str, list[Msg], dict[str, Any], list[str]]]] = [
 def test_consecutive_turns_of_one_role_are_merged(
     msgs: list[Msg], changes: dict[str, Any], lines: list[str]
 ) -> None:
-    assert turn_lines(lower(msgs, **{"turns.merge": True, **changes})) == lines
+    options: dict[str, Any] = {"turns.merge": True, **changes}
+    assert turn_lines(lower(msgs, **options)) == lines
 
 
 def test_the_ledger_notes_each_merged_turn_except_the_first() -> None:

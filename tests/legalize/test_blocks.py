@@ -189,7 +189,11 @@ def test_an_opaque_item_of_an_error_is_sent_if_the_target_accepts_more_than_text
 
 def test_a_block_of_a_reply_that_its_own_api_refuses_there_is_a_loss() -> None:
     block = OpaqueBlock("echo", {"type": "part"})
-    plan = lower([reply(block, TextBlock("x"))], wire="echo", opaque__places=lambda _: frozenset({"user"}))
+
+    def places(_: object) -> frozenset[str]:
+        return frozenset({"user"})
+
+    plan = lower([reply(block, TextBlock("x"))], wire="echo", opaque__places=places)
     assert turn_lines(plan) == [
         "assistant Friday: [part left out because Echo does not accept it in a message of role 'assistant'] | x"
     ]

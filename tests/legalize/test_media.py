@@ -189,7 +189,8 @@ def test_generated_media_are_sent_as_the_id_of_their_reply_item() -> None:
     ],
 )
 def test_other_media_are_sent_as_data(msgs: list[Msg], changes: dict[str, Any]) -> None:
-    plan = lower(msgs, **{"media__generated_by_id": True, "media__image": None, **changes})
+    options: dict[str, Any] = {"media__generated_by_id": True, "media__image": None, **changes}
+    plan = lower(msgs, **options)
     assert ledger_lines(plan)[-1].split(" ", 1)[1].startswith("described!: Echo does not accept images")
 
 
@@ -346,7 +347,8 @@ def test_audio_of_a_reply_is_sent_as_its_id_its_data_or_its_transcript(
     msgs: list[Msg], changes: dict[str, Any], lines: list[str], entries: list[str]
 ) -> None:
     keys = {"audio": frozenset({"audio"})}
-    plan = lower(msgs, opaque__passthrough_keys=keys, **{"media__audio_by_id": True, **changes})
+    options: dict[str, Any] = {"media__audio_by_id": True, **changes}
+    plan = lower(msgs, opaque__passthrough_keys=keys, **options)
     assert turn_lines(plan) == lines
     assert ledger_lines(plan) == entries
 
@@ -425,9 +427,9 @@ IMAGE: Final = ImageBlock(PNG)
         (exchange(IMAGE), {"media__result_types": frozenset({"image/gif"})}, False),
         (exchange(REMOTE), {"media__result_types": frozenset({"image/png"})}, True),
         (exchange(UNTYPED), {"media__result_types": frozenset({"image/png"})}, False),
-        (exchange(REMOTE), {"media__result_urls": lambda url: url == "https://a/b.png"}, True),
-        (exchange(UNTYPED), {"media__result_urls": lambda url: url == "https://a/b.png"}, False),
-        (exchange(IMAGE), {"media__result_urls": lambda _: False}, True),
+        (exchange(REMOTE), {"media__result_urls": "https://a/b.png".__eq__}, True),
+        (exchange(UNTYPED), {"media__result_urls": "https://a/b.png".__eq__}, False),
+        (exchange(IMAGE), {"media__result_urls": "".__eq__}, True),
     ],
     ids=[
         "data in a reply that may have media",

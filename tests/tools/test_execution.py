@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import types
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
@@ -646,7 +646,7 @@ def test_the_end_of_a_call_that_is_closed_without_an_event_loop_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @types.coroutine
-    def pause() -> Iterator[None]:
+    def pause() -> Generator[None, None, None]:
         yield
 
     async def wait() -> None:
