@@ -30,6 +30,7 @@ from agentkit.provider_kit import (
     check_choice,
     copy_json,
     get_state_fields,
+    split_results,
     write_output,
 )
 from agentkit_dashscope._path_guard import guard_text
@@ -94,7 +95,10 @@ class DashScopeChatFormatter(FormatterBase):
         for traced in (*legal.system, *legal.turns):
             msg = traced.msg
             if msg.features & Feature.RESULT:
-                messages.extend(_result(block) for block in msg.tool_results)
+                results, other = split_results(msg)
+                messages.extend(_result(block) for block in results)
+                if other:
+                    messages.append(_message(other, is_text_path))
             else:
                 messages.append(_message(msg, is_text_path, is_frame=bool(traced.frame_tag)))
         if legal.turns.msgs and _is_partial(legal.turns.msgs[-1]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, assert_never
+from typing import Any, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
@@ -19,6 +19,7 @@ from agentkit.provider_kit import (
     ToolResultBlock,
     copy_json,
     declare_tool,
+    split_results,
     write_output,
 )
 from agentkit_ollama.capabilities import CHAT
@@ -45,7 +46,10 @@ class OllamaChatFormatter(FormatterBase):
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
             if msg.features & Feature.RESULT:
-                messages.extend(_result(block, names) for block in msg.tool_results)
+                results, other = split_results(msg)
+                messages.extend(_result(block, names) for block in results)
+                if other:
+                    messages.append(_message(other))
             else:
                 if msg.features & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
@@ -105,12 +109,27 @@ def _mark(block: MediaBlock, images: list[str]) -> str:
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """Converts a tool result to a message with the role `tool`.
 
-    The server finds the call of the result by `tool_call_id`, or by `tool_name` and order. The output has only
-    text, because the capabilities allow no media in tool results.
+    The server finds the call of the result by `tool_call_id`, or by `tool_name` and order.
     """
-    content, name = write_output(block, _refuse_item), names.get(block.id, block.name)
-    return {"role": "tool", "content": content, "tool_name": name, "tool_call_id": block.id}
+    images: list[str] = []
+    output = write_output(block, lambda item: _write_item(item, images))
+    text = output if isinstance(output, str) else "\n".join(output)
+    name = names.get(block.id, block.name)
+    message = {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
+    return {**message, "images": images} if images else message
 
 
-def _refuse_item(item: Block) -> NoReturn:
-    raise ConversionError(item.type, "tool result")
+def _write_item(item: Block, images: list[str]) -> str:
+    """Returns the text of a text block in a tool result, or the mark of a media item, such as `[image 1]`.
+
+    Appends the data of a media item to `images`.
+    """
+    match item.type:
+        case "text":
+            return item.text
+        case "image" | "audio" | "video" | "document":
+            return _mark(item, images)
+        case "opaque" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(item.type, "tool result")
+        case _:
+            assert_never(item)

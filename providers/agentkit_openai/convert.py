@@ -22,6 +22,7 @@ from agentkit.provider_kit import (
     ToolUseBlock,
     check_choice,
     copy_json,
+    split_results,
     write_output,
 )
 from agentkit_openai._audio import get_audio_id
@@ -116,13 +117,16 @@ class OpenAIChatFormatter(FormatterBase):
         for msg in legal.turns.msgs:
             features = msg.features
             if features & result:
-                for block in msg.tool_results:
+                results, other = split_results(msg)
+                for block in results:
                     message = {
                         "role": "tool",
                         "tool_call_id": block.id,
                         "content": write_output(block, self._part),
                     }
                     add(message if isinstance(block.output, str) else self._add_keys(message, block.output))
+                if other:
+                    add(self._message(other, capabilities, names))
             elif features & call or (msg.role == "assistant" and (writes_reasoning or features & _ASSISTANT_KEYS)):
                 add(self._assistant_message(msg, capabilities, names))
             else:

@@ -19,6 +19,7 @@ from agentkit.provider_kit import (
     TextBlock,
     ToolResultBlock,
     copy_json,
+    split_results,
     stable_blocks,
     write_output,
 )
@@ -84,10 +85,13 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
 
 def _write_items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
     if msg.features & Feature.RESULT:
-        for block in msg.tool_results:
+        results, other = split_results(msg)
+        for block in results:
             item_type = "custom_tool_call_output" if block.id in writer.custom_ids else "function_call_output"
             output = write_output(block, _write_part)
             yield {"type": item_type, "call_id": block.id, "output": output, **_get_output_fields(block)}
+        if other:
+            yield from _write_items(other, writer)
     elif msg.role == "assistant" or msg.features & Feature.CALL:
         yield from writer.write(msg)
     else:
