@@ -11,6 +11,7 @@ from agentkit import (
     FinishReason,
     ImageBlock,
     MediaBlock,
+    ModelRules,
     Msg,
     OpaqueBlock,
     OpaqueState,
@@ -65,6 +66,19 @@ def test_a_file_of_the_files_api_stays_in_its_result() -> None:
     assert len(contents) == 3
     (part,) = contents[2]["parts"][0]["function_response"]["parts"]
     assert part == {"file_data": {"file_uri": STORED, "mime_type": "image/png"}}
+
+
+def test_results_are_a_content_of_their_own_even_if_user_turns_are_merged() -> None:
+    msgs = [
+        user("Look."),
+        Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant"),
+        Msg("tool", [ToolResultBlock("call_1", "look", "A cat.")], "system"),
+        user("Thanks."),
+    ]
+    plan = chat("gemini", model_rules=ModelRules(alternating_turns=True)).lower(msgs)
+    response, thanks = plan.request["contents"][2:4]
+    assert list(response["parts"][0]) == ["function_response"]
+    assert thanks["parts"] == [{"text": "Thanks."}]
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "user"])
