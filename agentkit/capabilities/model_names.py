@@ -12,8 +12,8 @@ _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
 # Suffixes of model names, such as `@20251101` (Vertex), `-v1:0` (Bedrock) and `[1m]` (Claude Code).
 _SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
-# Dates in model names, such as 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), and
-# the end of Gemini's `preview-05-06`.
+# Dates in model names, such as 2026-10-01, 10-2026, 20261001, 261001 and 1001 (month and day, or year and month),
+# and 05-06 at the end of Gemini's `preview-05-06`.
 _DATE = re.compile(
     r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
 )

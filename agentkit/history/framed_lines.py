@@ -40,7 +40,7 @@ def is_tool_block(block: Block) -> bool:
 
 
 def is_reply_part(block: Block, msg: Msg) -> bool:
-    """Returns True for an opaque block in a model's reply. Only the API of the same model accepts such a block."""
+    """Returns True if a block is an opaque block of a model's reply, which only the API of that model accepts."""
     return isinstance(block, OpaqueBlock) and bool(msg.features & Feature.ASSISTANT)
 
 

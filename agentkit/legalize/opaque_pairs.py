@@ -69,9 +69,9 @@ def _find_halves(turns: TracedConversation, target: Capabilities) -> set[BlockPa
 
 
 def _find_open_start(msgs: list[Msg], target: Capabilities) -> int:
-    """Returns the index of the first message whose request blocks need no response block (see `omit_half_pairs`).
+    """Returns the index from which messages may have request blocks without response blocks.
 
-    Returns the number of messages if each request block needs a response block.
+    Returns the number of messages if no message may have such a block. `omit_half_pairs` explains the rule.
     """
     index = len(msgs)
     while index and msgs[index - 1].features & Feature.RESULT:

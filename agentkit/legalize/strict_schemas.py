@@ -92,7 +92,9 @@ class _Walk:
         """
         target = part["$ref"]
         if find_definition(target, self.root) is None:
-            raise _NotStrictError(f"the {_schema_at(place)} refers to {target!r}, which is not in the schema")
+            raise _NotStrictError(
+                f"the {_schema_at(place)} refers to {target!r}, which the root schema does not contain"
+            )
         others = {key: item for key, item in part.items() if key != "$ref"}
         if not place:
             raise _NotStrictError("strict mode does not accept a reference at the schema root")

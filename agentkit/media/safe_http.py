@@ -103,7 +103,7 @@ async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
     addresses = await resolve(host.strip("[]"), url.port or (443 if url.scheme == "https" else 80))
     allowed = all(is_public(address) or (allow_private and is_local(address)) for address in addresses)
     if not addresses or not allowed:
-        raise DownloadRefusedError("its URL has an address that is not public")
+        raise DownloadRefusedError("the host of its URL has an IP address that is not public")
     return addresses
 
 

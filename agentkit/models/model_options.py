@@ -112,5 +112,5 @@ def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider
         provider = load_provider(name)
     if not model:
         advice = f"Pass '{provider.name}:MODEL' as the provider, or pass the name as `model`."
-        raise OptionError("model", "expected the name of a model, got none", advice)
+        raise OptionError("model", "no model name was passed", advice)
     return provider, model

@@ -103,7 +103,7 @@ def _check_prompt_and_tools(provider: Provider, layout: WireLayout, model: str |
 
 
 def _check_keys(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
-    """Checks that the token count of a request does not include ids, roles and other fixed words."""
+    """Checks that the token count of a request does not include ids, roles or other fixed values of the API."""
     request = _plan(provider, model).request
     counted = {*RequestParts.of(request, layout).texts} - {"", "look", "system", "Ann", "Friday", "tools"}
     prompt = dict(layout.read_items(request)).get(layout.prompt)

@@ -409,7 +409,10 @@ TEXTS: Final[tuple[tuple[str, str], ...]] = (
         r"its URL, or a redirect, is not an http or https URL",
     ),
     (r"(?:it is )?a remote URL with credentials in it", r"its URL, or a redirect, contains credentials"),
-    (r"(?:it is )?a remote URL at an address that is not public", r"its URL has an address that is not public"),
+    (
+        r"(?:it is )?a remote URL at an address that is not public",
+        r"the host of its URL has an IP address that is not public",
+    ),
     (r"(?:it is )?a remote URL that was answered with status", r"the request to its URL returned status"),
     (
         r"(?:it is )?a remote URL whose content comes compressed though it was asked for as it is",

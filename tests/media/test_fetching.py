@@ -450,7 +450,7 @@ PRIVATE_HOSTS = [
 async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
     reason = await get_refusal(site.url("/a.png", host), Fetch())
     assert reason in (
-        "its URL has an address that is not public",
+        "the host of its URL has an IP address that is not public",
         "the host of its URL is unknown",
         "the download from its URL failed",
     )

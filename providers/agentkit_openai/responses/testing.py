@@ -209,7 +209,10 @@ _EMPTY: Final[dict[str, Any]] = {
     "result": None,
     "status": "in_progress",
 }
-"""Values of an item in the event that announces the item, by key. Other keys have their final values."""
+"""Initial values of the keys of an item, in the event that announces the item.
+
+In this event, all other keys of the item already have their final values.
+"""
 
 
 def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
