@@ -313,7 +313,7 @@ def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout(path: Path) ->
 
 PROVIDER_NAMES: Final = {
     "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
-    "messages/coercion.py": "issuers of signatures in blocks of AgentScope",
+    "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
     "messages/log_formats.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
     "testing/scripted.py": "default provider of a ScriptedModel",

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get
 from pydantic import BeforeValidator
 
 from agentkit.errors import MessageError
+from agentkit.messages.block_dict_keys import adopt_block
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -25,7 +26,6 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
     build_trusted_text,
 )
-from agentkit.messages.coercion import adopt_block
 from agentkit.messages.features import Feature, scan_features, scan_text
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.messages.validation import (

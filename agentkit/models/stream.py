@@ -12,7 +12,7 @@ from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.call import ModelCall
-from agentkit.models.connection import ReplyConnection
+from agentkit.models.reply_connection import ReplyConnection
 from agentkit.replies.error_bodies import Failure, cut_text
 from agentkit.replies.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.replies.parser import StreamParserBase

@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     WireLayout,
     media_types,
 )
-from agentkit_dashscope._path_guard import guard_text
+from agentkit_dashscope._upload_guard import guard_text
 
 __all__ = ["FACTS", "LAYOUT", "LIMITS", "MULTIMODAL", "NAMED_CHOICE", "TEXT", "TEXT_PATH", "TOOL_NAMES"]
 

@@ -33,7 +33,7 @@ from agentkit.provider_kit import (
     split_results,
     write_output,
 )
-from agentkit_dashscope._path_guard import guard_text
+from agentkit_dashscope._upload_guard import guard_text
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
 from agentkit_openai import get_message_keys, mark_cache_control, source_url, write_tool_choice
 

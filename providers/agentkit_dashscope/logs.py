@@ -27,7 +27,7 @@ from agentkit.provider_kit import (
     split_error_mark,
 )
 from agentkit_dashscope._media_parts import BLOCK_TYPES
-from agentkit_dashscope._path_guard import guard_text
+from agentkit_dashscope._upload_guard import guard_text
 from agentkit_openai import attach_keys
 
 __all__ = ["load_native"]

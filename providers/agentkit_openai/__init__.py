@@ -6,7 +6,7 @@ requests through the openai SDK, which the extra `openai` installs. The modules 
 Responses.
 
 An `OpenAICompatible` object describes a vendor by the differences between its API and OpenAI's API. The module
-`vendors` describes the vendors that have no separate package, and `vendor_capabilities` what most vendors share.
+`vendors` describes the vendors that have no separate package, and `vendor_defaults` what most vendors share.
 
 Read `capabilities` first, then `convert`.
 """
@@ -32,7 +32,7 @@ from agentkit_openai.replies import OpenAIChatStreamParser
 from agentkit_openai.responses.convert import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 from agentkit_openai.responses.logs import load_responses
 from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
-from agentkit_openai.vendor_capabilities import TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
+from agentkit_openai.vendor_defaults import TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
 
 __all__ = [
     "CHAT",
