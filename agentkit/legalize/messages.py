@@ -82,9 +82,9 @@ class _Legalizing:
         if not has_media or not self.target.media.has_limits:
             return
         for start, part in (0, system), (len(system.msgs), turns):
-            for index, (msg, origin) in enumerate(part, start):
+            for index, msg in enumerate(part.msgs):
                 if msg.features & media:
-                    self.legal_messages[index] = self._legalize(msg, origin)
+                    self.legal_messages[start + index] = self._legalize(msg, part.origins[index])
         self.changes = limit_media(self.legal_messages, self.target, self.context.media)
 
     def _legalize_turns(self, turns: TracedConversation, start: int) -> None:

@@ -205,12 +205,18 @@ class RequestParts:
 
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((value for key in keys if (value := fields.get(key))), None)
+    for key in keys:
+        if value := fields.get(key):
+            return value
+    return None
 
 
 def _find_data(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
     """Returns the first value at the given paths of a media object. Returns None if no path has a value."""
-    return next((value for path in paths if (value := find_value(fields, path))), None)
+    for path in paths:
+        if value := find_value(fields, path) if "." in path else fields.get(path):
+            return value
+    return None
 
 
 def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
