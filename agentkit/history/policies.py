@@ -251,7 +251,7 @@ class MultiAgentHistory(HistoryPolicy):
     def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
         """Returns the lines of a history frame for a message without tool blocks.
 
-        Each line starts with a line break. The result is a string for content that is a string, a tuple for text
+        Each line starts with a line break. The result is a string for one text block, a tuple for several text
         blocks, and `FramedBlocks` for any other content. The lines are cached on the message.
         """
         lines = get_cached(msg, self._key)
@@ -266,7 +266,8 @@ class MultiAgentHistory(HistoryPolicy):
         lines = [self._as_piece(speaker, block, msg) for block in msg.content]
         if msg.features & _NOT_LINES:
             return frame_blocks(speaker, lines)
-        return tuple(cast("list[TextBlock]", lines))
+        texts = tuple(cast("list[TextBlock]", lines))
+        return texts[0].text if len(texts) == 1 else texts  # a string takes less memory than a tuple
 
     def _as_piece(self, speaker: str, block: Block, msg: Msg) -> Piece | None:
         if isinstance(block, TextBlock):
