@@ -145,9 +145,9 @@ if TYPE_CHECKING:
     from agentkit.tokens.text_counters import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens.tiktoken_counter import TiktokenCounter as TiktokenCounter
     from agentkit.tokens.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
-    from agentkit.tools.calls import run_tool_call as run_tool_call
-    from agentkit.tools.calls import run_tool_calls as run_tool_calls
     from agentkit.tools.choices import ToolChoice as ToolChoice
+    from agentkit.tools.concurrent_calls import run_tool_call as run_tool_call
+    from agentkit.tools.concurrent_calls import run_tool_calls as run_tool_calls
     from agentkit.tools.tool import Tool as Tool
     from agentkit.tools.tool import ToolLike as ToolLike
 
@@ -199,8 +199,8 @@ _MODULES = {
     "tokens.text_counters": "CharacterTokenCounter",
     "tokens.tiktoken_counter": "TiktokenCounter",
     "tokens.usage_anchored": "UsageAnchoredCounter",
-    "tools.calls": "run_tool_call run_tool_calls",
     "tools.choices": "ToolChoice",
+    "tools.concurrent_calls": "run_tool_call run_tool_calls",
     "tools.tool": "Tool ToolLike",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}

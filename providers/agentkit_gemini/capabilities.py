@@ -19,8 +19,8 @@ from agentkit.provider_kit import (
     WireLayout,
     media_types,
 )
+from agentkit_gemini._logged_options import OPTIONS
 from agentkit_gemini._parts import get_pair_key, get_part_places, is_stored_uri
-from agentkit_gemini._request_options import OPTIONS
 
 __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 

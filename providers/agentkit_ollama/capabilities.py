@@ -14,15 +14,7 @@ from agentkit.provider_kit import (
     media_types,
 )
 
-__all__ = ["CHAT", "LAYOUT", "TOP_LEVEL_FIELDS"]
-
-TOP_LEVEL_FIELDS = frozenset(
-    {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
-)
-"""Parameters that are sent at the top level of a request (Ollama source: api/types.go, ChatRequest).
-
-All other parameters are sent in the field `options`.
-"""
+__all__ = ["CHAT", "LAYOUT"]
 
 # Only base64 text that begins with one of these values is sent. The server detects the media type from the first
 # bytes. Any other string could be the path of a file, and ollama-python would open the file.

@@ -19,7 +19,6 @@ from agentkit.provider_kit import (
     merge_parameters,
     split_http_options,
 )
-from agentkit_ollama.capabilities import TOP_LEVEL_FIELDS
 
 __all__ = ["ERROR_PATTERNS", "OllamaEndpoint"]
 
@@ -37,6 +36,14 @@ ERROR_PATTERNS = ErrorPatterns(
     ),
 )
 """Regular expressions for error codes and error texts of Ollama and llama.cpp. Ollama's server uses llama.cpp."""
+
+_TOP_LEVEL_FIELDS = frozenset(
+    {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
+)
+"""Parameters that are sent at the top level of a request (Ollama source: api/types.go, ChatRequest).
+
+All other parameters are sent in the field `options`.
+"""
 
 
 class OllamaEndpoint(HttpResponseEndpoint):
@@ -96,8 +103,8 @@ class OllamaEndpoint(HttpResponseEndpoint):
             OptionError: A parameter has the name of a key that the request already sets.
         """
         parameters, http_options = split_http_options(options)
-        fields = {name: item for name, item in parameters.items() if name in TOP_LEVEL_FIELDS}
-        inner = {name: item for name, item in parameters.items() if name not in TOP_LEVEL_FIELDS}
+        fields = {name: item for name, item in parameters.items() if name in _TOP_LEVEL_FIELDS}
+        inner = {name: item for name, item in parameters.items() if name not in _TOP_LEVEL_FIELDS}
         if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
             raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
         if inner:

@@ -6,7 +6,7 @@ requests through the openai SDK, which the extra `openai` installs. The modules 
 Responses.
 
 An `OpenAICompatible` object describes a vendor by the differences between its API and OpenAI's API. The module
-`vendors` describes the vendors that have no separate package, and `vendor_defaults` what most vendors share.
+`vendors` describes the vendors that have no separate package.
 
 Read `capabilities` first, then `convert`.
 """
@@ -23,7 +23,7 @@ from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai._reply_fields import parse_usage
 from agentkit_openai._request_options import write_tool_choice
 from agentkit_openai.capabilities import CHAT, STRICT
-from agentkit_openai.compatible import OPENAI, OpenAICompatible
+from agentkit_openai.compatible import OPENAI, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS, OpenAICompatible
 from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
@@ -32,7 +32,6 @@ from agentkit_openai.replies import OpenAIChatStreamParser
 from agentkit_openai.responses.convert import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 from agentkit_openai.responses.logs import load_responses
 from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
-from agentkit_openai.vendor_defaults import TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
 
 __all__ = [
     "CHAT",

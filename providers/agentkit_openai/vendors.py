@@ -22,8 +22,7 @@ from agentkit.provider_kit import (
 from agentkit_openai._media_parts import choose_file_name, source_url
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai.capabilities import AUDIO_FORMATS
-from agentkit_openai.compatible import OpenAICompatible
-from agentkit_openai.vendor_defaults import CLOSED_KEYS, TEMPLATE_CHAT, VENDOR_CHAT
+from agentkit_openai.compatible import CLOSED_KEYS, TEMPLATE_CHAT, VENDOR_CHAT, OpenAICompatible
 
 __all__ = [
     "AZURE",

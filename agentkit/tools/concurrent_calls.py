@@ -1,4 +1,4 @@
-"""Runs the tool calls of a reply concurrently."""
+"""Runs the tool calls of a reply concurrently, up to a limit."""
 
 from __future__ import annotations
 
