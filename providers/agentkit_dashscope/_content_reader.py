@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentkit.provider_kit import BlockKey, MediaBlock, ReplyBuilder, URLSource, as_list, as_object
 from agentkit_dashscope._increments import Increments
-from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
+from agentkit_dashscope._reply_media import BLOCK_TYPES, create_media_block
 
 __all__ = ["ContentReader", "TEXT"]
 

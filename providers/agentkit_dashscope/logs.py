@@ -26,7 +26,7 @@ from agentkit.provider_kit import (
     source_from_url,
     split_error_mark,
 )
-from agentkit_dashscope._media_parts import BLOCK_TYPES
+from agentkit_dashscope._reply_media import BLOCK_TYPES
 from agentkit_dashscope._upload_guard import guard_text
 from agentkit_openai import attach_keys
 

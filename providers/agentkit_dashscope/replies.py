@@ -22,7 +22,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_dashscope._content_reader import TEXT, ContentReader
 from agentkit_dashscope._increments import Increments
-from agentkit_dashscope._media_parts import ReplyAudio
+from agentkit_dashscope._reply_media import ReplyAudio
 from agentkit_dashscope.capabilities import LAYOUT
 from agentkit_openai import parse_usage
 

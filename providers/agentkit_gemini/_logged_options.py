@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from agentkit.provider_kit import OptionLayout, as_list, as_object, as_text, map_schema
-from agentkit_gemini._parts import to_camel_case
+from agentkit_gemini._part_reader import to_camel_case
 
 __all__ = ["OPTIONS"]
 

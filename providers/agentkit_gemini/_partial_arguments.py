@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from agentkit.provider_kit import as_text
-from agentkit_gemini._parts import normalize_keys
+from agentkit_gemini._part_reader import normalize_keys
 
 __all__ = ["PartialArguments"]
 

@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     reported_error,
 )
 from agentkit_gemini._errors import parse_retry_delay
-from agentkit_gemini._parts import get_field
+from agentkit_gemini._part_reader import get_field
 
 __all__ = [
     "BLOCK_REASONS",

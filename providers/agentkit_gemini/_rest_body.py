@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from agentkit.provider_kit import native_to_json
-from agentkit_gemini._parts import as_content, to_camel_case
+from agentkit_gemini._part_reader import as_content, to_camel_case
 
 __all__ = ["build_rest_body"]
 

@@ -20,7 +20,7 @@ from agentkit.provider_kit import (
     media_types,
 )
 from agentkit_gemini._logged_options import OPTIONS
-from agentkit_gemini._parts import get_pair_key, get_part_places, is_stored_uri
+from agentkit_gemini._part_reader import get_pair_key, get_part_places, is_stored_uri
 
 __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 

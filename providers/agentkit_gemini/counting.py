@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agentkit.provider_kit import RemoteTokenCounter, TokenCount
-from agentkit_gemini._parts import as_content
+from agentkit_gemini._part_reader import as_content
 from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiTokenCounter"]

@@ -30,7 +30,7 @@ from agentkit.provider_kit import (
     get_state_fields,
     read_arguments,
 )
-from agentkit_gemini._parts import (
+from agentkit_gemini._part_reader import (
     OPAQUE_KEYS,
     copy_opaque_part,
     get_display_name,

@@ -17,8 +17,7 @@ from agentkit.provider_kit import (
     as_text,
     make_json_safe,
 )
-from agentkit_gemini._partial_arguments import PartialArguments
-from agentkit_gemini._parts import (
+from agentkit_gemini._part_reader import (
     OPAQUE_KEYS,
     copy_opaque_part,
     get_extra_fields,
@@ -29,6 +28,7 @@ from agentkit_gemini._parts import (
     normalize_value,
     parse_media,
 )
+from agentkit_gemini._partial_arguments import PartialArguments
 from agentkit_gemini._reply_fields import (
     BLOCK_REASONS,
     FINISH_REASONS,

@@ -21,7 +21,7 @@ from agentkit_openai._media_parts import get_detail, source_url, write_url_part
 from agentkit_openai._message_keys import attach_keys, get_message_keys
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai._reply_fields import parse_usage
-from agentkit_openai._request_options import write_tool_choice
+from agentkit_openai._tool_options import write_tool_choice
 from agentkit_openai.capabilities import CHAT, STRICT
 from agentkit_openai.compatible import OPENAI, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS, OpenAICompatible
 from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter

@@ -31,7 +31,7 @@ from agentkit_openai._media_parts import get_part_keys, write_media_part
 from agentkit_openai._message_keys import get_message_keys, get_role
 from agentkit_openai._reasoning import write_reasoning
 from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
-from agentkit_openai._request_options import write_chat_options
+from agentkit_openai._tool_options import write_chat_options
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]

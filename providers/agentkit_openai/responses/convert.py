@@ -26,7 +26,7 @@ from agentkit.provider_kit import (
 from agentkit_openai._media_parts import choose_file_name, copy_state_fields, source_url
 from agentkit_openai._message_keys import get_role
 from agentkit_openai._prompt_cache import mark_latest
-from agentkit_openai._request_options import write_responses_options
+from agentkit_openai._tool_options import write_responses_options
 from agentkit_openai.responses._turn_items import ItemWriter
 from agentkit_openai.responses.capabilities import OUTPUT_FIELDS, RESPONSES, RESPONSES_FACTS
 
