@@ -98,6 +98,7 @@ class Comparison:
             # a stored message can quote a text of the base version, so both records are mapped
             old, new = _without_counts(texts), _without_counts(self._map_texts(new))
         old, new = sort_notes(old), sort_notes(new)
+        old = mappings.add_omitted_keys(old, new)
         old = mappings.map_refusals(old, new, counts_texts=writes_texts and bool(self.texts))
         if json.dumps(old) == json.dumps(new):
             return

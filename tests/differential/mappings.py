@@ -6,9 +6,18 @@ commit. Everything else must stay equal.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, cast
 
-__all__ = ["REASONS", "TEXTS", "drop_foreign_options", "drop_repeated_details", "is_removed", "move_native_keys"]
+__all__ = [
+    "REASONS",
+    "TEXTS",
+    "add_omitted_keys",
+    "drop_foreign_options",
+    "drop_repeated_details",
+    "is_removed",
+    "move_native_keys",
+]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a picture encoded anew, in less data", r"image encoded again with less data to fit a limit of the API"),
@@ -449,6 +458,39 @@ def drop_repeated_details(entry: list[Any]) -> list[Any]:
     """
     *fields, reason, details = entry
     return [*fields, reason, [detail for detail in details if detail != reason]]
+
+
+def add_omitted_keys(old: Any, new: Any) -> Any:
+    """Returns the old record with the new details about additional keys of blocks that are written as text.
+
+    The base version omitted the additional keys of tool calls in lines of a frame without a detail in the ledger.
+    """
+    if isinstance(old, list) and isinstance(new, list):
+        pairs = list(zip(cast("list[Any]", old), cast("list[Any]", new), strict=False))
+        return [add_omitted_keys(*pair) for pair in pairs] + cast("list[Any]", old)[len(pairs) :]
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return cast("Any", old)
+    before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+    return {
+        key: (
+            [_add_details(*pair) for pair in zip(item, after[key], strict=True)]
+            if key == "entries" and len(item) == len(after.get(key, ()))
+            else add_omitted_keys(item, after.get(key))
+        )
+        for key, item in before.items()
+    }
+
+
+def _add_details(old: list[Any], new: list[Any]) -> list[Any]:
+    added = [detail for detail in new[-1] if detail not in old[-1]]
+    is_line = _LINE in (old[-2], *old[-1])
+    if is_line and len(new[-1]) == len(old[-1]) + len(added) and all(map(_OMITTED.fullmatch, added)):
+        return [*old[:-1], sorted([*old[-1], *added])]
+    return old
+
+
+_LINE: Final = "written as a line `NAME: TEXT` in the user turn that contains the history"
+_OMITTED: Final = re.compile(r"\w+ omitted: the API has no field for it")
 
 
 def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:

@@ -107,6 +107,31 @@ def test_a_loss_error_may_name_more_losses_and_not_fewer(error: str) -> None:
     assert sections(new, old) != []
 
 
+LINE = "written as a line `NAME: TEXT` in the user turn that contains the history"
+CALLER = "caller omitted: the API has no field for it"
+
+
+@pytest.mark.parametrize(
+    ("reason", "before", "after", "is_equal"),
+    [
+        (LINE, [], [CALLER], True),
+        ("moved", [LINE], [CALLER, LINE], True),
+        ("moved", [], [CALLER], False),
+        (LINE, [CALLER], [], False),
+        (LINE, ["edited"], [CALLER], False),
+        (LINE, [], ["speaker name 'A' omitted: the API has no field for it"], False),
+    ],
+)
+def test_a_line_of_a_frame_may_omit_more_keys(
+    reason: str, before: list[str], after: list[str], is_equal: bool
+) -> None:
+    base, candidate = (
+        write(entries=[["msgs[0].content[0]", "tool_use", "merged", False, reason, details]], syntheses=[])
+        for details in (before, after)
+    )
+    assert (sections(base, candidate) == []) == is_equal
+
+
 def test_a_listed_ledger_reason_is_no_difference() -> None:
     base, candidate = write(entries=[[*REASON, []]]), write(entries=[[*REASON[:4], "no text: it", []]])
     assert sections(base, candidate) == [("openai", "entries")]
