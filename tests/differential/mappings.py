@@ -463,7 +463,7 @@ def drop_repeated_details(entry: list[Any]) -> list[Any]:
 def add_omitted_keys(old: Any, new: Any) -> Any:
     """Returns the old record with the new details about additional keys of blocks that are written as text.
 
-    The base version omitted the additional keys of tool calls in lines of a frame without a detail in the ledger.
+    The base version omitted the keys of such blocks, and of media replaced by a note, without a detail.
     """
     if isinstance(old, list) and isinstance(new, list):
         pairs = list(zip(cast("list[Any]", old), cast("list[Any]", new), strict=False))
@@ -483,14 +483,20 @@ def add_omitted_keys(old: Any, new: Any) -> Any:
 
 def _add_details(old: list[Any], new: list[Any]) -> list[Any]:
     added = [detail for detail in new[-1] if detail not in old[-1]]
-    is_line = _LINE in (old[-2], *old[-1])
-    if is_line and len(new[-1]) == len(old[-1]) + len(added) and all(map(_OMITTED.fullmatch, added)):
+    is_text = any(reason in _TEXT_REASONS for reason in (old[-2], *old[-1]))
+    if is_text and len(new[-1]) == len(old[-1]) + len(added) and all(map(_OMITTED.fullmatch, added)):
         return [*old[:-1], sorted([*old[-1], *added])]
     return old
 
 
-_LINE: Final = "written as a line `NAME: TEXT` in the user turn that contains the history"
-_OMITTED: Final = re.compile(r"\w+ omitted: the API has no field for it")
+_TEXT_REASONS: Final = frozenset(
+    {
+        "document sent as text, because the API does not accept the file",
+        "shortened or replaced by a note to keep the request within the budget",
+        "written as a line `NAME: TEXT` in the user turn that contains the history",
+    }
+)
+_OMITTED: Final = re.compile(r"[\w.]+ omitted: the API has no field for it")
 
 
 def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:
