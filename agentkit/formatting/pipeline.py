@@ -24,12 +24,6 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.name_rules import legal_speaker_names
 from agentkit.formatting.omissions import OmittedDetails, OmittedNames
-from agentkit.formatting.request_texts import (
-    add_output_instruction,
-    add_tool_choice_text,
-    begin_with_output_instruction,
-    declare_called_tools,
-)
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.provenance import TracedConversation, prompt_length
 from agentkit.legalize.alternating_turns import apply_turn_rules
@@ -38,6 +32,11 @@ from agentkit.legalize.call_ids import make_call_ids_distinct
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.messages import legalize_content
 from agentkit.legalize.opaque_pairs import omit_half_pairs
+from agentkit.legalize.prompt_instructions import (
+    add_output_instruction,
+    add_tool_choice_text,
+    begin_with_output_instruction,
+)
 from agentkit.legalize.request_spec import Request, RequestSpec, fit_tool_names
 from agentkit.legalize.system_messages import (
     begin_with_system_prompt,
@@ -45,6 +44,7 @@ from agentkit.legalize.system_messages import (
     write_late_system_lines,
 )
 from agentkit.legalize.thinking_pairs import omit_orphaned_parts
+from agentkit.legalize.tool_options import declare_called_tools
 from agentkit.legalize.tool_results import arrange_results
 from agentkit.legalize.tool_turns import rewrite_exchanges
 from agentkit.messages.features import Feature

@@ -1,4 +1,7 @@
-"""Conversion of tools, tool choice and output schema to what a target accepts."""
+"""Conversion of tools, tool choice and output schema to what a target accepts.
+
+`prompt_instructions` writes a tool choice or a schema that the target does not accept into the prompt.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from functools import lru_cache
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Synthesis
+from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.legalize.strict_schemas import close_for_strict
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["fit_choice", "fit_output", "fit_tools", "state_output"]
+__all__ = ["declare_called_tools", "fit_choice", "fit_output", "fit_tools", "state_output"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
@@ -122,3 +126,21 @@ def fit_choice(
     notes.append(Synthesis("tool choice", reason))
     offered = tuple(tool for tool in tools if tool.name in names)
     return offered, ToolChoice(choice.mode) if choice.mode in modes else choice
+
+
+def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
+    """Declares the tools of earlier calls if the API requires declarations and the request has no tools."""
+    names = dict.fromkeys(block.name for msg in conversation.turns.msgs for block in msg.tool_uses)
+    if names and not context.spec.tools:
+        reason = (
+            "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
+        )
+        context.ledger.add_synthesis("declared tools", reason)
+        tools = tuple(map(_declare, names))
+        context.spec = replace(context.spec, tools=tools, tool_choice=ToolChoice("none"))
+    return conversation
+
+
+@lru_cache(1_024)
+def _declare(name: str) -> Tool:
+    return Tool(name)

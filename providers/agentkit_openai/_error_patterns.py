@@ -7,11 +7,12 @@ documents, source code and recorded errors. No server guarantees its error texts
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from agentkit.provider_kit import ErrorPatterns
 
-__all__ = ["CHAT_ERRORS"]
+__all__ = ["CHAT_ERRORS", "TOOLS_ADVICE", "TOOLS_REFUSED"]
 
 _OPENAI = ErrorPatterns(
     context_length_code=r"context_(length|window|size)|input_too_long|prompt_too_long",
@@ -108,3 +109,14 @@ _DASHSCOPE = ErrorPatterns(
 
 CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS | _DASHSCOPE
 """Error patterns for OpenAI's APIs and for compatible servers."""
+
+TOOLS_REFUSED = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
+"""Pattern for an error text of GPT-5.4 and later models.
+
+The text is 'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'.
+"""
+TOOLS_ADVICE = (
+    "Use the Responses API: ChatModel('openai-responses:…'). In Chat Completions, some models accept tools only "
+    "with reasoning_effort='none'."
+)
+"""Advice for errors that match `TOOLS_REFUSED`."""

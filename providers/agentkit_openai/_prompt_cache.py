@@ -8,17 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from agentkit.provider_kit import Feature, LegalConversation, ModelFact, place_cache_breakpoints, stable_blocks
+from agentkit.provider_kit import Feature, LegalConversation, place_cache_breakpoints, stable_blocks
 
-__all__ = ["BREAKPOINTS", "mark_cache_control", "mark_chat", "mark_latest"]
-
-BREAKPOINTS = ModelFact(
-    r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
-    {"cache_breakpoints": True},
-    "gpt-5.6 and later models accept cache markers (openai-python: `prompt_cache_options`), except terra models "
-    "(Kilo-Org/kilocode#13052)",
-    "2026-11-21",
-)
+__all__ = ["mark_cache_control", "mark_chat", "mark_latest"]
 
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # Responses accepts no markers in assistant messages
 _MAX_LATEST = 50

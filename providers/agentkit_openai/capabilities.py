@@ -22,11 +22,11 @@ from agentkit.provider_kit import (
     media_types,
 )
 from agentkit_openai._message_keys import MESSAGE_KEYS
-from agentkit_openai._prompt_cache import BREAKPOINTS
 
 __all__ = [
     "ALLOWED_TOOLS",
     "AUDIO_FORMATS",
+    "BREAKPOINTS",
     "CHAT",
     "CHAT_FACTS",
     "FILE_LIMITS",
@@ -157,6 +157,14 @@ Audio is excluded, because only audio models accept audio (recorded error).
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """Values of `input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""
+
+BREAKPOINTS = ModelFact(
+    r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
+    {"cache_breakpoints": True},
+    "gpt-5.6 and later models accept cache markers (openai-python: `prompt_cache_options`), except terra models "
+    "(Kilo-Org/kilocode#13052)",
+    "2026-11-21",
+)
 
 CHAT_FACTS = (
     ModelFact(

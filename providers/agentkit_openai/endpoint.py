@@ -17,19 +17,10 @@ from agentkit.provider_kit import (
     merge_parameters,
     split_http_options,
 )
+from agentkit_openai._error_patterns import TOOLS_ADVICE, TOOLS_REFUSED
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
-
-_TOOLS_REFUSED = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
-"""Pattern for an error text of GPT-5.4 and later models.
-
-The text is 'Function tools with reasoning_effort are not supported for … in /v1/chat/completions'.
-"""
-_TOOLS_ADVICE = (
-    "Use the Responses API: ChatModel('openai-responses:…'). In Chat Completions, some models accept tools only "
-    "with reasoning_effort='none'."
-)
 
 
 class OpenAIChatEndpoint(SDKEndpoint):
@@ -99,7 +90,7 @@ class OpenAIChatEndpoint(SDKEndpoint):
         If the model accepts tools only in the Responses API, the failure advises the user to use that API.
         """
         failure = super().failure_from_status_error(error)
-        advice = _TOOLS_ADVICE if _TOOLS_REFUSED.search(failure.message) else None
+        advice = TOOLS_ADVICE if TOOLS_REFUSED.search(failure.message) else None
         return replace(failure, code=failure.code or error.code or error.type, advice=advice)
 
 

@@ -35,7 +35,7 @@ from agentkit import (
     load_messages,
     load_provider,
 )
-from agentkit.formatting.request_texts import CALL_A_TOOL, CALL_TOOL
+from agentkit.legalize.prompt_instructions import CALL_A_TOOL, CALL_TOOL
 from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from agentkit import Msg, MultiAgentHistory, Tool, ToolChoice
+from agentkit import Msg, MultiAgentHistory, Synthesis, Tool, ToolChoice
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec, StrictRules, copy_json
-from tests.conftest import ECHO, EchoFormatter, target
+from tests.conftest import ECHO, EchoFormatter, call, result, target, text_msg
 
+BOB: Final = text_msg("Bob", "hi")
 MSGS: Final = [Msg("system", "Be brief.", "system"), Msg("Bob", "Hi.", "user")]
 ANSWER: Final[dict[str, Any]] = {"type": "object", "properties": {"verdict": {"type": "string"}}}
 FREE: Final[dict[str, Any]] = {"type": "object", "properties": {}}
@@ -145,3 +146,23 @@ def test_no_tool_is_strict_if_the_schema_of_one_of_them_cannot_be() -> None:
         "tool 'a' sent without strict mode, because Echo has one strict mode for all tools, "
         "and the tool 'b' is not strict",
     ]
+
+
+# -- declarations -------------------------------------------------------------------------------------------------
+
+
+def test_the_tools_of_earlier_calls_are_declared_once_and_may_not_be_called() -> None:
+    formatter = target(tools__needs_declarations=True)()
+    msgs = [BOB, call("a", "b", tool="look"), result("a", "b"), call("c"), result("c")]
+    plan = formatter.lower(msgs)
+    assert [tool["name"] for tool in plan.request["tools"]] == ["look", "search"]
+    assert plan.request["tool_choice"] == "none"
+    reason = "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
+    assert plan.ledger.syntheses == [Synthesis("declared tools", reason)]
+    assert [tool["name"] for tool in formatter.lower(msgs, tools=[Tool("walk")]).request["tools"]] == ["walk"]
+
+
+def test_no_tool_is_declared_if_none_was_called() -> None:
+    plan = target(tools__needs_declarations=True, turns__merge=True)().lower([BOB, BOB])
+    assert plan.ledger.syntheses == []
+    assert plan.request.keys() == {"messages"}

@@ -19,8 +19,7 @@ from agentkit.provider_kit import (
     as_object,
     media_types,
 )
-from agentkit_openai._prompt_cache import BREAKPOINTS
-from agentkit_openai.capabilities import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
+from agentkit_openai.capabilities import ALLOWED_TOOLS, BREAKPOINTS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
 from agentkit_openai.responses._turn_items import CALL_FIELDS, IMAGE_CALL
 
 __all__ = ["LAYOUT", "OUTPUT_FIELDS", "RESPONSES", "RESPONSES_FACTS"]

@@ -1,4 +1,4 @@
-"""Tests of the texts and declarations that a request gets in place of options that the API has no field for."""
+"""Tests of the texts that a request gets in place of options that the API has no field for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentkit import Msg, Synthesis, Tool
-from tests.conftest import call, result, target, text_msg, turn_lines
+from tests.conftest import target, text_msg, turn_lines
 
 BOB = text_msg("Bob", "hi")
 SYSTEM = text_msg("system", "Be brief.", "system")
@@ -69,23 +69,3 @@ def test_without_a_system_role_the_output_schema_is_between_the_system_prompt_an
     plan = formatter.lower([*prompt, BOB], response_format=ANSWER)
     texts = [*["Be brief."] * len(prompt), INSTRUCTION, "hi"]
     assert turn_lines(plan) == [f"user user: {' | '.join(texts)}"]
-
-
-# -- declarations -------------------------------------------------------------------------------------------------
-
-
-def test_the_tools_of_earlier_calls_are_declared_once_and_may_not_be_called() -> None:
-    formatter = target(tools__needs_declarations=True)()
-    msgs = [BOB, call("a", "b", tool="look"), result("a", "b"), call("c"), result("c")]
-    plan = formatter.lower(msgs)
-    assert [tool["name"] for tool in plan.request["tools"]] == ["look", "search"]
-    assert plan.request["tool_choice"] == "none"
-    reason = "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
-    assert plan.ledger.syntheses == [Synthesis("declared tools", reason)]
-    assert [tool["name"] for tool in formatter.lower(msgs, tools=[Tool("walk")]).request["tools"]] == ["walk"]
-
-
-def test_no_tool_is_declared_if_none_was_called() -> None:
-    plan = target(tools__needs_declarations=True, turns__merge=True)().lower([BOB, BOB])
-    assert plan.ledger.syntheses == []
-    assert plan.request.keys() == {"messages"}

@@ -1,9 +1,8 @@
-"""Stages that add a text for a tool choice or an output schema that the API has no field for."""
+"""Stages that put a tool choice or an output schema into the prompt, if the API has no field for it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from pydantic_core import to_json
 
@@ -11,9 +10,7 @@ from agentkit.ledger.provenance import TracedConversation, TracedMessage, prompt
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.message import build_trusted
 from agentkit.repair.normal_form import find_normal_form
-from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
-from agentkit.tools.tool import Tool
 
 __all__ = [
     "CALL_A_TOOL",
@@ -22,7 +19,6 @@ __all__ = [
     "add_output_instruction",
     "add_tool_choice_text",
     "begin_with_output_instruction",
-    "declare_called_tools",
 ]
 
 CALL_A_TOOL = "(Answer by calling a tool.)"
@@ -87,21 +83,3 @@ def _create_instruction(context: StageContext) -> TracedMessage:
 def _describe_schema(output: OutputSchema) -> str:
     # DeepSeek and DashScope refuse the response format json_object unless a message contains the word "json".
     return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
-
-
-def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
-    """Declares the tools of earlier calls if the API requires declarations and the request has no tools."""
-    names = dict.fromkeys(block.name for msg in conversation.turns.msgs for block in msg.tool_uses)
-    if names and not context.spec.tools:
-        reason = (
-            "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
-        )
-        context.ledger.add_synthesis("declared tools", reason)
-        tools = tuple(map(_declare, names))
-        context.spec = replace(context.spec, tools=tools, tool_choice=ToolChoice("none"))
-    return conversation
-
-
-@lru_cache(1_024)
-def _declare(name: str) -> Tool:
-    return Tool(name)
