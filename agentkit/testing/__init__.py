@@ -23,7 +23,7 @@ For authors of providers:
 
 from __future__ import annotations
 
-from agentkit.testing.demo import demo_reply
+from agentkit.testing.demo_agent import demo_reply
 from agentkit.testing.parser_checks import Sample
 from agentkit.testing.provider_checks import ConformanceError, check_provider
 from agentkit.testing.recorded_request import RecordedRequest

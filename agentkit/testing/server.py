@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from agentkit.errors import OptionError
 from agentkit.json_values import as_object
-from agentkit.testing.demo import demo_reply
+from agentkit.testing.demo_agent import demo_reply
 from agentkit.testing.http_responses import Answer, answer_error, answer_request
 from agentkit.testing.http_server import HttpServer
 from agentkit.testing.recorded_request import RecordedRequest

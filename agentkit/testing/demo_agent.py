@@ -25,7 +25,7 @@ __all__ = ["demo_reply"]
 
 
 def demo_reply(provider: str | Provider, body: Mapping[str, Any]) -> Msg:
-    """Returns a reply to a request. The rules for the reply are in the docstring of the module `demo`.
+    """Returns a reply to a request. The rules for the reply are in the docstring of the module `demo_agent`.
 
     Args:
         provider: Provider whose wire format the request uses, as a name or a `Provider`. The provider must have a
