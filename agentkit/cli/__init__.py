@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from agentkit.errors import AgentkitError, LossError, MissingExtraError
-from agentkit.reprs import as_one_line
+from agentkit.cli.exit_codes import print_error
+from agentkit.errors import AgentkitError, MissingExtraError
 
 __all__ = ["main"]
 
@@ -42,9 +42,3 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # otherwise, Python prints a message about the closed output pipe at exit
         return 0
-
-
-def print_error(error: AgentkitError) -> int:
-    """Prints an error on stderr in one line, and returns the exit code for this error."""
-    sys.stderr.write(f"agentkit: {as_one_line(str(error))}\n")
-    return 1 if isinstance(error, LossError) else 2

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 
 import anyio
 
-from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
+from agentkit.cli.exit_codes import choose_exit_code
+from agentkit.errors import AgentkitError, MessageError, OptionError
 from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
@@ -120,7 +121,7 @@ async def _convert_lines(file: Path | None, convert: Callable[[bytes], Awaitable
         try:
             text = _encode(await convert(line))
         except AgentkitError as error:
-            exit_code = max(exit_code, 1 if isinstance(error, LossError) else 2)
+            exit_code = max(exit_code, choose_exit_code(error))
             place = getattr(error, "place", "")
             fields = {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}
             text = _encode({"error": fields})

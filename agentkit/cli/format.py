@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import typer
 
 from agentkit.budget.budget import Budget
-from agentkit.cli import print_error
+from agentkit.cli.exit_codes import print_error
 from agentkit.cli.files import check_blocks, parse_input, run_conversion
 from agentkit.cli.options import (
     FileArgument,

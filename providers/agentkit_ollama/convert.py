@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from agentkit.provider_kit import (
@@ -14,6 +15,7 @@ from agentkit.provider_kit import (
     MediaBlock,
     Msg,
     MultiAgentHistory,
+    OptionError,
     Request,
     RequestSpec,
     ToolResultBlock,
@@ -24,7 +26,15 @@ from agentkit.provider_kit import (
 )
 from agentkit_ollama.capabilities import CHAT
 
-__all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
+__all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter", "place_parameters"]
+
+_TOP_LEVEL_FIELDS = frozenset(
+    {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
+)
+"""Parameters that are sent at the top level of a request (Ollama source: api/types.go, ChatRequest).
+
+All other parameters are sent in the field `options`.
+"""
 
 
 class OllamaChatFormatter(FormatterBase):
@@ -133,3 +143,18 @@ def _write_item(item: Block, images: list[str]) -> str:
             raise ConversionError(item.type, "tool result")
         case _:
             assert_never(item)
+
+
+def place_parameters(parameters: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parameters of a call as request fields. Most parameters are sent in the field `options`.
+
+    Raises:
+        OptionError: A parameter for `options` has the name of a key that the request already sets.
+    """
+    fields = {name: item for name, item in parameters.items() if name in _TOP_LEVEL_FIELDS}
+    inner = {name: item for name, item in parameters.items() if name not in _TOP_LEVEL_FIELDS}
+    if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
+        raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
+    if inner:
+        fields["options"] = {**inner, **(fields.get("options") or {})}
+    return fields

@@ -19,6 +19,7 @@ from agentkit.provider_kit import (
     merge_parameters,
     split_http_options,
 )
+from agentkit_ollama.convert import place_parameters
 
 __all__ = ["ERROR_PATTERNS", "OllamaEndpoint"]
 
@@ -36,14 +37,6 @@ ERROR_PATTERNS = ErrorPatterns(
     ),
 )
 """Regular expressions for error codes and error texts of Ollama and llama.cpp. Ollama's server uses llama.cpp."""
-
-_TOP_LEVEL_FIELDS = frozenset(
-    {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
-)
-"""Parameters that are sent at the top level of a request (Ollama source: api/types.go, ChatRequest).
-
-All other parameters are sent in the field `options`.
-"""
 
 
 class OllamaEndpoint(HttpResponseEndpoint):
@@ -103,12 +96,7 @@ class OllamaEndpoint(HttpResponseEndpoint):
             OptionError: A parameter has the name of a key that the request already sets.
         """
         parameters, http_options = split_http_options(options)
-        fields = {name: item for name, item in parameters.items() if name in _TOP_LEVEL_FIELDS}
-        inner = {name: item for name, item in parameters.items() if name not in _TOP_LEVEL_FIELDS}
-        if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
-            raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
-        if inner:
-            fields["options"] = {**inner, **(fields.get("options") or {})}
+        fields = place_parameters(parameters, request)
         body = {**merge_parameters({"model": model, **request}, fields), "stream": stream}
         return OutgoingRequest("/api/chat", body, stream, http_options)
 

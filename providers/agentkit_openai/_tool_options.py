@@ -1,4 +1,4 @@
-"""Functions that write tools, tool choices and output schemas for both APIs of OpenAI."""
+"""Functions that write tools and tool choices for Chat Completions, and output schemas for both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from agentkit.provider_kit import NameRule, OutputSchema, RequestSpec, Tool, ToolChoice, copy_json, declare_tool
 
-__all__ = ["write_chat_options", "write_responses_options", "write_tool_choice"]
+__all__ = ["write_chat_options", "write_schema", "write_tool_choice"]
 
 _SCHEMA_NAMES = NameRule(limit=64)
 
@@ -20,7 +20,7 @@ def write_chat_options(task: RequestSpec) -> dict[str, Any]:
     if task.output and task.capabilities.output == "object":
         options["response_format"] = {"type": "json_object"}
     elif task.output and task.capabilities.output == "schema":
-        options["response_format"] = {"type": "json_schema", "json_schema": _named_schema(task.output)}
+        options["response_format"] = {"type": "json_schema", "json_schema": write_schema(task.output)}
     return options
 
 
@@ -40,40 +40,7 @@ def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
     return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
 
 
-def write_responses_options(task: RequestSpec) -> dict[str, Any]:
-    """Writes the tools and the output schema of a Responses request.
-
-    Returns a dict with the keys `tools`, `tool_choice` and `text`, without the keys that have no value.
-    """
-    options = task.write_tools(_responses_tool, _responses_tool_choice)
-    if task.output:
-        options["text"] = {"format": {"type": "json_schema", **_named_schema(task.output)}}
-    return options
-
-
-def _responses_tool(tool: Tool) -> dict[str, Any]:
-    """Writes a tool for Responses (openai-python: FunctionToolParam).
-
-    `strict` is always set, because the API tries to use strict mode if the key is missing.
-    """
-    item: dict[str, Any] = {
-        "type": "function",
-        "name": tool.name,
-        "parameters": copy_json(tool.parameters),
-        "strict": bool(tool.strict),
-    }
-    return {**item, "description": tool.description} if tool.description else item
-
-
-def _responses_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    """Writes a tool choice for Responses (openai-python: ToolChoiceAllowedParam, ToolChoiceFunctionParam)."""
-    if choice.names:
-        tools = [{"type": "function", "name": name} for name in choice.names]
-        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
-    return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode
-
-
-def _named_schema(output: OutputSchema) -> dict[str, Any]:
+def write_schema(output: OutputSchema) -> dict[str, Any]:
     """Writes an output schema under a name that the API accepts."""
     schema: dict[str, Any] = {
         "name": _SCHEMA_NAMES.fit(output.name),

@@ -17,6 +17,8 @@ from agentkit.provider_kit import (
     Request,
     RequestSpec,
     TextBlock,
+    Tool,
+    ToolChoice,
     ToolResultBlock,
     copy_json,
     split_results,
@@ -26,7 +28,7 @@ from agentkit.provider_kit import (
 from agentkit_openai._media_parts import choose_file_name, copy_state_fields, source_url
 from agentkit_openai._message_keys import get_role
 from agentkit_openai._prompt_cache import mark_latest
-from agentkit_openai._tool_options import write_responses_options
+from agentkit_openai._tool_options import write_schema
 from agentkit_openai.responses._turn_items import ItemWriter
 from agentkit_openai.responses.capabilities import OUTPUT_FIELDS, RESPONSES, RESPONSES_FACTS
 
@@ -74,7 +76,7 @@ class OpenAIResponsesFormatter(FormatterBase):
             items = _write_marked_items(legal, writer)
         else:
             items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _write_items(msg, writer)]
-        return {"input": items, **write_responses_options(task)}
+        return {"input": items, **_write_options(task)}
 
 
 class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
@@ -174,3 +176,36 @@ def _open_stable_parts(items: list[dict[str, Any]], flags: tuple[bool, ...]) -> 
         for part in item[key]:
             if is_stable if is_result else next(remaining):
                 yield part
+
+
+def _write_options(task: RequestSpec) -> dict[str, Any]:
+    """Writes the tools and the output schema of a Responses request.
+
+    Returns a dict with the keys `tools`, `tool_choice` and `text`, without the keys that have no value.
+    """
+    options = task.write_tools(_write_tool, _write_tool_choice)
+    if task.output:
+        options["text"] = {"format": {"type": "json_schema", **write_schema(task.output)}}
+    return options
+
+
+def _write_tool(tool: Tool) -> dict[str, Any]:
+    """Writes a tool for Responses (openai-python: FunctionToolParam).
+
+    `strict` is always set, because the API tries to use strict mode if the key is missing.
+    """
+    item: dict[str, Any] = {
+        "type": "function",
+        "name": tool.name,
+        "parameters": copy_json(tool.parameters),
+        "strict": bool(tool.strict),
+    }
+    return {**item, "description": tool.description} if tool.description else item
+
+
+def _write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """Writes a tool choice for Responses (openai-python: ToolChoiceAllowedParam, ToolChoiceFunctionParam)."""
+    if choice.names:
+        tools = [{"type": "function", "name": name} for name in choice.names]
+        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
+    return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode

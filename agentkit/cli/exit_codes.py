@@ -1,0 +1,21 @@
+"""Exit codes of the `agentkit` command: 0 for success, 1 for a loss, 2 for invalid input and all other errors."""
+
+from __future__ import annotations
+
+import sys
+
+from agentkit.errors import AgentkitError, LossError
+from agentkit.reprs import as_one_line
+
+__all__ = ["choose_exit_code", "print_error"]
+
+
+def choose_exit_code(error: AgentkitError) -> int:
+    """Returns the exit code for an error. With `--on-loss raise`, a loss is a `LossError`."""
+    return 1 if isinstance(error, LossError) else 2
+
+
+def print_error(error: AgentkitError) -> int:
+    """Prints an error on stderr in one line, and returns the exit code for this error."""
+    sys.stderr.write(f"agentkit: {as_one_line(str(error))}\n")
+    return choose_exit_code(error)
