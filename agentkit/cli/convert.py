@@ -8,8 +8,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from agentkit.cli.files import check_blocks, parse_input, run_conversion
+from agentkit.cli.files import check_blocks, parse_input
 from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
+from agentkit.cli.lines import run_conversion
 from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import anyio
-
-from agentkit.cli.exit_codes import choose_exit_code
-from agentkit.errors import AgentkitError, MessageError, OptionError
+from agentkit.errors import MessageError, OptionError
 from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
 
-__all__ = ["check_blocks", "parse_input", "read", "run_conversion", "write_output"]
+__all__ = ["check_blocks", "encode", "parse_input", "read", "read_lines", "write_bytes", "write_output"]
 
 
 def read(file: Path | None) -> bytes:
@@ -25,7 +22,29 @@ def read(file: Path | None) -> bytes:
     Raises:
         OptionError: If the file cannot be read.
     """
-    return b"".join(_lines(file))
+    return b"".join(read_lines(file))
+
+
+def read_lines(file: Path | None) -> Iterator[bytes]:
+    """Yields the lines of a file, or of standard input if `file` is None or `-`.
+
+    Raises:
+        OptionError: If the file cannot be read.
+    """
+    if file is None or str(file) == "-":
+        yield from _stdin()
+        return
+    try:
+        with file.open("rb") as opened:
+            yield from opened
+    except OSError as error:
+        raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+        raise OptionError("standard input", "the stream is closed", "Pass a file.")
+    return sys.stdin.buffer
 
 
 def parse_input(text: bytes) -> Any:
@@ -47,10 +66,15 @@ def write_output(value: Any, indent: int | None = None) -> None:
         MessageError: If the value cannot be written as JSON.
         OptionError: If standard output is closed, or if writing fails.
     """
-    _write_bytes(_encode(value, indent))
+    write_bytes(encode(value, indent))
 
 
-def _encode(value: Any, indent: int | None = None) -> bytes:
+def encode(value: Any, indent: int | None = None) -> bytes:
+    """Returns a value as JSON text in UTF-8, with a line break at the end.
+
+    Raises:
+        MessageError: If the value cannot be written as JSON.
+    """
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
     except (ValueError, RecursionError) as error:
@@ -58,7 +82,12 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
         raise MessageError("output", reason, "Remove the value from the input.") from None
 
 
-def _write_bytes(text: bytes) -> None:
+def write_bytes(text: bytes) -> None:
+    """Writes bytes to standard output.
+
+    Raises:
+        OptionError: If standard output is closed, or if writing fails.
+    """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
         raise OptionError("standard output", "the stream is closed", "Redirect the output to a file or a command.")
     try:
@@ -96,51 +125,3 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
     for block in msg.blocks:
         items = block.items if isinstance(block, ToolResultBlock) else (block,)
         yield from (item for item in items if isinstance(item, InvalidBlock))
-
-
-def run_conversion(file: Path | None, convert: Callable[[bytes], Awaitable[Any]], *, lines: bool) -> int:
-    """Converts the input and writes the result as indented JSON, or converts and writes each line of the input.
-
-    For a line that cannot be converted, the function writes an error object, and continues with the next line.
-    Blank lines are skipped. If `file` is None or `-`, the input comes from standard input.
-
-    Returns:
-        The exit code: 2 if a line is invalid, else 1 if a line has a loss with `--on-loss raise`, else 0.
-    """
-    if lines:
-        return anyio.run(_convert_lines, file, convert)
-    write_output(anyio.run(convert, read(file)), indent=2)
-    return 0
-
-
-async def _convert_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
-    exit_code = 0
-    for line in _lines(file):
-        if not line.strip():
-            continue
-        try:
-            text = _encode(await convert(line))
-        except AgentkitError as error:
-            exit_code = max(exit_code, choose_exit_code(error))
-            place = getattr(error, "place", "")
-            fields = {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}
-            text = _encode({"error": fields})
-        _write_bytes(text)
-    return exit_code
-
-
-def _stdin() -> BinaryIO:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard input", "the stream is closed", "Pass a file.")
-    return sys.stdin.buffer
-
-
-def _lines(file: Path | None) -> Iterator[bytes]:
-    if file is None or str(file) == "-":
-        yield from _stdin()
-        return
-    try:
-        with file.open("rb") as opened:
-            yield from opened
-    except OSError as error:
-        raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None

@@ -14,7 +14,8 @@ import typer
 
 from agentkit.budget.budget import Budget
 from agentkit.cli.exit_codes import print_error
-from agentkit.cli.files import check_blocks, parse_input, run_conversion
+from agentkit.cli.files import check_blocks, parse_input
+from agentkit.cli.lines import run_conversion
 from agentkit.cli.options import (
     FileArgument,
     KeepInvalidOption,

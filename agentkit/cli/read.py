@@ -8,7 +8,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from agentkit.cli.files import check_blocks, parse_input, run_conversion
+from agentkit.cli.files import check_blocks, parse_input
+from agentkit.cli.lines import run_conversion
 from agentkit.cli.options import KeepInvalidOption
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import make_json_safe
