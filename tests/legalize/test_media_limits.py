@@ -338,6 +338,14 @@ def test_the_oldest_of_too_much_data_are_described_in_steps() -> None:
     assert remaining == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
 
 
+def test_images_by_url_do_not_count_for_the_data_limit() -> None:
+    image, linked = picture(10, 10), ImageBlock(URLSource("https://example.com/a.png"))
+    size = len(draw_image(10, 10))
+    msgs = [image_message(image), image_message(linked)]
+    assert list_kinds(limit_images(total=size)().lower(msgs)) == "ii"
+    assert list_kinds(limit_images(total=size - 1)().lower(msgs)) == "ti"
+
+
 def test_the_total_limit_counts_all_kinds() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
     formatter_type = target(media__total=6_000)

@@ -97,6 +97,7 @@ def test_without_the_option_the_docstring_is_the_description() -> None:
         ("\n    Args:\n        keyword: The word.\n    ", "", "The word."),
         ("Find.\n\nArgs:\n    no colon here\n", "Find.\n\nArgs:\n    no colon here", None),
         ("Find.\n\nArgs:\n    keyword: The word.\n\nBe brief.", "Find.\n\nBe brief.", "The word."),
+        ("Find.\n\nArgs:\n    keyword: The word.\n\nA note.", "Find.\n\nA note.", "The word."),
         ("Find.\n\nArgs:\n    keywrod: A typo.\n", "Find.", None),
         ("Find.\n\nParameters\n----------\nkeyword, radius\n    Both.\n", "Find.", "Both."),
         ("Find.\n:param keyword: The word.", "Find.", "The word."),
