@@ -36,7 +36,7 @@ __all__ = [
     "can_stream",
 ]
 
-POST = "json.dumps and post of the SDK"
+POST = "json.dumps and post with the SDK's client"
 """Name of the caller that does the least: no call through an SDK can take less time."""
 
 _HELPER_NAME = "stream helper of the SDK"
@@ -296,17 +296,15 @@ def _load_pydantic_ai() -> list[Caller]:
     return [
         create_caller(
             "OpenAI Chat",
-            lambda c: openai_models.OpenAIChatModel("gpt-4o", openai_provider=openai_provider(openai_client=c)),
+            lambda c: openai_models.OpenAIChatModel("gpt-4o", provider=openai_provider(openai_client=c)),
         ),
         create_caller(
             "OpenAI Responses",
-            lambda c: openai_models.OpenAIResponsesModel(
-                "gpt-4o", openai_provider=openai_provider(openai_client=c)
-            ),
+            lambda c: openai_models.OpenAIResponsesModel("gpt-4o", provider=openai_provider(openai_client=c)),
         ),
         create_caller(
             "Anthropic",
-            lambda c: anthropic_model("claude-sonnet-4-5", openai_provider=anthropic_provider(anthropic_client=c)),
+            lambda c: anthropic_model("claude-sonnet-4-5", provider=anthropic_provider(anthropic_client=c)),
         ),
     ]
 
