@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from agentkit.budget.cut_plan import UnitChange
 from agentkit.budget.units import MessageNumber, UnitNumber, Units
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath, format_place
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
+from agentkit.ledger.provenance import (
+    NormalForm,
+    Provenance,
+    TracedConversation,
+    block_origins,
+    prompt_length,
+)
 from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
 
@@ -70,7 +76,19 @@ class EditedConversation:
                 msgs += added
                 origins += [("summary",)] * len(added)
             position = stop
-        return TracedConversation([*msgs, *before.msgs[position:]], [*origins, *before.origins[position:]])
+        msgs += before.msgs[position:]
+        origins += before.origins[position:]
+        return TracedConversation(msgs, origins, self._find_normal_form(msgs, replaced))
+
+    def _find_normal_form(self, msgs: list[Msg], replaced: UnitNumber | None) -> NormalForm | None:
+        """Returns the properties of the conversation if the cut only dropped units. Otherwise, returns None.
+
+        A unit contains all results of its calls. Without the unit, a conversation in normal form needs no repair.
+        """
+        normal_form = self.conversation.normal_form
+        if normal_form is None or replaced is not None or any(change.remainder for change in self.changes):
+            return None
+        return normal_form.for_messages(msgs[prompt_length(msgs) :])
 
     @property
     def first_change(self) -> int | None:
@@ -83,7 +101,7 @@ class EditedConversation:
 
     def record(self, ledger: Ledger) -> None:
         """Records every dropped unit and every edited block in the ledger."""
-        dropped: list[int] = []
+        dropped: list[_Origin] = []
         for change in self.changes:
             start, stop = self._span(change)
             if change.remainder:
@@ -91,25 +109,11 @@ class EditedConversation:
                     self._record_edits(index, msg, ledger)
             else:
                 self.dropped_units += change.stop - change.first
-                dropped.extend(range(start, stop))
-        self.dropped_messages = sorted(self._record_dropped(dropped, ledger))
+                dropped += self.conversation.origins[start:stop]
+        self.dropped_messages = sorted(_record_dropped(dropped, ledger))
 
     def _span(self, change: UnitChange) -> tuple[MessageNumber, MessageNumber]:
         return self.units.span(change.first)[0], self.units.span(change.stop - 1)[1]
-
-    def _record_dropped(self, dropped: Sequence[int], ledger: Ledger) -> Collection[int]:
-        """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
-        traced = [(index, self.conversation.origins[index]) for index in dropped]
-        numbers = [origin for _, origin in traced if isinstance(origin, int)]
-        ledger.note_messages(numbers, _DROPPED)
-        affected = {*numbers}
-        for index, origin in traced:
-            paths = () if isinstance(origin, int) else block_origins(self.conversation.msgs[index], origin)
-            for path in paths:
-                if not isinstance(path, str):
-                    ledger.note(path, _DROPPED)
-                    affected.add(path[0])
-        return affected
 
     def _record_edits(self, index: int, after: Msg, ledger: Ledger) -> None:
         before = self.conversation.msgs[index]
@@ -120,6 +124,24 @@ class EditedConversation:
             for path, disposition in () if isinstance(origin, str) else _find_edits(old, new, origin):
                 ledger.note(path, Note(disposition, _CHANGED))
                 self.changed_places.append(format_place(path))
+
+
+def _record_dropped(origins: list[_Origin], ledger: Ledger) -> Collection[int]:
+    """Records dropped messages in the ledger. Returns the indexes of the input messages that lose blocks."""
+    if {*map(type, origins)} <= {int}:  # fast path, because most messages are unchanged input messages
+        numbers = cast("list[int]", origins)
+    else:
+        numbers = [origin for origin in origins if isinstance(origin, int)]
+    ledger.note_messages(numbers, _DROPPED)
+    if len(numbers) == len(origins):
+        return numbers
+    affected = {*numbers}
+    for origin in origins:
+        for path in () if isinstance(origin, int) else origin:
+            if not isinstance(path, str):
+                ledger.note(path, _DROPPED)
+                affected.add(path[0])
+    return affected
 
 
 def _find_edits(old: Block, new: Block, path: BlockPath) -> Iterator[tuple[BlockPath, Disposition]]:

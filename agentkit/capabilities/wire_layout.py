@@ -122,7 +122,7 @@ class WireLayout:
     name: str = "name"
     labels: frozenset[str] = frozenset({"role", "type"})
     silent: frozenset[str] = frozenset({"id"})
-    texts: frozenset[str] = frozenset({"content", "text"})
+    texts: frozenset[str] = frozenset({"content", "text", "arguments"})
     json: frozenset[str] = frozenset({"arguments"})
     media: Mapping[str, str] = field(default_factory=_no_keys)
     media_data: tuple[str, ...] = ("data", "url")

@@ -14,6 +14,8 @@ from agentkit.ledger.entries import Synthesis
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.legalize.strict_schemas import close_for_strict
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.messages.features import Feature
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
@@ -130,8 +132,12 @@ def fit_choice(
 
 def declare_called_tools(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Declares the tools of earlier calls if the API requires declarations and the request has no tools."""
-    names = dict.fromkeys(block.name for msg in conversation.turns.msgs for block in msg.tool_uses)
-    if names and not context.spec.tools:
+    if context.spec.tools:
+        return conversation
+    contents = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
+    blocks = (block for content in contents for block in content)
+    names = dict.fromkeys(block.name for block in blocks if isinstance(block, ToolUseBlock))
+    if names:
         reason = (
             "the API requires declarations of all tools that were called; tool_choice 'none' forbids new calls"
         )
