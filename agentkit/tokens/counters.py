@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import OptionError
-from agentkit.messages.message import Msg, cache_result
+from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.reprs import shorten_repr
 
 __all__ = [
@@ -197,7 +197,11 @@ class LocalTokenCounter(TokenCounterBase):
         Raises:
             OptionError: The result of `weigh` is not a number of tokens.
         """
-        return cache_result(msg, self.key, self._weigh_checked)
+        key = self.key
+        weight: int | None = get_cached(msg, key)
+        return set_cached(msg, key, self._weigh_checked(msg)) if weight is None else weight
 
     def _weigh_checked(self, msg: Msg) -> int:
-        return _check_tokens(self.weigh(msg), f"{type(self).__name__}.weigh")
+        tokens = self.weigh(msg)
+        is_valid = type(tokens) is int and tokens >= 0
+        return tokens if is_valid else _check_tokens(tokens, f"{type(self).__name__}.weigh")

@@ -102,6 +102,7 @@ class RequestParts:
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
         texts, uncounted, holders = layout.texts, layout.uncounted, layout.holders
+        special, name, role = layout.special, layout.name, layout.role
         for part in waiting:
             if part.__class__ is not dict:
                 self._add_leaf(part)
@@ -112,28 +113,24 @@ class RequestParts:
                 if kind is str:
                     if key in texts:
                         add(item)
-                    elif key not in uncounted:
-                        self._add_string(fields, key, item, waiting)
+                    elif key in uncounted:
+                        continue
+                    elif key == name:
+                        add(item)
+                        if role in fields:
+                            self.speakers += 1
+                        else:
+                            self.calls += 1
+                    elif key in special:
+                        self._add_special(fields, key, item, waiting)
+                    else:
+                        add(item)
                 elif key in holders:
                     self._add_special(fields, key, item, waiting)
                 elif kind is list:
                     extend(item)
                 elif kind is dict and key not in uncounted:
                     push(item)
-
-    def _add_string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """Adds a string. Its key and its JSON object decide if the string is a text, a name or other data."""
-        layout = self.layout
-        if key not in layout.special:
-            self.texts.append(item)
-        elif key == layout.name:
-            self.texts.append(item)
-            if layout.role in part:
-                self.speakers += 1
-            else:
-                self.calls += 1
-        else:
-            self._add_special(part, key, item, waiting)
 
     def _add_leaf(self, part: Any) -> None:
         if isinstance(part, str):
@@ -214,15 +211,21 @@ def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 def _find_data(fields: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
     """Returns the first value at the given paths of a media object. Returns None if no path has a value."""
     for path in paths:
-        if value := find_value(fields, path) if "." in path else fields.get(path):
+        if value := _read(fields, path):
             return value
     return None
 
 
-def _find_detail(fields: dict[str, Any], paths: tuple[str, ...]) -> str:
+def _find_detail(fields: Mapping[str, Any], paths: tuple[str, ...]) -> str:
     """Returns the first string at the given paths of a JSON object. Returns "" if no path has a string."""
-    values = (find_value(fields, path) for path in paths)
-    return next((value for value in values if isinstance(value, str)), "")
+    for path in paths:
+        if isinstance(value := _read(fields, path), str):
+            return value
+    return ""
+
+
+def _read(fields: Mapping[str, Any], path: str) -> Any:
+    return find_value(fields, path) if "." in path else fields.get(path)
 
 
 def compact_json(value: Any) -> str:
