@@ -54,6 +54,8 @@ def get_part_keys(block: MediaBlock) -> dict[str, Any]:
     The result does not contain `detail`, `filename` or keys of the message, because other functions write these
     keys.
     """
+    if block.state is None:
+        return {}
     keys = {
         key: value
         for key, value in get_state_fields(block.state).items()

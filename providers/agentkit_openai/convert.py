@@ -163,7 +163,9 @@ class OpenAIChatFormatter(FormatterBase):
         always = vendor.reasoning_always and capabilities.thinking.mode != "never"
         if isinstance(msg.content, str):
             message = self._message(msg, capabilities, names)
-            return {**message, str(vendor.reasoning_field): ""} if always else message
+            if always:
+                message[str(vendor.reasoning_field)] = ""
+            return message
         content, calls, thoughts, fields, refusals = self._sort_blocks(msg.content)
         item: dict[str, Any] = {"role": "assistant"}
         if content or not fields:
@@ -172,8 +174,10 @@ class OpenAIChatFormatter(FormatterBase):
         item |= {**fields, "refusal": "\n".join(refusals)} if refusals else fields
         if names is not None and msg.name and msg.name != "assistant":
             item["name"] = names.get(msg.name, msg.name)
-        if thoughts or always:
+        if thoughts:
             write_reasoning(item, thoughts, vendor, always=always)
+        elif always:
+            item[str(vendor.reasoning_field)] = ""
         if calls:
             item["tool_calls"] = calls
         return self._add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
@@ -212,8 +216,11 @@ class OpenAIChatFormatter(FormatterBase):
 
     def _add_keys(self, message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
         """Returns a message with the additional keys from `blocks`. Existing keys of the message do not change."""
+        keys = get_message_keys(blocks)
+        if not keys:
+            return message
         excluded = {*message, *self.vendor.last_keys}
-        return message | {key: value for key, value in get_message_keys(blocks).items() if key not in excluded}
+        return message | {key: value for key, value in keys.items() if key not in excluded}
 
     def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
         """Writes blocks as the content of a message: a string or a list of content parts.
