@@ -144,8 +144,8 @@ class MessageReader:
         Returns False for any other entry, which is then not read. Most entries of a stream have only a piece of
         arguments, and this method reads them quickly.
         """
-        function: dict[str, Any] = as_object(entry.get("function"))
-        if entry.get("id") or function.get("name"):
+        function: Any = entry.get("function")
+        if function.__class__ is not dict or entry.get("id") or function.get("name"):
             return False
         key, piece = self._calls.get_latest(entry.get("index")), function.get("arguments")
         if key is None or type(piece) is not str:

@@ -63,9 +63,9 @@ class OpenAIChatStreamParser(StreamParserBase):
         choices = event.get("choices")
         if (not choices or "error" in event) and (error := parse_error(event)):
             self.reply.fail(*error)  # an error takes precedence over a finish reason in the same chunk
-        for choice in map(as_object, as_list(choices)):
-            if choice:
-                self._read_choice(choice)
+        for choice in as_list(choices):
+            if isinstance(choice, dict):
+                self._read_choice(choice)  # pyright: ignore[reportUnknownArgumentType] - a cast takes time
         if event.get("usage"):
             self._set_usage(event["usage"])
 
