@@ -318,7 +318,7 @@ PROVIDER_NAMES: Final = {
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
     "testing/scripted.py": "default provider of a ScriptedModel",
     "tokens/encodings.py": "patterns of model names",
-    "tokens/media_costs.py": "patterns of model names",
+    "tokens/image_tokens.py": "patterns of model names",
 }
 """Modules and packages of the core that name a provider, each with the reason."""
 

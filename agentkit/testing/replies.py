@@ -16,6 +16,7 @@ from agentkit.messages.blocks import TextBlock, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.reprs import bounded_repr
+from agentkit.testing.reported_tokens import estimate_usage
 
 __all__ = [
     "LoopbackError",
@@ -23,7 +24,6 @@ __all__ = [
     "PlayableReply",
     "ReceivedCall",
     "Reply",
-    "count_tokens",
     "get_citations",
     "hash_text",
     "is_refusal",
@@ -142,7 +142,7 @@ class NormalizedReply:
             reply: Usage, finish reason and piece size of the reply.
             prompt: Prompt of the request as a JSON value. The token count of the prompt becomes the input tokens.
         """
-        usage = reply.usage or msg.usage or _estimate_usage(msg, prompt)
+        usage = reply.usage or msg.usage or estimate_usage(msg, prompt)
         reason = reply.finish_reason or msg.finish_reason or _guess_finish_reason(msg)
         return cls(msg, usage, reason, reply.piece_size)
 
@@ -195,11 +195,6 @@ def hash_text(text: str, length: int) -> str:
     return sha256(text.encode()).hexdigest()[:length]
 
 
-def count_tokens(text: str) -> int:
-    """Returns the number of tokens that the server reports for a text: one token for every four characters."""
-    return -(-len(text) // 4)
-
-
 def is_refusal(block: object) -> bool:
     """Returns True if a block is a text block that contains a refusal of the model."""
     return isinstance(block, TextBlock) and (block.metadata or {}).get("refusal") is True
@@ -214,11 +209,3 @@ def _guess_finish_reason(msg: Msg) -> FinishReason:
     if msg.tool_uses:
         return FinishReason.TOOL_USE
     return FinishReason.REFUSAL if any(map(is_refusal, msg.blocks)) else FinishReason.STOP
-
-
-def _estimate_usage(msg: Msg, prompt: object) -> Usage:
-    thinking = sum(count_tokens(block.thinking) for block in msg.blocks if isinstance(block, ThinkingBlock))
-    text = sum(count_tokens(block.text) for block in msg.blocks if isinstance(block, TextBlock))
-    calls = sum(count_tokens(use.name + use.arguments) for use in msg.tool_uses)
-    prompt_tokens = count_tokens(json.dumps(prompt, ensure_ascii=False))
-    return Usage(prompt_tokens, thinking + text + calls, reasoning_tokens=thinking)

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, count_tokens
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall
+from agentkit.testing.reported_tokens import count_tokens
 
 __all__ = ["FakeService", "encode_json"]
 

@@ -7,7 +7,7 @@ nothing.
 Read `counters` first, which has the base classes. Then read `text_counters` (estimate by characters),
 `tiktoken_counter` and `encodings`, `hugging_face` (tokenizer files), `remote` (endpoints of providers), and
 `usage_anchored` (reported usage). `request_parts` splits a request, `estimate` estimates the tokens of a text, and
-`media_costs` has the token prices of media.
+`image_tokens` has the token prices of media.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from agentkit import MultiAgentHistory, load_provider
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
 from agentkit.tokens.encodings import find_encoding
-from agentkit.tokens.media_costs import find_image_rule
+from agentkit.tokens.image_tokens import find_image_rule
 from tests.profiles import examples
 
 _MODES: Final = ("auto", "none", "required", "tool")
