@@ -149,7 +149,8 @@ class Msg(_Computed):
     def tool_ids(self) -> tuple[str, ...]:
         """The call ids of the tool calls and tool results, in order."""
         if not self.features & Feature.OTHER:  # all blocks are tool calls or tool results
-            return tuple(map(_get_id, self.content))
+            content: Any = self.content
+            return (content[0].id,) if len(content) == 1 else tuple(map(_get_id, content))
         return tuple([block.id for block in self.blocks if isinstance(block, _TOOL_BLOCKS)])
 
     @property
