@@ -317,7 +317,7 @@ PROVIDER_NAMES: Final = {
     "messages/log_formats.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
     "testing/scripted.py": "default provider of a ScriptedModel",
-    "tokens/encodings.py": "patterns of model names",
+    "tokens/model_encodings.py": "patterns of model names",
     "tokens/image_tokens.py": "patterns of model names",
 }
 """Modules and packages of the core that name a provider, each with the reason."""

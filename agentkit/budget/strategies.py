@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import ClassVar, TypeVar, cast
 
+from agentkit.budget.protected_units import find_protected_units, find_task
 from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block
@@ -62,7 +63,7 @@ class CutStrategy:
 
     def protected(self, units: Units) -> AbstractSet[int]:
         """Returns the indexes of the units that this strategy must not change."""
-        return units.protected()
+        return find_protected_units(units)
 
     def recent(self, units: Units) -> int:
         """Returns the index of the first unit that is too new to change.
@@ -111,10 +112,10 @@ class OldestFirst(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first."""
-        task = units.task if self.keep_task else None
+        task = find_task(units) if self.keep_task else None
         if not units.pinned and units.newest_visible is None and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))
-        protected = units.protected(self.keep_task)
+        protected = find_protected_units(units, self.keep_task)
         return [number for number in units.numbers[units.system :] if number not in protected]
 
 

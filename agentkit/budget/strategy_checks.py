@@ -12,6 +12,7 @@ from operator import gt
 from typing import NoReturn, cast
 
 from agentkit.budget.cut_stages import Remainder
+from agentkit.budget.protected_units import find_protected_units, find_summaries
 from agentkit.budget.strategies import CutStrategy
 from agentkit.budget.units import UnitNumber, Units
 from agentkit.errors import OptionError
@@ -103,7 +104,7 @@ def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
     A strategy that drops whole units may drop summaries, although summaries are pinned.
     """
     if is_dropping(strategy):
-        return units.protected() - {*units.summaries}
+        return find_protected_units(units) - {*find_summaries(units)}
     return {*units.numbers[: units.system], *units.pinned}
 
 

@@ -14,6 +14,7 @@ import anyio.lowlevel
 from pydantic_core import to_json
 
 from agentkit.argument_checks import check_text
+from agentkit.budget.protected_units import find_summaries
 from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number, shorten_middle
 from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
@@ -151,7 +152,7 @@ class Summarize(CutStrategy):
 
 def _surplus(units: Units) -> list[UnitNumber]:
     """Returns the units of all summaries if there are too many summaries, and an empty list otherwise."""
-    summaries = units.summaries
+    summaries = find_summaries(units)
     return summaries if len(summaries) >= _MAX_SUMMARIES else []
 
 

@@ -15,7 +15,6 @@ import anyio.lowlevel
 from agentkit.ledger.provenance import starts_with
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
-from agentkit.repair.unmatched_results import UNMATCHED_MARK
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import LocalTokenCounter
 from agentkit.tokens.estimate import estimate_text
@@ -121,44 +120,6 @@ class Units:
     def end(self, number: int) -> TokenWeight:
         """Returns the estimated number of tokens between the end of the system prompt and the end of a unit."""
         return TokenWeight(self.sums[number + 1] - self.sums[self.system])
-
-    def protected(self, keep_task: bool = False) -> set[UnitNumber]:
-        """Returns the indexes of the units that a cut must keep.
-
-        A cut keeps the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
-        viewer sees. The viewer is the agent that the request is for. If `keep_task` is True, a cut also keeps the
-        unit of the first user message.
-        """
-        numbers = self.numbers
-        protected = {*numbers[: self.system], *self.pinned, *numbers[-1:]}
-        if self.newest_visible is not None:
-            protected.add(self.newest_visible)
-        if keep_task and (task := self.task) is not None:
-            protected.add(task)
-        return protected
-
-    @property
-    def summaries(self) -> list[UnitNumber]:
-        """Indexes of the units with a summary that `Summarize` wrote."""
-        return [
-            number
-            for number in self.pinned
-            if [SUMMARY_MARK in (msg.metadata or {}) for msg in self.unit(number)] == [True]
-        ]
-
-    @property
-    def task(self) -> UnitNumber | None:
-        """Index of the unit with the first user message. None if there is no user message."""
-        return next(
-            (
-                number
-                for number in self.numbers
-                if (msg := self.msgs[self.starts[number]]).role == "user"
-                and not msg.features & Feature.TOOL
-                and UNMATCHED_MARK not in (msg.metadata or {})
-            ),
-            None,
-        )
 
     def extend(self, msgs: Sequence[Msg], weigh: Callable[[Msg], int], never_cut: frozenset[str]) -> None:
         """Appends messages to the conversation.

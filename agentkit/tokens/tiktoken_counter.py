@@ -1,8 +1,8 @@
 """`TiktokenCounter`: counts the texts of a request with the encoding of the model.
 
 The counts of texts are exact. The tokens around texts, for roles, names and tool calls, follow the rules in
-OpenAI's cookbook. `agentkit.tokens.encodings` finds the encoding of a model and the package that has the
-vocabulary of the encoding.
+OpenAI's cookbook. `agentkit.tokens.model_encodings` has the encoding of each model, and
+`agentkit.tokens.encodings` finds the package that has the vocabulary of the encoding.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import TokenCount, find_layout, weight_key
-from agentkit.tokens.encodings import BASE, ENCODINGS, Count, find_encoding, find_encoding_package, load_encoding
+from agentkit.tokens.encodings import Count, find_encoding_package, load_encoding
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.image_tokens import MediaPrices
+from agentkit.tokens.model_encodings import BASE, ENCODINGS, find_encoding
 from agentkit.tokens.request_parts import MediaPart, RequestParts, compact_json
 from agentkit.tokens.text_counters import Overheads, TextTokenCounter
 

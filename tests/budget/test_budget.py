@@ -424,15 +424,13 @@ def test_units_are_messages_or_tool_calls_with_their_results() -> None:
     assert outcome.unit(2) == msgs[2:5]
     assert outcome.unit(3) == msgs[5:]
     assert (outcome.system, outcome.pinned) == (1, [2])
-    assert outcome.protected() == {0, 2, 3}
-    assert outcome.protected(keep_task=True) == {0, 1, 2, 3}
 
 
 class ToolsFirst(CutStrategy):
     """Strategy that drops tool calls with their results first."""
 
     def order(self, units: Units) -> Sequence[int]:
-        free = [number for number in range(len(units)) if number not in units.protected()]
+        free = [number for number in range(len(units)) if number not in self.protected(units)]
         return sorted(free, key=lambda number: not units.unit(number)[0].tool_uses)
 
 

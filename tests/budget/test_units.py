@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentkit import LocalTokenCounter, Msg, TextBlock, ThinkingBlock, ToolResultBlock, Units
-from agentkit.budget.units import SUMMARY_MARK, Weigher
-from agentkit.repair.unmatched_results import UNMATCHED_MARK
+from agentkit import LocalTokenCounter, Msg, TextBlock, ThinkingBlock, Units
+from agentkit.budget.units import Weigher
 from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -44,26 +43,6 @@ def test_a_unit_with_pinned_messages_or_calls_of_kept_tools_is_pinned_once() -> 
     assert create_units(msgs).pinned == [2]
     assert create_units(msgs, "skill").pinned == [2]
     assert create_units(msgs, "search").pinned == [1, 2]
-
-
-def test_summaries_are_pinned_messages_with_the_mark() -> None:
-    summary = Msg("summary", "told", "user", metadata={SUMMARY_MARK: "digest"}, pinned=True)
-    unpinned = Msg("summary", "told", "user", metadata={SUMMARY_MARK: "digest"})
-    other = Msg("Bob", "told", "user", metadata={"mark": 1}, pinned=True)
-    exchange = [Msg("Friday", call("a").blocks, "assistant", metadata=summary.metadata), result("a", pinned=True)]
-    assert create_units([summary, TEXT, unpinned, other, *exchange, summary, TEXT]).summaries == [0, 5]
-
-
-def test_the_task_is_the_first_message_of_a_user_that_is_no_result() -> None:
-    unmatched = Msg("Bob", "lost", "user", metadata={UNMATCHED_MARK: True})
-    mixed = Msg("Bob", [TextBlock("Hi."), ToolResultBlock("a", "search", "found")], "user")
-    noted = Msg("Bob", "Go.", "user", metadata={"mark": 1})
-    friday = text_msg("Friday", "Hi.", "assistant")
-    assert create_units([SYSTEM, friday, unmatched, call("a"), mixed, noted, TEXT]).task == 4
-    assert create_units([SYSTEM, friday, unmatched]).task is None
-    asked = Msg("Bob", call("b").blocks, "user")
-    assert create_units([SYSTEM, asked, result("b"), TEXT]).task == 2
-    assert create_units([TEXT]).task == 0
 
 
 # -- estimates ----------------------------------------------------------------------------------------------------

@@ -37,6 +37,12 @@ def test_the_system_prompt_begins_the_first_user_turn() -> None:
     ]
 
 
+def test_the_system_prompt_joins_the_first_turn_if_the_last_turn_is_a_result() -> None:
+    plan = lower([SYSTEM, BOB, call("c"), result("c")], turns__system_role=False)
+    assert turn_lines(plan)[0] == "user user: Be brief. | hi"
+    assert len(turn_lines(plan)) == 3
+
+
 def test_the_system_prompt_is_a_turn_before_a_turn_of_the_assistant() -> None:
     calls = Msg("Bob", call("c").blocks, "user")
     for msgs, lines in (

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentkit import MultiAgentHistory, load_provider
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
-from agentkit.tokens.encodings import find_encoding
 from agentkit.tokens.image_tokens import find_image_rule
+from agentkit.tokens.model_encodings import find_encoding
 from tests.profiles import examples
 
 _MODES: Final = ("auto", "none", "required", "tool")

@@ -35,7 +35,8 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
-from agentkit.tokens.encodings import Encoding, find_encoding, find_encoding_package
+from agentkit.tokens.encodings import find_encoding_package
+from agentkit.tokens.model_encodings import Encoding, find_encoding
 from tests.conftest import call, result, text_msg
 from tests.tokens.corpus import CORPUS, OTHERS
 

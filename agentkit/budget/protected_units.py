@@ -1,0 +1,48 @@
+"""Units that a cut must keep: the system prompt, pinned messages, the task, and the newest messages."""
+
+from __future__ import annotations
+
+from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
+from agentkit.messages.features import Feature
+from agentkit.repair.unmatched_results import UNMATCHED_MARK
+
+__all__ = ["find_protected_units", "find_summaries", "find_task"]
+
+
+def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumber]:
+    """Returns the indexes of the units that a cut must keep.
+
+    A cut keeps the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
+    viewer sees. The viewer is the agent that the request is for. If `keep_task` is True, a cut also keeps the
+    unit of the first user message.
+    """
+    numbers = units.numbers
+    protected = {*numbers[: units.system], *units.pinned, *numbers[-1:]}
+    if units.newest_visible is not None:
+        protected.add(units.newest_visible)
+    if keep_task and (task := find_task(units)) is not None:
+        protected.add(task)
+    return protected
+
+
+def find_task(units: Units) -> UnitNumber | None:
+    """Returns the index of the unit with the first user message. Returns None if there is no user message."""
+    return next(
+        (
+            number
+            for number in units.numbers
+            if (msg := units.msgs[units.starts[number]]).role == "user"
+            and not msg.features & Feature.TOOL
+            and UNMATCHED_MARK not in (msg.metadata or {})
+        ),
+        None,
+    )
+
+
+def find_summaries(units: Units) -> list[UnitNumber]:
+    """Returns the indexes of the units with a summary that `Summarize` wrote."""
+    return [
+        number
+        for number in units.pinned
+        if [SUMMARY_MARK in (msg.metadata or {}) for msg in units.unit(number)] == [True]
+    ]
