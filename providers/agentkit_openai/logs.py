@@ -154,7 +154,11 @@ class _LogReader:
         id = as_text(message.get("tool_call_id"))
         if message["role"] == "function" and not id:
             id = self.legacy_ids.get(name, "")
-        output: Any = as_content(read_content(message.get("content"), self.source, f"{place}.content"))
+        content = message.get("content")
+        if isinstance(content, str):
+            output: Any = content
+        else:
+            output = as_content(read_content(content, self.source, f"{place}.content"))
         return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
     def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:
