@@ -134,7 +134,7 @@ def as_text(value: object, place: str = "") -> str:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             # only lone surrogates became U+FFFD; a pair of surrogates became one ordinary character
             if text.count("\ufffd") > value.count("\ufffd"):
-                _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
+                _LOG.warning("%s: lone surrogates replaced with U+FFFD", place or "a text")
             return text
     return value
 

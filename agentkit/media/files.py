@@ -1,7 +1,7 @@
 """Reads local files as media.
 
-Only files inside the allowed folders (roots) are read, even if another process replaces a folder by a link at the
-same time. All functions block the thread.
+Only files inside the allowed folders (roots) are read, even if another process replaces a folder with a link at
+the same time. All functions block the thread.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class RequestParts:
     def _walk(self, waiting: list[Any]) -> None:
         """Adds all parts in `waiting`. The loop appends nested parts to `waiting`, and then reads these parts too.
 
-        Keep the loop fast, because a budget spends most of its time in this loop.
+        Keep the loop fast, because most of the time of a cut is spent here.
         """
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout

@@ -63,9 +63,9 @@ class OpenAIChatFormatter(FormatterBase):
         cache_breakpoints: `"auto"` adds markers for the prompt cache if the model accepts them. Each text is then
             written as a list of one part. Most vendors and older models cache prompts without markers. `"off"`
             adds no markers.
-        spoken_replies: `"id"` replaces audio in earlier replies of OpenAI by its id. OpenAI accepts the id until
+        spoken_replies: `"id"` replaces audio in earlier replies of OpenAI with its id. OpenAI accepts the id until
             it expires, about an hour after the reply (`expires_at` in the metadata of the audio block).
-            `"transcript"` replaces the audio by its transcript. Other vendors always get the transcript.
+            `"transcript"` replaces the audio with its transcript. Other vendors always get the transcript.
         options: Options of all formatters (see `FormatterOptions`).
 
     Raises:
