@@ -147,7 +147,7 @@ class MediaLegalizer:
             return
         source = self.media.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
-            reason = f"it is {source}" if source.startswith(("a ", "an ")) else source
+            reason = f"the source is {source}" if source.startswith(("a ", "an ")) else source
             yield from self._lose(path, block.type, reason)
             return
         self._note_type(path, block.source, source)
@@ -192,7 +192,7 @@ class MediaLegalizer:
     ) -> Iterator[TextBlock]:
         """Yields the text of a text document, or a short description if the text is too long."""
         if len(text) > LONGEST_TEXT:
-            reason = f"it is a text of more than {LONGEST_TEXT} characters"
+            reason = f"the document has more than {LONGEST_TEXT} characters"
             yield from self._lose(path, block.type, reason, source)
         else:
             self._note(

@@ -163,7 +163,7 @@ class _Limiting:
     def _describe_too_large(self, source: Base64Source) -> str:
         size = image_size(source)
         pixels = f" ({size[0]} x {size[1]} pixels)" if size else ""
-        return f"it is larger than {self.target.name} accepts{pixels}"
+        return f"the data is larger than {self.target.name} accepts{pixels}"
 
     def _omit(self, items: Sequence[AcceptedMedia], reason: str) -> None:
         self.changes.update({(item.message, item.path): reason for item in items})

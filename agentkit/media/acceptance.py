@@ -23,10 +23,14 @@ def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Sourc
         return f"{target} does not accept {_format_plural(kind)}"
     if isinstance(source, URLSource):
         if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-            return "its URL has no host"
+            return "the URL has no host"
         if source.scheme not in rule.schemes:
             is_remote = source.scheme in {"http", "https"}
-            return "it is a remote URL, which was not fetched" if is_remote else f"{target} cannot open its URL"
+            return (
+                "the source is a remote URL, which was not fetched"
+                if is_remote
+                else f"{target} cannot open the URL"
+            )
         media_type = source.guessed_type
         return (
             None if rule.fetches(kind, media_type) else f"{target} does not accept {sanitize(media_type)} by URL"
@@ -34,9 +38,9 @@ def rejection_reason(capabilities: Capabilities, kind: Kind, source: Base64Sourc
     if not rule.takes(kind, source.media_type):
         return f"{target} does not accept {sanitize(source.media_type) or _format_plural(kind)}"
     if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
-        return "its data is not UTF-8 text"
+        return "the data is not UTF-8 text"
     if rule.magic and source.data and not source.data.startswith(rule.magic):
-        return f"its data is not in a format that {target} accepts"
+        return f"the data is not in a format that {target} accepts"
     return None
 
 

@@ -147,11 +147,11 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
     except DownloadRefusedError as refusal:
         return str(refusal)
     except TimeoutError:
-        return f"the download from its URL took longer than {fetch.timeout:g} seconds"
+        return f"the download from the URL took longer than {fetch.timeout:g} seconds"
     except gaierror:
-        return "the host of its URL is unknown"
+        return "the host of the URL is unknown"
     except Exception:  # a server can cause any error, and a failed download must not end the conversation
-        return "the download from its URL failed"
+        return "the download from the URL failed"
 
 
 def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64Source | str:
@@ -161,13 +161,13 @@ def _as_source(source: URLSource, body: bytearray, content_type: str) -> Base64S
     """
     data = encode_base64(body)
     if not data:
-        return "its URL has no content"
+        return "the URL has no content"
     declared = _declared_type(source, content_type)
     media_type = detect_type(data, declared)
     if media_type is None:
         if declared:
-            return f"the content of its URL is not {declared}"
-        return "the content of its URL has an unknown media type"
+            return f"the content of the URL is not {declared}"
+        return "the content of the URL has an unknown media type"
     if is_text_type(media_type):
         data = convert_to_utf8(data, source.media_type or content_type)
     result = Base64Source(media_type, data)

@@ -83,7 +83,7 @@ def _open_checked(source: URLSource, roots: Sequence[Path], max_bytes: int, use:
         with _open(path, root) as descriptor:
             status = os.fstat(descriptor)
             if not S_ISREG(status.st_mode):
-                return "its path is not a file"
+                return "the path is not a file"
             return _too_large(max_bytes) if status.st_size > max_bytes else use(descriptor, path, status)
     except (OSError, ValueError, RuntimeError):  # Python 3.12 and older raise RuntimeError for circular links
         return "a local file that cannot be read"
@@ -100,7 +100,7 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
     data = encode_base64(content)
     if not data:
         return _EMPTY
-    result = as_source(data, media_type, "the content of its file")
+    result = as_source(data, media_type, "the content of the file")
     if isinstance(result, Base64Source):
         fill_caches(result)
     return result

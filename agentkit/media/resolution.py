@@ -161,7 +161,7 @@ def _compute_check(source: Base64Source) -> object:
         data = "".join(data.split())  # some encoders insert line breaks into base64 text
         if not is_base64(data):
             return _NO_BASE64
-    result = as_source(data, source.media_type, "its data")
+    result = as_source(data, source.media_type, "the data")
     same = isinstance(result, Base64Source) and data is source.data and result.media_type == source.media_type
     return same or result
 
@@ -177,7 +177,7 @@ def as_source(data: str, declared: str, subject: str) -> Base64Source | str:
     Args:
         data: Base64 text.
         declared: Declared media type, with optional parameters such as a charset.
-        subject: Beginning of the reason, such as "its data".
+        subject: Beginning of the reason, such as "the data".
     """
     media_type = detect_type(data, canonical_media_type(declared))
     if media_type is None:
@@ -195,7 +195,7 @@ def detect_type(data: str, declared: str | None) -> str | None:
     return declared if sniffed is None and declared and not has_signature(declared) else sniffed
 
 
-_NO_BASE64 = "its data is not base64 text"
+_NO_BASE64 = "the data is not base64 text"
 
 
 def _checked_source(media_type: str, data: str) -> Base64Source:
@@ -220,7 +220,7 @@ def is_base64(data: str) -> bool:
         return False
 
 
-NO_TYPE = "neither the name nor the content of its file shows the media type"
+NO_TYPE = "neither the name nor the content of the file shows the media type"
 """Ledger reason for a file with an unknown media type."""
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -243,12 +243,12 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
     if source.cached_content is None:
         data = _decode_body(source.url[head.end() :], head[2])
         declared = source.media_type or f"{media_type}{head[2]}"
-        result = as_source(data, declared, "the content of its data URL") if data else _NO_DATA
+        result = as_source(data, declared, "the content of the data URL") if data else _NO_DATA
         cache_file_content(source, ("data", result))
     return cast("Base64Source | str", cast("tuple[object, object]", source.cached_content)[1])
 
 
-_NO_DATA = "its data URL contains no data, or the data is not base64 text"
+_NO_DATA = "the data URL contains no data, or the data is not base64 text"
 
 
 def _decode_body(body: str, parameters: str) -> str:

@@ -55,7 +55,7 @@ async def download(
             if not response.has_redirect_location:
                 return await _read_body(response, max_bytes), response.headers.get("content-type", "")
             target = _next_url(target, response.headers["location"])
-    raise DownloadRefusedError(f"its URL redirects more than {max_redirects} times")
+    raise DownloadRefusedError(f"the URL redirects more than {max_redirects} times")
 
 
 @cache
@@ -70,7 +70,7 @@ def _load_client() -> None:
 def _next_url(url: httpx2.URL, location: str) -> httpx2.URL:
     target = url.join(location)
     if url.scheme == "https" and target.scheme == "http":
-        raise DownloadRefusedError("its URL redirects from https to http")
+        raise DownloadRefusedError("the URL redirects from https to http")
     return target
 
 
@@ -82,9 +82,9 @@ async def _connect(
     import httpx2
 
     if url.scheme not in ("http", "https") or not url.host:
-        raise DownloadRefusedError("its URL, or a redirect, is not an http or https URL")
+        raise DownloadRefusedError("the URL, or a redirect, is not an http or https URL")
     if url.userinfo:
-        raise DownloadRefusedError("its URL, or a redirect, contains credentials")
+        raise DownloadRefusedError("the URL, or a redirect, contains credentials")
     addresses = await _resolve_checked(url, allow_private)
     context = await anyio.to_thread.run_sync(tls_context) if url.scheme == "https" else False
     async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
@@ -103,7 +103,7 @@ async def _resolve_checked(url: httpx2.URL, allow_private: bool) -> list[str]:
     addresses = await resolve(host.strip("[]"), url.port or (443 if url.scheme == "https" else 80))
     allowed = all(is_public(address) or (allow_private and is_local(address)) for address in addresses)
     if not addresses or not allowed:
-        raise DownloadRefusedError("the host of its URL has an IP address that is not public")
+        raise DownloadRefusedError("the host of the URL has an IP address that is not public")
     return addresses
 
 
@@ -174,10 +174,10 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
     """
     status = response.status_code
     if status != 200:
-        raise DownloadRefusedError(f"the request to its URL returned status {status}")
+        raise DownloadRefusedError(f"the request to the URL returned status {status}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise DownloadRefusedError("the server at its URL compressed the content, which the request did not allow")
-    too_large = DownloadRefusedError(f"the content of its URL is larger than {max_bytes} bytes")
+        raise DownloadRefusedError("the server at the URL compressed the content, which the request did not allow")
+    too_large = DownloadRefusedError(f"the content of the URL is larger than {max_bytes} bytes")
     declared_length = response.headers.get("content-length", "")
     if declared_length.isdecimal() and int(declared_length) > max_bytes:
         raise too_large
@@ -189,7 +189,7 @@ async def _read_body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if len(body) + len(chunk) > max_bytes:
                 refusal = too_large
             elif count > _BASE_CHUNKS + max_bytes // _BYTES_PER_CHUNK:
-                refusal = DownloadRefusedError("the server at its URL split the content into too many pieces")
+                refusal = DownloadRefusedError("the server at the URL split the content into too many pieces")
             if refusal is None:
                 body += chunk
             else:

@@ -142,9 +142,9 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Returns a list with the turn without its parts, and then the parts.
+    """Splits a turn into a list. The first item is the turn without its parts, and the other items are the parts.
 
-    A later request can add parts to the same turn.
+    Parts are separate items, because a later request can add parts to the same turn.
     """
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)

@@ -77,7 +77,7 @@ class Increments(Generic[_Key]):
             self.cumulative = False
 
     def _add_different(self, key: _Key, piece: str, text: str) -> str:
-        """Adds a piece that does not begin with all earlier text (`text`). Returns the new text in the piece."""
+        """Adds a piece that does not repeat all earlier text (`text`). Returns the new text of the piece."""
         if self.cumulative is None:
             self.cumulative = False
             self._pieces[key].append(piece)

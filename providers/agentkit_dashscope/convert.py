@@ -136,7 +136,7 @@ def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[st
                 function = {"name": block.name, "arguments": block.arguments}
                 calls.append({"id": block.id, "type": "function", "function": function})
             case "tool_result" | "invalid":
-                raise ConversionError(block.type, "a message")
+                raise ConversionError(block.type, "message")
             case _:
                 assert_never(block)
     # A history frame needs no line break from `guard_text`, because its text is never a path. The text begins with

@@ -96,7 +96,7 @@ def _part(block: Block) -> dict[str, Any]:
         case "opaque":
             return {**copy_json(block.data)}
         case "tool_result" | "invalid":
-            raise ConversionError(block.type, "a content")
+            raise ConversionError(block.type, "content")
         case _:
             assert_never(block)
 

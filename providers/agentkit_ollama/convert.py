@@ -99,7 +99,7 @@ def _message(msg: Msg) -> dict[str, Any]:
             case "image" | "audio" | "video" | "document":
                 lines.append(_mark(block, images))
             case "tool_result" | "opaque" | "invalid":
-                raise ConversionError(block.type, "a message")
+                raise ConversionError(block.type, "message")
             case _:
                 assert_never(block)
     message: dict[str, Any] = {"role": role, "content": "\n".join(lines)}

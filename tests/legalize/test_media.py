@@ -465,7 +465,7 @@ def test_the_replacement_of_a_moved_item_names_the_turn_with_the_item() -> None:
 
 # -- content that is lost ----------------------------------------------------------------------------------------
 
-TOO_LONG: Final = "it is a text of more than 1000000 characters"
+TOO_LONG: Final = "the document has more than 1000000 characters"
 
 
 def test_a_text_document_that_is_too_long_is_described() -> None:

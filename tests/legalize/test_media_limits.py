@@ -76,14 +76,16 @@ async def test_an_image_of_16_bits_a_pixel_is_unchanged_or_omitted() -> None:
         "msgs[0].content[0]": "carried"
     }
     plan = await limit_images(side=100)().plan([image_message(block)])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "the data is larger than Echo accepts (300 x 150 pixels)")
+    ]
 
 
 async def test_an_image_with_a_second_header_is_not_decoded() -> None:
     small, large = (base64.b64decode(draw_image(*get_size)) for get_size in ((300, 10), (3_000, 3_000)))
     block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
     plan = await limit_images(side=100)().plan([image_message(block)])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 10 pixels)")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the data is larger than Echo accepts (300 x 10 pixels)")]
 
 
 # -- too large by itself -----------------------------------------------------------------------------------
@@ -115,7 +117,9 @@ async def test_an_image_to_resize_is_described_without_io() -> None:
     msg, formatter = image_message(picture(300, 150)), limit_images(side=100)()
     for _ in range(2):
         plan = formatter.lower([msg])
-        assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
+        assert plan.ledger.losses == [
+            ("msgs[0].content[0]", "the data is larger than Echo accepts (300 x 150 pixels)")
+        ]
         assert list_kinds(await formatter.plan([msg])) == "i"
 
 
@@ -126,7 +130,9 @@ async def test_an_image_to_resize_is_described_without_pillow(monkeypatch: pytes
     plan = await limit_images(side=100)().plan([msg])
     monkeypatch.undo()
     can_resize.cache_clear()
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo accepts (300 x 150 pixels)")]
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "the data is larger than Echo accepts (300 x 150 pixels)")
+    ]
 
 
 @pytest.mark.parametrize(("on_loss", "image"), [("describe", "tt"), ("drop", "t")])
@@ -196,14 +202,14 @@ async def test_limits_of_area_and_data_hold_too() -> None:
 async def test_an_image_that_cannot_be_opened_is_described(data: str) -> None:
     plan = await limit_images(side=100)().plan([image_message(ImageBlock(Base64Source("image/png", data)))])
     ((_, reason),) = plan.ledger.losses
-    assert reason.startswith("it is larger than Echo accepts")
+    assert reason.startswith("the data is larger than Echo accepts")
 
 
 async def test_other_media_that_are_too_large_are_described() -> None:
     formatter_type = target(media__document=MediaRule(limits=MediaLimits(data=100)))
     msg = image_message(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
     assert (await formatter_type().plan([msg])).ledger.losses == [
-        ("msgs[0].content[0]", "it is larger than Echo accepts")
+        ("msgs[0].content[0]", "the data is larger than Echo accepts")
     ]
 
 

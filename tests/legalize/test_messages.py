@@ -151,7 +151,7 @@ async def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
             (turn,) = get_turns(await formatter.plan(msgs))
             assert turn["content"][0]["source"]["data"] == base64.b64encode(data).decode()
     (turn,) = get_turns(formatter.lower(msgs))
-    assert turn["content"][0]["text"] == "[image left out because it is a file that was not read]"
+    assert turn["content"][0]["text"] == "[image left out because the source is a file that was not read]"
 
 
 class LogFrame(ChatHistory):
@@ -178,7 +178,7 @@ class LogFrame(ChatHistory):
             ImageBlock(PNG, state=OpaqueState("other")),
             "carried: data issued by other, such as a signature, was omitted",
         ),
-        (ImageBlock(URLSource("a.png")), "described!: it is a file that was not read"),
+        (ImageBlock(URLSource("a.png")), "described!: the source is a file that was not read"),
         (OpaqueBlock("other", {}), "described!: block in a format that only other accepts"),
     ],
 )

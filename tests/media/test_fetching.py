@@ -118,7 +118,7 @@ async def test_a_url_that_the_target_cannot_open_is_fetched(site: Website) -> No
 
 async def test_without_fetch_options_nothing_is_fetched(site: Website) -> None:
     plan = await NoURLFormatter().plan([picture(site.url("/a.png"))])
-    assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
+    assert losses(plan) == {"msgs[0].content[0]": "the source is a remote URL, which was not fetched"}
     assert site.paths == []
 
 
@@ -161,7 +161,7 @@ async def test_a_provider_without_urls_gets_the_data(name: str, site: Website) -
 
 async def test_lower_fetches_nothing(site: Website) -> None:
     plan = NoURLFormatter(fetch=LOCAL).lower([picture(site.url("/a.png"))])
-    assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
+    assert losses(plan) == {"msgs[0].content[0]": "the source is a remote URL, which was not fetched"}
     assert site.paths == []
 
 
@@ -185,7 +185,7 @@ async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
 async def test_a_url_that_cannot_be_fetched_is_a_single_loss(site: Website) -> None:
     msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), text_msg("Bob", "Which?")]
     plan = await NoURLFormatter(fetch=LOCAL).plan(msgs)
-    assert losses(plan) == {"msgs[1].content[0]": "the request to its URL returned status 404"}
+    assert losses(plan) == {"msgs[1].content[0]": "the request to the URL returned status 404"}
     assert [turn["content"][0].get("type") for turn in get_turns(plan)[:2]] == ["image", "text"]
     with pytest.raises(LossError, match="status 404"):
         await NoURLFormatter(fetch=LOCAL, on_loss="raise").format(msgs)
@@ -450,9 +450,9 @@ PRIVATE_HOSTS = [
 async def test_a_private_address_is_not_contacted(host: str, site: Website, internet: Internet) -> None:
     reason = await get_refusal(site.url("/a.png", host), Fetch())
     assert reason in (
-        "the host of its URL has an IP address that is not public",
-        "the host of its URL is unknown",
-        "the download from its URL failed",
+        "the host of the URL has an IP address that is not public",
+        "the host of the URL is unknown",
+        "the download from the URL failed",
     )
     assert internet.reached == []
     assert site.paths == []
@@ -530,9 +530,9 @@ async def test_the_next_address_is_tried_if_an_address_does_not_answer(site: Web
 
 
 async def test_an_unknown_host_and_a_closed_port_are_refused(site: Website, internet: Internet) -> None:
-    assert await get_refusal("http://nowhere.test/a.png") == "the host of its URL is unknown"
+    assert await get_refusal("http://nowhere.test/a.png") == "the host of the URL is unknown"
     internet.down.add(PUBLIC)
-    assert await get_refusal(site.url("/a.png", "site.test")) == "the download from its URL failed"
+    assert await get_refusal(site.url("/a.png", "site.test")) == "the download from the URL failed"
 
 
 @pytest.mark.parametrize(
@@ -558,7 +558,7 @@ async def test_redirects_are_followed_up_to_the_limit(status: int, site: Website
     site.pages["/3"] = answer(PNG)
     assert data(await fetch_block(site.url("/0"), Fetch(allow_private=True, max_redirects=3))) == PNG
     reason = await get_refusal(site.url("/0"), Fetch(allow_private=True, max_redirects=2))
-    assert reason == "its URL redirects more than 2 times"
+    assert reason == "the URL redirects more than 2 times"
 
 
 async def test_circular_redirects_end_at_the_limit(site: Website) -> None:
@@ -580,7 +580,7 @@ async def test_a_redirect_to_another_scheme_is_refused(to: str, site: Website, i
 async def test_credentials_in_a_url_are_not_sent_and_not_shown(site: Website) -> None:
     url = site.url("/a.png", "user:secret@127.0.0.1")
     plan = await NoURLFormatter(fetch=LOCAL).plan([picture(url)])
-    assert losses(plan) == {"msgs[0].content[0]": "its URL, or a redirect, contains credentials"}
+    assert losses(plan) == {"msgs[0].content[0]": "the URL, or a redirect, contains credentials"}
     assert "secret" not in str(plan.request)
     site.pages["/start.png"] = redirect(url)
     assert "credentials" in await get_refusal(site.url("/start.png"))
@@ -637,7 +637,7 @@ def _headers_without_end(handler: Answer) -> None:
 async def test_an_endless_body_is_refused_at_the_limit(site: Website) -> None:
     site.pages["/endless.png"] = _send_endlessly
     reason = await get_refusal(site.url("/endless.png"), Fetch(allow_private=True, max_bytes=100_000))
-    assert reason == "the content of its URL is larger than 100000 bytes"
+    assert reason == "the content of the URL is larger than 100000 bytes"
 
 
 async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(site: Website) -> None:
@@ -664,7 +664,7 @@ async def test_a_body_in_too_many_chunks_is_refused_and_delays_no_other_task(sit
         group.start_soon(count)
         reason = await get_refusal(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
         group.cancel_scope.cancel()
-    assert reason == "the server at its URL split the content into too many pieces"
+    assert reason == "the server at the URL split the content into too many pieces"
     assert turns > 6_000 / 32
 
 
@@ -698,7 +698,7 @@ async def test_a_body_of_exactly_the_limit_is_accepted(site: Website) -> None:
 async def test_a_slow_body_is_refused_after_the_timeout(site: Website) -> None:
     site.pages["/drip.png"] = _send_slowly
     reason = await get_refusal(site.url("/drip.png"), Fetch(allow_private=True, timeout=0.4))
-    assert reason == "the download from its URL took longer than 0.4 seconds"
+    assert reason == "the download from the URL took longer than 0.4 seconds"
 
 
 async def test_a_silent_server_is_refused_after_the_timeout(site: Website) -> None:
@@ -708,12 +708,12 @@ async def test_a_silent_server_is_refused_after_the_timeout(site: Website) -> No
 
 async def test_endless_headers_are_refused(site: Website) -> None:
     site.pages["/headers.png"] = _headers_without_end
-    assert await get_refusal(site.url("/headers.png")) == "the download from its URL failed"
+    assert await get_refusal(site.url("/headers.png")) == "the download from the URL failed"
 
 
 async def test_an_incomplete_body_is_refused(site: Website) -> None:
     site.pages["/broken.png"] = answer(PNG, Content_Length="500")
-    assert await get_refusal(site.url("/broken.png")) == "the download from its URL failed"
+    assert await get_refusal(site.url("/broken.png")) == "the download from the URL failed"
 
 
 async def test_compressed_content_is_refused(site: Website) -> None:
@@ -724,7 +724,7 @@ async def test_compressed_content_is_refused(site: Website) -> None:
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
 async def test_any_status_but_200_is_refused(status: int, site: Website) -> None:
     site.pages["/a.png"] = answer(b"", status=status)
-    assert await get_refusal(site.url("/a.png")) == f"the request to its URL returned status {status}"
+    assert await get_refusal(site.url("/a.png")) == f"the request to the URL returned status {status}"
 
 
 async def test_canceling_a_request_ends_its_downloads(site: Website) -> None:
@@ -761,9 +761,9 @@ async def test_the_first_bytes_decide_the_type_then_the_declared_types(
     [
         (b"<!DOCTYPE html><html>Sorry</html>", "image/png", "Echo does not accept text/html"),
         (b"\n <html><body>Sorry</body></html>", "text/html", "Echo does not accept text/html"),
-        (b"404: no such picture", "image/png", "the content of its URL is not image/png"),
+        (b"404: no such picture", "image/png", "the content of the URL is not image/png"),
         (b'{"error": "sorry"}', "application/json", "Echo does not accept application/json"),
-        (b"", "image/png", "its URL has no content"),
+        (b"", "image/png", "the URL has no content"),
         (b"%PDF-1.7", "image/png", "Echo does not accept application/pdf"),
     ],
 )
@@ -774,7 +774,7 @@ async def test_an_error_page_is_not_sent_as_an_image(body: bytes, named: str, re
 
 async def test_content_of_unknown_type_is_refused(site: Website) -> None:
     site.pages["/a"] = answer(b"unheard of", None)
-    assert await get_refusal(site.url("/a")) == "the content of its URL has an unknown media type"
+    assert await get_refusal(site.url("/a")) == "the content of the URL has an unknown media type"
 
 
 async def test_text_of_any_type_is_decoded(site: Website) -> None:
@@ -837,7 +837,7 @@ async def test_the_certificate_is_checked_for_the_host_of_the_url(secure: Websit
     assert data(await fetch_block(secure.url("/a.png", "site.test", "https"), Fetch())) == PNG
     internet.names["other.test"] = [[PUBLIC]]
     reason = await get_refusal(secure.url("/a.png", "other.test", "https"), Fetch())
-    assert reason == "the download from its URL failed"
+    assert reason == "the download from the URL failed"
     await get_refusal(secure.url("/a.png", PUBLIC, "https"), Fetch())
     assert secure.paths == ["/a.png"]
 
@@ -854,7 +854,7 @@ async def test_a_redirect_from_https_to_http_is_refused(
 ) -> None:
     secure.pages["/down.png"] = redirect(site.url("/a.png", "site.test"))
     reason = await get_refusal(secure.url("/down.png", "site.test", "https"), Fetch())
-    assert reason == "its URL redirects from https to http"
+    assert reason == "the URL redirects from https to http"
     site.pages["/up.png"] = redirect(secure.url("/a.png", "site.test", "https"))
     assert data(await fetch_block(site.url("/up.png", "site.test"), Fetch())) == PNG
     assert site.paths == ["/up.png"]

@@ -156,33 +156,37 @@ UNREADABLE_PATHS: list[tuple[str, Callable[[Path], str], str]] = [
     (
         "next to the root",
         lambda root: str(root.parent / "secret.png"),
-        "it is a local file outside the media roots",
+        "the source is a local file outside the media roots",
     ),
-    ("above the root", lambda root: f"{root}/../secret.png", "it is a local file outside the media roots"),
+    ("above the root", lambda root: f"{root}/../secret.png", "the source is a local file outside the media roots"),
     (
         "above the root, encoded",
         lambda root: f"file://{root}/%2e%2e/secret.png",
-        "it is a local file outside the media roots",
+        "the source is a local file outside the media roots",
     ),
     (
         "in a folder whose name starts with the name of the root",
         lambda root: f"{root}less/a.png",
-        "it is a local file outside the media roots",
+        "the source is a local file outside the media roots",
     ),
-    ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
-    ("a folder", lambda root: str(root / "sub"), "its path is not a file"),
-    ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
-    ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
+    ("missing", lambda root: str(root / "missing.png"), "the source is a local file that cannot be read"),
+    ("a folder", lambda root: str(root / "sub"), "the path is not a file"),
+    (
+        "on another machine",
+        lambda root: f"file://elsewhere{root}/a.png",
+        "the source is a local file that cannot be read",
+    ),
+    ("with a null character", lambda root: f"{root}/a\0.png", "the source is a local file that cannot be read"),
     (
         "with a name that is too long",
         lambda root: f"{root}/{'x' * 5000}.png",
-        "it is a local file that cannot be read",
+        "the source is a local file that cannot be read",
     ),
-    ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
+    ("empty", lambda root: str(root / "empty.png"), "the source is an empty file"),
     (
         "of unknown type",
         lambda root: str(root / "unknown"),
-        "neither the name nor the content of its file shows the media type",
+        "neither the name nor the content of the file shows the media type",
     ),
 ]
 
@@ -206,7 +210,7 @@ async def test_a_link_to_a_file_outside_the_root_is_not_followed(root: Path) -> 
     (root / "away").symlink_to(root.parent, target_is_directory=True)
     for path in (root / "out.png", root / "away" / "secret.png"):
         plan = await EchoFormatter(media_roots=[root]).plan([picture(str(path))])
-        assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+        assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a local file outside the media roots")]
 
 
 async def test_a_link_within_the_root_is_followed(root: Path) -> None:
@@ -218,7 +222,7 @@ async def test_circular_links_cannot_be_read(root: Path) -> None:
     (root / "x.png").symlink_to(root / "y.png")
     (root / "y.png").symlink_to(root / "x.png")
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "x.png"))])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a local file that cannot be read")]
 
 
 async def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
@@ -230,7 +234,7 @@ async def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(pipe))])
     rescue.cancel()
     assert time.monotonic() - started < 2.5
-    assert plan.ledger.losses == [("msgs[0].content[0]", "its path is not a file")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the path is not a file")]
 
 
 def _open_and_close(pipe: Path) -> None:
@@ -267,7 +271,7 @@ async def test_a_path_swapped_for_a_link_after_the_check_is_not_read(
 
     monkeypatch.setattr(os.path, "realpath", resolve_and_swap)
     plan = await formatter.plan([picture(str(path))])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a local file that cannot be read")]
     assert path.read_bytes() == OTHER
 
 
@@ -277,7 +281,7 @@ async def test_a_file_over_the_limit_is_not_read(root: Path) -> None:
     with (root / "a.png").open("ab") as file:
         file.truncate(MAX_FILE_BYTES + 1)  # a sparse file
     plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
-    reason = "it is a local file larger than 100000000 bytes"
+    reason = "the source is a local file larger than 100000000 bytes"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
@@ -287,7 +291,7 @@ async def test_the_target_limits_the_size_of_a_file(root: Path, monkeypatch: pyt
     small = target(media__document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
     msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
     assert (await small.plan([msg])).ledger.losses == [
-        ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
+        ("msgs[0].content[0]", "the source is a local file larger than 3000 bytes")
     ]
     assert reads.paths == []
     assert dispositions(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
@@ -307,7 +311,7 @@ async def test_a_replaced_file_of_equal_age_and_size_is_read_again(root: Path) -
 async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", _fail)
     plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a local file outside the media roots")]
 
 
 def _fail(*_: object, **__: object) -> int:
@@ -576,7 +580,7 @@ async def test_a_text_over_the_length_limit_costs_only_its_description(root: Pat
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), text_msg("Al", "Well?")]
     plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
     assert plan.cut is None
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the document has more than 1000000 characters")]
 
 
 async def test_a_certain_loss_raises_before_a_text_file_is_measured(
@@ -647,7 +651,7 @@ async def test_a_file_of_a_refused_type_is_described(root: Path) -> None:
 def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", _fail)
     plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
-    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
+    assert plan.ledger.losses == [("msgs[0].content[0]", "the source is a file that was not read")]
 
 
 @pytest.mark.parametrize(

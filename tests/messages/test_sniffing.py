@@ -111,9 +111,9 @@ async def test_data_that_contradicts_its_type_is_omitted_with_a_reason(
     }[kind]  # fmt: skip
     (tmp_path / f"a.{suffix}").write_bytes(b"hello")
     source, reason = {
-        "base64": (Base64Source(named, text(b"hello")), f"its data is not {named}"),
-        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"the content of its file is not {named}"),
-        "data URL": (URLSource(f"data:{named},hello"), f"the content of its data URL is not {named}"),
+        "base64": (Base64Source(named, text(b"hello")), f"the data is not {named}"),
+        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"the content of the file is not {named}"),
+        "data URL": (URLSource(f"data:{named},hello"), f"the content of the data URL is not {named}"),
     }[way]
     formatter_type = target(media__video=MediaRule(), media__document=MediaRule())
     plan = await formatter_type(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
@@ -182,7 +182,7 @@ def test_the_sniffed_type_is_sent_and_recorded_in_the_ledger(source: Any) -> Non
 @pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
 def test_base64_text_after_an_unknown_header_is_not_encoded_again(head: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
-    reason = "the content of its data URL is not image/png"
+    reason = "the content of the data URL is not image/png"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
