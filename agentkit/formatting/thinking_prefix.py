@@ -118,7 +118,7 @@ def _find_issued(turns: TracedConversation) -> dict[str, _IssuedThinking]:
 def _get_proof(part: Any, layout: WireLayout) -> str:
     """Returns the signature or encrypted data (the proof) of the thinking in a part or turn.
 
-    Returns an empty string if the part or turn contains no thinking.
+    Returns an empty string if the part or turn contains no thinking, or if the thinking has no proof.
     """
     fields: dict[str, Any] = as_object(part)
     label: object = fields.get(layout.type)

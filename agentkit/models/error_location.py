@@ -145,7 +145,7 @@ def _find_block(
     such a turn, the last of these blocks is selected; with one such turn, the second to last. The count starts at
     the end, because the request may not contain the start of the conversation.
     """
-    # Blanks around a text are ignored, because a converter may join texts with line breaks.
+    # White space around a text is ignored, because a converter may join texts with line breaks.
     labels = layout.labels | layout.cache_markers
     wanted = {text.strip() for text in _leaves(fragment, labels)} - {""}
     wanted |= {ids[text] for text in wanted if text in ids}

@@ -18,6 +18,7 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 __all__ = ["RemoteTokenCounter"]
 
 _LIMIT = 2**53  # in tokens; a larger number cannot be a count
+_ADVICE = "Use the counter of the provider that the request is for."
 
 
 class RemoteTokenCounter(TokenCounterBase):
@@ -65,8 +66,10 @@ class RemoteTokenCounter(TokenCounterBase):
         """The counter `local`, which a budget uses to decide how many messages to omit."""
         return self.local
 
-    def part(self, request: Mapping[str, Any], name: str) -> Any:
+    def part(self, request: Mapping[str, Any], name: str, advice: str = _ADVICE) -> Any:
         """Returns the value of a key in a request. The endpoint requires this key.
+
+        `advice` is the last sentence of the error.
 
         Raises:
             InputError: The request does not have the key, probably because the request is for another provider.
@@ -74,7 +77,7 @@ class RemoteTokenCounter(TokenCounterBase):
         if name not in request:
             keys = shorten_repr(list(request), 80)
             reason = f"{type(self).__name__} expects a request with the key {name!r}, got the keys {keys}"
-            raise InputError("request", reason, "Use the counter of the provider that the request is for.")
+            raise InputError("request", reason, advice)
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:

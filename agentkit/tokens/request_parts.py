@@ -95,7 +95,7 @@ class RequestParts:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:
-        """Adds all parts in `waiting` and their nested parts, which the loop appends to `waiting`.
+        """Adds the parts in `waiting` to the fields of this object. The loop appends nested parts to `waiting`.
 
         Keep the loop fast, because most of the time of a cut is spent here.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import RemoteTokenCounter, TokenCount
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAITokenCounter"]
@@ -36,12 +36,7 @@ class OpenAITokenCounter(RemoteTokenCounter):
             ModelError: The reply has no token count.
             Exception: The SDK raised an error, which is passed on unchanged.
         """
-        if "input" not in request:
-            raise InputError(
-                "request",
-                "expected a Responses request with the key `input`",
-                "Use TiktokenCounter for Chat Completions.",
-            )
+        self.part(request, "input", "For a request to Chat Completions, use `TiktokenCounter`.")
         parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
         reply = await self.ask(model=self.model, **parameters)
         return TokenCount(self.read_count(reply, "input_tokens"))
