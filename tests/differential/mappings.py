@@ -398,7 +398,7 @@ TEXTS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"takes no more data of the kind (\w+) in one request", r"accepts no more data of \1 items in one request"),
     (r"takes no more data of media in one request", r"accepts no more data of media items in one request"),
-    (r"it is larger than ([\w ]+) takes", r"the data is larger than \1 accepts"),
+    (r"it is larger than ([\w ]+) (?:takes|accepts)", r"the data is larger than \1 accepts"),
     (r"only a tool result may hold it", r"only a tool result can contain it"),
     (r"a failed result holds text alone", r"a tool result that reports an error can contain only text"),
     (r"has no place for it in (a tool result|a message)", r"does not accept it in \1"),
