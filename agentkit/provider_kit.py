@@ -157,8 +157,9 @@ from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounter
 from agentkit.tokens.remote import RemoteTokenCounter
 from agentkit.tokens.request_parts import MediaPart, RequestParts
 from agentkit.tools.choices import ToolChoice
+from agentkit.tools.error_marks import split_error_mark, write_output
 from agentkit.tools.json_schema import OutputSchema, close_schema, map_schema
-from agentkit.tools.result_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, split_error_mark, write_output
+from agentkit.tools.result_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT
 from agentkit.tools.tool import Tool, declare_tool
 
 __all__ = [

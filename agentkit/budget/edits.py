@@ -16,10 +16,10 @@ from agentkit.ledger.provenance import (
     Provenance,
     TracedConversation,
     block_origins,
-    prompt_length,
 )
 from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
+from agentkit.messages.system_prompt import prompt_length
 
 __all__ = ["EditedConversation"]
 

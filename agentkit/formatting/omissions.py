@@ -12,13 +12,14 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.places import BlockPath
-from agentkit.ledger.provenance import FrameOrigins, MessageOrigin, TracedConversation, prompt_length
+from agentkit.ledger.provenance import FrameOrigins, MessageOrigin, TracedConversation
 from agentkit.legalize.media import WAS_OMITTED
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import Block, DocumentBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 
 __all__ = ["OmittedDetails", "OmittedNames", "format_name_reason"]

@@ -25,7 +25,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.name_rules import legal_speaker_names
 from agentkit.formatting.omissions import OmittedDetails, OmittedNames
 from agentkit.ledger.entries import Disposition, Note
-from agentkit.ledger.provenance import TracedConversation, prompt_length
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.alternating_turns import apply_turn_rules
 from agentkit.legalize.blocks import list_features
 from agentkit.legalize.call_ids import make_call_ids_distinct
@@ -48,6 +48,7 @@ from agentkit.legalize.tool_options import declare_called_tools
 from agentkit.legalize.tool_results import arrange_results
 from agentkit.legalize.tool_turns import rewrite_exchanges
 from agentkit.messages.features import Feature
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.pairing import repair_pairing
 
 __all__ = ["STAGES", "Stage", "run_pipeline", "select_stages"]

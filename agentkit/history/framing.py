@@ -19,7 +19,6 @@ from agentkit.ledger.provenance import (
     Provenance,
     TracedConversation,
     TracedMessage,
-    prompt_length,
 )
 from agentkit.messages.blocks import (
     Block,
@@ -31,6 +30,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.tools.result_texts import call_text, result_text
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from agentkit.ledger.places import BlockPath
 from agentkit.messages.blocks import Block
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.reprs import bounded_repr
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "TracedConversation",
     "TracedMessage",
     "block_origins",
-    "prompt_length",
     "starts_with",
 ]
 
@@ -164,18 +164,6 @@ def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
         count = 1 if isinstance(msg.content, str) else len(msg.content)
         return tuple((origin, index) for index in range(count))
     return origin
-
-
-def prompt_length(msgs: Sequence[Msg]) -> int:
-    """Returns the number of messages that form the system prompt.
-
-    The system prompt consists of all messages before the first message with tool blocks or with a role other than
-    `system`.
-    """
-    for index, msg in enumerate(msgs):
-        if not msg.features & Feature.SYSTEM:
-            return index
-    return len(msgs)
 
 
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:

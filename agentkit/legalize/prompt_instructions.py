@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from pydantic_core import to_json
 
-from agentkit.ledger.provenance import TracedConversation, TracedMessage, prompt_length
+from agentkit.ledger.provenance import TracedConversation, TracedMessage
 from agentkit.legalize.conversation import LegalConversation, StageContext
 from agentkit.messages.message import build_trusted
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.tools.json_schema import OutputSchema
 

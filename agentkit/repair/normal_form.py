@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentkit.ledger.provenance import NormalForm, TracedConversation, prompt_length
+from agentkit.ledger.provenance import NormalForm, TracedConversation
 from agentkit.messages.features import Feature
+from agentkit.messages.system_prompt import prompt_length
 
 __all__ = ["find_normal_form"]
 

@@ -1,24 +1,16 @@
-"""Writes tool calls and results as text, and marks failed results for APIs that have no field for errors."""
+"""Writes tool calls and results as text, for APIs without tool roles and for the calls of other agents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeVar
-
-from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, build_trusted_text
+from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 
 __all__ = [
     "CALL_TEXT",
-    "ERROR_MARK",
     "ERROR_TEXT",
     "RESULT_TEXT",
     "call_text",
     "result_text",
-    "split_error_mark",
-    "write_output",
 ]
-
-_Part = TypeVar("_Part")
 
 CALL_TEXT = "(calls {name} with {arguments})"
 """Text that replaces the tool call of another agent, or every tool call if the target has no tool role."""
@@ -26,9 +18,6 @@ CALL_TEXT = "(calls {name} with {arguments})"
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
 """Text that replaces a failed tool result of another agent, or every failed result if there is no tool role."""
-
-ERROR_MARK: Final = "[error]"
-"""Text at the start of a failed tool result, for APIs that have no field for errors."""
 
 
 def call_text(call: ToolUseBlock) -> str:
@@ -39,32 +28,3 @@ def call_text(call: ToolUseBlock) -> str:
 def result_text(result: ToolResultBlock, name: str) -> str:
     """Returns a text with the tool name and the text of a tool result. The text omits media."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)
-
-
-def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part]) -> str | list[_Part]:
-    """Converts the output of a tool result to the format of an API that has no field for errors.
-
-    The output of a failed result begins with `ERROR_MARK`. `write_block` converts a block of the output to a part
-    in the API's format.
-
-    Returns:
-        Text if the output has only text, else a list of parts.
-    """
-    output = result.output
-    if isinstance(output, str) and not result.is_error:
-        return output
-    if isinstance(output, str) or all(isinstance(item, TextBlock) for item in output):
-        text = result.listing
-        if not result.is_error:
-            return text
-        return f"{ERROR_MARK} {text}" if text else ERROR_MARK
-    mark = [write_block(build_trusted_text(ERROR_MARK))] if result.is_error else []
-    return [*mark, *map(write_block, output)]
-
-
-def split_error_mark(text: str) -> tuple[str, bool]:
-    """Returns the text of a tool result without `ERROR_MARK`, and True if the text had this mark."""
-    mark, separator, message = text.partition(" ")
-    if mark != ERROR_MARK or bool(separator) != bool(message):
-        return text, False
-    return message, True

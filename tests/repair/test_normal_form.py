@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import HistoryPolicy, Msg
-from agentkit.ledger.provenance import NormalForm, TracedConversation, prompt_length
+from agentkit.ledger.provenance import NormalForm, TracedConversation
 from agentkit.messages.features import Feature
+from agentkit.messages.system_prompt import prompt_length
 from agentkit.provider_kit import LegalConversation, Request, RequestSpec
 from agentkit.repair.normal_form import find_normal_form
 from tests.conftest import EchoFormatter, call, result, target, text_msg

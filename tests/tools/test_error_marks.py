@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import ImageBlock, TextBlock, Tool, ToolResultBlock
 from agentkit.messages.blocks import Block
-from agentkit.tools.result_texts import split_error_mark, write_output
+from agentkit.tools.error_marks import split_error_mark, write_output
 from agentkit.tools.tool import declare_tool
 
 
