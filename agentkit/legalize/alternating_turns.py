@@ -27,8 +27,9 @@ _MERGED = Note(Disposition.MERGED, "merged into the previous turn of the same ro
 
 def apply_turn_rules(conversation: LegalConversation, context: StageContext) -> LegalConversation:
     """Merges consecutive turns of one role, and adds turns that the target requires. This is a pipeline stage."""
-    rules = _TurnRules(conversation.turns, context.ledger, context.target)
-    return conversation.with_turns(rules.run(bool(conversation.system.msgs)))
+    rules = _TurnRules(conversation.turns, context.ledger, context.spec.capabilities)
+    turns = rules.run(bool(conversation.system.msgs))
+    return conversation if turns is conversation.turns else conversation.with_turns(turns)
 
 
 class _TurnRules:

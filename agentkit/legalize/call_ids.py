@@ -36,9 +36,9 @@ def make_call_ids_distinct(conversation: LegalConversation, context: StageContex
     If several calls of a turn have the same id, the first call keeps the id. A later stage, `arrange_results`,
     changes the ids of the tool results to match. `LegalConversation.call_ids` maps each new id to the original id.
     """
-    turns = conversation.turns
+    turns, target = conversation.turns, context.spec.capabilities
     msgs = [
-        _distinguish(msg, context.target, conversation.call_ids) if msg.features & Feature.REPEATED else msg
+        _distinguish(msg, target, conversation.call_ids) if msg.features & Feature.REPEATED else msg
         for msg in turns.msgs
     ]
     if all(map(is_, msgs, turns.msgs)):

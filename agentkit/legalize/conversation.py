@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import TracedConversation
@@ -81,8 +80,3 @@ class StageContext:
     on_loss: OnLoss
     ledger: Ledger
     media: ResolvedMedia
-
-    @property
-    def target(self) -> Capabilities:
-        """The rules of the target."""
-        return self.spec.capabilities

@@ -54,7 +54,7 @@ class _Legalizing:
 
     def __init__(self, context: StageContext) -> None:
         self.context = context
-        self.target = context.target
+        self.target = context.spec.capabilities
         self.features = list_features(self.target)
         self.cache_key = _cache_key(self.target, context.on_loss)
         self.promoted: list[TracedMedia] = []

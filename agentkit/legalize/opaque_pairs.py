@@ -28,7 +28,7 @@ def omit_half_pairs(conversation: LegalConversation, context: StageContext) -> L
     request block in the last assistant turn needs no response block. This exception applies only if the turn ends
     with a request block, or if only tool results follow the turn.
     """
-    turns, target = conversation.turns, context.target
+    turns, target = conversation.turns, context.spec.capabilities
     halves = _find_halves(turns, target) if target.opaque.pair_key is not None else set[BlockPath]()
     if not halves:
         return conversation

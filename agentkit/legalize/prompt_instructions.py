@@ -33,7 +33,7 @@ def add_tool_choice_text(conversation: LegalConversation, context: StageContext)
 
     The turn comes last, so that prompt caches stay valid.
     """
-    choice, target, turns = context.spec.tool_choice, context.target, conversation.turns
+    choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
     if choice is None or choice.mode in target.tools.choices:
         return conversation
     reason = (
@@ -75,7 +75,7 @@ def add_output_instruction(conversation: LegalConversation, context: StageContex
 def _create_instruction(context: StageContext) -> TracedMessage:
     output = context.spec.output
     text = "" if output is None else _describe_schema(output)
-    beside = "" if context.target.can_combine_output else " together with tools"
+    beside = "" if context.spec.capabilities.can_combine_output else " together with tools"
     reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedMessage(build_trusted("system", text, "system"), ("output instruction",))

@@ -29,9 +29,9 @@ def omit_orphaned_parts(conversation: LegalConversation, context: StageContext) 
     """Omits reply blocks that depend on omitted thinking. This is a pipeline stage."""
 
     def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
-        return find_omission_reason(block, context.target, "assistant") is not None
+        return find_omission_reason(block, context.spec.capabilities, "assistant") is not None
 
-    orphans = find_orphaned_parts(conversation.turns, context.ledger, context.target, is_omitted)
+    orphans = find_orphaned_parts(conversation.turns, context.ledger, context.spec.capabilities, is_omitted)
     return conversation.with_turns(without_blocks(conversation.turns, orphans))
 
 

@@ -26,7 +26,7 @@ def arrange_results(conversation: LegalConversation, context: StageContext) -> L
 
     If an earlier stage replaced the ids of calls, the results get the new ids.
     """
-    turns, target, call_ids = conversation.turns, context.target, conversation.call_ids
+    turns, target, call_ids = conversation.turns, context.spec.capabilities, conversation.call_ids
     is_ordered = turns.normal_form is not None and turns.normal_form.ordered
     together = target.tools.results == "together"
     if is_ordered or not (together or target.tools.results_in_order or call_ids):

@@ -41,7 +41,7 @@ def rewrite_exchanges(conversation: LegalConversation, context: StageContext) ->
     the API has such roles, but accepts only one call per turn, each call gets a separate turn, followed by its
     result.
     """
-    turns, has_role = conversation.turns, context.target.tools.role
+    turns, has_role = conversation.turns, context.spec.capabilities.tools.role
     out = TracedConversation([], [])
     start = 0
     while start < len(turns.msgs):
@@ -93,7 +93,7 @@ class _TextExchange:
     def __init__(self, context: StageContext) -> None:
         self.ledger = context.ledger
         self.on_loss = context.on_loss
-        self.lead = "\n" if context.target.turns.text_joining == "apart" else ""
+        self.lead = "\n" if context.spec.capabilities.turns.text_joining == "apart" else ""
         self.names: dict[str, str] = {}
 
     def add(self, out: TracedConversation, exchange: TracedConversation) -> None:
