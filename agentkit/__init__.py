@@ -37,8 +37,11 @@ agentkit imports each name on first use, so a program loads only the modules tha
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from agentkit.lazy_names import import_on_first_use
+
+__version__ = "0.4.0"
 
 if TYPE_CHECKING:
     from agentkit.budget.budget import Budget as Budget
@@ -150,75 +153,65 @@ if TYPE_CHECKING:
     from agentkit.tools.concurrent_calls import run_tool_calls as run_tool_calls
     from agentkit.tools.tool import Tool as Tool
     from agentkit.tools.tool import ToolLike as ToolLike
-
-__version__ = "0.4.0"
-
-_MODULES = {
-    "budget.budget": "Budget",
-    "budget.media_strategies": "DropMedia",
-    "budget.result_strategies": "ClearResults ShrinkResults",
-    "budget.strategies": "CutStrategy OldestFirst OldestFirstInSteps",
-    "budget.summaries": "Summarize",
-    "budget.units": "Units",
-    "capabilities.model_rules": "ModelRules",
-    "capabilities.prefix_digest": "prefix_digest",
-    "comparison.comparison": "compare",
-    "comparison.prices": "Price",
-    "comparison.results": "ComparisonResult",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
-    "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
-    "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
-    "formatting.formatter": "RequestOptions",
-    "history.frame_parsing": "read_history",
-    "history.policies": "ChatHistory HistoryPolicy MultiAgentHistory",
-    "history.speaker_prefix": "strip_speaker_prefix",
-    "ledger.entries": "Disposition LedgerEntry Synthesis",
-    "ledger.ledger": "Ledger",
-    "ledger.plan": "Cut Plan",
-    "legalize.alternating_turns": "BEGIN_TURN CONTINUE_TURN",
-    "legalize.media": "OnLoss",
-    "logs.native": "list_cache_markers list_server_tools load_agentscope load_langchain load_native "
-    "load_request_options",
-    "media.cache": "MediaCache",
-    "media.fetching": "Fetch",
-    "messages.blocks": "AudioBlock Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock OpaqueState "
-    "TextBlock ThinkingBlock ToolResultBlock ToolUseBlock VideoBlock",
-    "messages.message": "Msg",
-    "messages.serialization": "dump_messages load_messages",
-    "messages.sources": "Base64Source Source URLSource",
-    "messages.usage": "FinishReason Usage",
-    "models.chat_model": "ChatModel",
-    "models.registry": "available_providers load_provider",
-    "models.stream": "ModelStream",
-    "repair.pairing": "INTERRUPTED_RESULT",
-    "replies.events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
-    "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
-    "UsageEvent",
-    "tokens.counters": "LocalTokenCounter TokenCount TokenCounterBase",
-    "tokens.hugging_face": "HuggingFaceTokenCounter",
-    "tokens.text_counters": "CharacterTokenCounter",
-    "tokens.tiktoken_counter": "TiktokenCounter",
-    "tokens.usage_anchored": "UsageAnchoredCounter",
-    "tools.choices": "ToolChoice",
-    "tools.concurrent_calls": "run_tool_call run_tool_calls",
-    "tools.tool": "Tool ToolLike",
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-# `__all__` is computed at run time, so type checkers read the imports above instead.
-__all__ = sorted(_HOME)  # noqa: PLE0605 # pyright: ignore[reportUnsupportedDunderAll]
-
-
-if not TYPE_CHECKING:  # a type checker that sees `__getattr__` would accept every name
-
-    def __getattr__(name: str) -> object:
-        module = _HOME.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{module}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit.budget.budget": "Budget",
+            "agentkit.budget.media_strategies": "DropMedia",
+            "agentkit.budget.result_strategies": "ClearResults ShrinkResults",
+            "agentkit.budget.strategies": "CutStrategy OldestFirst OldestFirstInSteps",
+            "agentkit.budget.summaries": "Summarize",
+            "agentkit.budget.units": "Units",
+            "agentkit.capabilities.model_rules": "ModelRules",
+            "agentkit.capabilities.prefix_digest": "prefix_digest",
+            "agentkit.comparison.comparison": "compare",
+            "agentkit.comparison.prices": "Price",
+            "agentkit.comparison.results": "ComparisonResult",
+            "agentkit.errors": (
+                "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
+                "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
+                "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError"
+            ),
+            "agentkit.formatting.formatter": "RequestOptions",
+            "agentkit.history.frame_parsing": "read_history",
+            "agentkit.history.policies": "ChatHistory HistoryPolicy MultiAgentHistory",
+            "agentkit.history.speaker_prefix": "strip_speaker_prefix",
+            "agentkit.ledger.entries": "Disposition LedgerEntry Synthesis",
+            "agentkit.ledger.ledger": "Ledger",
+            "agentkit.ledger.plan": "Cut Plan",
+            "agentkit.legalize.alternating_turns": "BEGIN_TURN CONTINUE_TURN",
+            "agentkit.legalize.media": "OnLoss",
+            "agentkit.logs.native": (
+                "list_cache_markers list_server_tools load_agentscope load_langchain load_native "
+                "load_request_options"
+            ),
+            "agentkit.media.cache": "MediaCache",
+            "agentkit.media.fetching": "Fetch",
+            "agentkit.messages.blocks": (
+                "AudioBlock Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock OpaqueState "
+                "TextBlock ThinkingBlock ToolResultBlock ToolUseBlock VideoBlock"
+            ),
+            "agentkit.messages.message": "Msg",
+            "agentkit.messages.serialization": "dump_messages load_messages",
+            "agentkit.messages.sources": "Base64Source Source URLSource",
+            "agentkit.messages.usage": "FinishReason Usage",
+            "agentkit.models.chat_model": "ChatModel",
+            "agentkit.models.registry": "available_providers load_provider",
+            "agentkit.models.stream": "ModelStream",
+            "agentkit.repair.pairing": "INTERRUPTED_RESULT",
+            "agentkit.replies.events": (
+                "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
+                "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
+                "UsageEvent"
+            ),
+            "agentkit.tokens.counters": "LocalTokenCounter TokenCount TokenCounterBase",
+            "agentkit.tokens.hugging_face": "HuggingFaceTokenCounter",
+            "agentkit.tokens.text_counters": "CharacterTokenCounter",
+            "agentkit.tokens.tiktoken_counter": "TiktokenCounter",
+            "agentkit.tokens.usage_anchored": "UsageAnchoredCounter",
+            "agentkit.tools.choices": "ToolChoice",
+            "agentkit.tools.concurrent_calls": "run_tool_call run_tool_calls",
+            "agentkit.tools.tool": "Tool ToolLike",
+        },
+    )

@@ -29,7 +29,7 @@ CORE: Final = ROOT / "agentkit"
 PROVIDERS: Final = ROOT / "providers"
 
 IMPORT_ORDER: Final[tuple[tuple[str, ...], ...]] = (
-    ("reprs", "loggers", "event_loop"),
+    ("reprs", "loggers", "event_loop", "lazy_names"),
     ("errors",),
     ("argument_checks", "json_values", "jinja_environments"),
     ("messages", "credentials"),
@@ -143,7 +143,8 @@ def test_the_provider_kit_lists_all_its_names_by_task() -> None:
     import agentkit.provider_kit as kit
 
     names = re.findall(r"`(\w+)`", kit.__doc__ or "")
-    assert sorted(names.count(name) for name in kit.__all__) == [1] * len(kit.__all__)
+    public = _public_names(kit.__name__)
+    assert sorted(names.count(name) for name in public) == [1] * len(public)
 
 
 def test_every_package_of_the_core_is_in_the_order() -> None:
@@ -211,7 +212,7 @@ KEYS_IN_FORMATS: Final = {
     "capabilities/wire_layout.py": "defaults of a layout",
     "logs": "formats of AgentScope and LangChain",
     "messages/log_checks.py": "content keys of logged messages",
-    "messages/log_formats.py": "recognizes the format of a log for the error of the wrong loader",
+    "messages/log_recognition.py": "recognizes the format of a log for the error of the wrong loader",
     "messages/mcp_results.py": "results of MCP",
     "tokens/hugging_face.py": "variables of Hugging Face's chat templates",
     "tools/choices.py": "tool choices that users copy from other libraries",
@@ -314,7 +315,7 @@ def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout(path: Path) ->
 PROVIDER_NAMES: Final = {
     "capabilities/model_rules.py": "the call ids that Mistral's chat templates accept",
     "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
-    "messages/log_formats.py": "names the loader of a log in errors",
+    "messages/log_recognition.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
     "testing/scripted.py": "default provider of a ScriptedModel",
     "tokens/model_encodings.py": "patterns of model names",
@@ -379,44 +380,56 @@ def test_mypy_checks_all_folders() -> None:
 # -- public names ----------------------------------------------------------------------------------
 
 
-def _type_checking_names(path: Path) -> dict[str, str]:
-    """Returns the names that a package imports under TYPE_CHECKING, with their modules."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _module_name(path: Path) -> str:
+    base = CORE.parent if path.is_relative_to(CORE) else PROVIDERS
+    return ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _lazy_modules() -> dict[str, Path]:
+    """Returns the packages and modules whose names are imported on first use, with their files."""
+    paths = (CORE / "__init__.py", CORE / "provider_kit.py", *PROVIDERS.glob("*/__init__.py"))
+    return {_module_name(path): path for path in paths if "import_on_first_use(" in path.read_text("utf-8")}
+
+
+def _public_names(module: str) -> list[str]:
+    return cast("list[str]", vars(import_module(module))["__all__"])
+
+
+def _typed_names(path: Path) -> dict[str, str]:
+    """Returns the names that a module exports to type checkers with `import X as X`, with their modules."""
     return {
-        alias.asname or alias.name: node.module or ""
-        for block in tree.body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in block.body
+        alias.name: node.module or ""
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        if alias.asname == alias.name
     }
 
 
-def test_the_public_names_are_sorted_and_lazy_imports_are_complete() -> None:
-    imports = _type_checking_names(CORE / "__init__.py")
-    modules = cast("dict[str, str]", vars(agentkit)["_MODULES"])
-    lazy = {name: f"agentkit.{package_name}" for package_name, names in modules.items() for name in names.split()}
-    assert agentkit.__all__ == sorted(set(agentkit.__all__))
-    assert set(imports) == set(agentkit.__all__)
-    assert lazy == imports
+def test_the_core_and_the_packages_with_an_own_api_import_their_names_on_first_use() -> None:
+    names = ("anthropic", "dashscope", "gemini", "ollama", "openai")
+    assert set(_lazy_modules()) == {"agentkit", "agentkit.provider_kit", *(f"agentkit_{name}" for name in names)}
 
 
-@pytest.mark.parametrize("name", agentkit.__all__)
-def test_each_public_name_is_the_object_of_its_module(name: str) -> None:
-    module = import_module(_type_checking_names(CORE / "__init__.py")[name])
-    assert getattr(agentkit, name) is getattr(module, name)
-    assert name in module.__all__
+@pytest.mark.parametrize("module", _lazy_modules())
+def test_type_checkers_and_python_see_the_same_public_names(module: str) -> None:
+    names = _public_names(module)
+    assert names == sorted(_typed_names(_lazy_modules()[module]))
+    assert set(names) <= set(dir(import_module(module)))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in _lazy_modules() for name in _public_names(module)]
+)
+def test_each_public_name_is_the_object_of_its_module(module: str, name: str) -> None:
+    home = import_module(_typed_names(_lazy_modules()[module])[name])
+    assert getattr(import_module(module), name) is getattr(home, name)
+    assert name in home.__all__
 
 
 def test_an_unknown_public_name_is_an_error_for_python_and_for_mypy() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Massage'"):
         print(agentkit.Massage)  # type: ignore[attr-defined]  # mypy reports an unused comment
-    assert set(agentkit.__all__) <= set(dir(agentkit))
-
-
-def _module_name(path: Path) -> str:
-    base = CORE.parent if path.is_relative_to(CORE) else PROVIDERS
-    return ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("path", [*_core_modules(), *_provider_modules()], ids=_relative_path)

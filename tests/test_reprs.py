@@ -65,7 +65,7 @@ CONTENTS: Final[dict[str, Any]] = {
 
 
 def _public_dataclasses() -> list[type[Any]]:
-    names = [getattr(agentkit, name) for name in agentkit.__all__]
+    names = [getattr(agentkit, name) for name in vars(agentkit)["__all__"]]
     names += [getattr(agentkit.testing, name) for name in agentkit.testing.__all__]
     return [value for value in names if inspect.isclass(value) and dataclasses.is_dataclass(value)]
 

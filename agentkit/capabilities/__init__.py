@@ -4,9 +4,9 @@ Each provider declares its rules as data, in a `Capabilities` object with a `Wir
 different rules for some models of the provider. Other packages read these rules, so their code names no provider
 and no key of a request.
 
-Read `capabilities` first, then `groups`, `media_rules` and `name_rules`. The modules `wire_layout` and
-`option_layout` declare the keys of requests, which `prefix_digest` uses. The rules of single models are in
-`model_names`, `model_facts` and `model_rules`.
+Read `capabilities` first, then `groups`, `media_rules` and `name_rules`. The module `wire_layout` declares the
+keys of requests, which `prefix_digest` uses. The rules of single models are in `model_names`, `model_facts` and
+`model_rules`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Box", "MediaLimits", "MediaRule", "excess", "media_types"]
+__all__ = ["Box", "MediaLimits", "MediaRule", "media_types"]
 
 
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
@@ -118,24 +118,3 @@ def _matches(types: frozenset[str], kind: str, media_type: str) -> bool:
     if types:
         return media_type in types
     return kind == "document" or media_type.startswith(f"{kind}/")
-
-
-LIMIT_STEPS = 5
-"""Number of equal parts into which a limit is divided. The amount of omitted media is rounded up to whole parts.
-
-For example, with 101 to 120 images and a limit of 100 images, 20 images are omitted. Consecutive requests of a
-growing conversation then mostly omit the same images.
-"""
-
-
-def excess(count: int, limit: int) -> int:
-    """Returns the number of media to omit from a request with `count` media, if at most `limit` are allowed.
-
-    The number is rounded up to a multiple of one fifth of `limit`. A `limit` of 0 means that there is no limit.
-    """
-    return round_up_to_step(count - limit, max(limit // LIMIT_STEPS, 1)) if limit and count > limit else 0
-
-
-def round_up_to_step(number: int, step: int) -> int:
-    """Returns the smallest multiple of `step` that is at least `number`."""
-    return -(-number // step) * step

@@ -38,6 +38,7 @@ from agentkit.legalize.prompt_instructions import (
     begin_with_output_instruction,
 )
 from agentkit.legalize.request_spec import Request, RequestSpec, fit_tool_names
+from agentkit.legalize.result_order import arrange_results
 from agentkit.legalize.system_messages import (
     begin_with_system_prompt,
     join_system_prompt,
@@ -45,7 +46,6 @@ from agentkit.legalize.system_messages import (
 )
 from agentkit.legalize.thinking_pairs import omit_orphaned_parts
 from agentkit.legalize.tool_options import declare_called_tools
-from agentkit.legalize.tool_results import arrange_results
 from agentkit.legalize.tool_turns import rewrite_exchanges
 from agentkit.messages.features import Feature
 from agentkit.messages.system_prompt import prompt_length

@@ -17,15 +17,8 @@ from itertools import accumulate
 from typing import Any
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.capabilities.media_rules import (
-    LIMIT_STEPS,
-    Box,
-    Kind,
-    MediaLimits,
-    MediaRule,
-    excess,
-    round_up_to_step,
-)
+from agentkit.capabilities.limit_steps import LIMIT_STEPS, excess, round_up_to_step
+from agentkit.capabilities.media_rules import Box, Kind, MediaLimits, MediaRule
 from agentkit.ledger.places import BlockPath
 from agentkit.legalize.legal_message import Changes, LegalMessage
 from agentkit.media.resizing import is_resizable, needs_fitting

@@ -16,7 +16,8 @@ from typing import TypeAlias, TypeVar
 import anyio
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.capabilities.media_rules import Box, Kind, MediaLimits, excess
+from agentkit.capabilities.limit_steps import excess
+from agentkit.capabilities.media_rules import Box, Kind, MediaLimits
 from agentkit.errors import OptionError
 from agentkit.media.acceptance import rejection_reason
 from agentkit.media.fetching import Fetch, fetch_media, update_cache_sizes

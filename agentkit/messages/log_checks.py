@@ -12,7 +12,7 @@ from typing import Any
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object
-from agentkit.messages.log_formats import FIRST_KEYS, LOADERS, LogFormat, find_log_format, may_match
+from agentkit.messages.log_recognition import FIRST_KEYS, LOADERS, LogFormat, find_log_format, may_match
 from agentkit.reprs import shorten_repr
 
 __all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]

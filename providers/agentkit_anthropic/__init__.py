@@ -3,35 +3,31 @@
 The formatters need no SDK. Model calls need the extra `anthropic`. Read `convert` first.
 """
 
-from agentkit.provider_kit import Provider
-from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAgentFormatter
-from agentkit_anthropic.counting import AnthropicTokenCounter
-from agentkit_anthropic.endpoint import ERROR_PATTERNS, AnthropicEndpoint
-from agentkit_anthropic.logs import load_native
-from agentkit_anthropic.replies import AnthropicStreamParser
+from __future__ import annotations
 
-__all__ = [
-    "AnthropicChatFormatter",
-    "AnthropicEndpoint",
-    "AnthropicMultiAgentFormatter",
-    "AnthropicStreamParser",
-    "AnthropicTokenCounter",
-    "ERROR_PATTERNS",
-    "PROVIDER",
-    "load_native",
-    "parse_response",
-]
+from typing import TYPE_CHECKING
 
-parse_response = AnthropicStreamParser.parse_response
+from agentkit.provider_kit import import_on_first_use
 
-PROVIDER = Provider(
-    "anthropic",
-    AnthropicChatFormatter,
-    AnthropicMultiAgentFormatter,
-    parser=AnthropicStreamParser,
-    endpoint=AnthropicEndpoint,
-    load_native=load_native,
-    models="claude-",
-    testing="agentkit_anthropic.testing",
-    error_patterns=ERROR_PATTERNS,
-)
+if TYPE_CHECKING:
+    from agentkit_anthropic.convert import AnthropicChatFormatter as AnthropicChatFormatter
+    from agentkit_anthropic.convert import AnthropicMultiAgentFormatter as AnthropicMultiAgentFormatter
+    from agentkit_anthropic.counting import AnthropicTokenCounter as AnthropicTokenCounter
+    from agentkit_anthropic.endpoint import ERROR_PATTERNS as ERROR_PATTERNS
+    from agentkit_anthropic.endpoint import AnthropicEndpoint as AnthropicEndpoint
+    from agentkit_anthropic.logs import load_native as load_native
+    from agentkit_anthropic.provider import PROVIDER as PROVIDER
+    from agentkit_anthropic.replies import AnthropicStreamParser as AnthropicStreamParser
+    from agentkit_anthropic.replies import parse_response as parse_response
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit_anthropic.convert": "AnthropicChatFormatter AnthropicMultiAgentFormatter",
+            "agentkit_anthropic.counting": "AnthropicTokenCounter",
+            "agentkit_anthropic.endpoint": "AnthropicEndpoint ERROR_PATTERNS",
+            "agentkit_anthropic.logs": "load_native",
+            "agentkit_anthropic.provider": "PROVIDER",
+            "agentkit_anthropic.replies": "AnthropicStreamParser parse_response",
+        },
+    )

@@ -22,7 +22,7 @@ from agentkit.provider_kit import (
 from agentkit_anthropic._parts import ServerPart, carried
 from agentkit_anthropic.capabilities import LAYOUT
 
-__all__ = ["AnthropicStreamParser"]
+__all__ = ["AnthropicStreamParser", "parse_response"]
 
 _REASONS = {
     # Source of the stop reasons: Anthropic SDK, StopReason and BetaStopReason.
@@ -282,3 +282,6 @@ def _normalize_time(value: object) -> str | None:
         return datetime.fromisoformat(as_text(value)).isoformat()
     except ValueError:
         return as_text(value) or None
+
+
+parse_response = AnthropicStreamParser.parse_response

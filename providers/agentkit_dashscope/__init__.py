@@ -6,59 +6,39 @@ module `convert` first. The module `compatible` defines the provider for the com
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING
 
-from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
-from agentkit_dashscope.compatible import (
-    COMPATIBLE_PROVIDER,
-    DashScopeCompatibleChatFormatter,
-    DashScopeCompatibleChatStreamParser,
-    DashScopeCompatibleMultiAgentFormatter,
-    load_compatible,
-)
-from agentkit_dashscope.convert import DashScopeChatFormatter, DashScopeMultiAgentFormatter
-from agentkit_dashscope.endpoint import DashScopeEndpoint
-from agentkit_dashscope.logs import load_native
-from agentkit_dashscope.replies import DashScopeStreamParser
-from agentkit_openai import CHAT_ERRORS
+from agentkit.provider_kit import import_on_first_use
 
-__all__ = [
-    "COMPATIBLE_PROVIDER",
-    "DashScopeChatFormatter",
-    "DashScopeCompatibleChatFormatter",
-    "DashScopeCompatibleChatStreamParser",
-    "DashScopeCompatibleMultiAgentFormatter",
-    "DashScopeEndpoint",
-    "DashScopeMultiAgentFormatter",
-    "DashScopeStreamParser",
-    "PROVIDER",
-    "load_compatible",
-    "load_native",
-    "parse_response",
-]
-
-PROVIDER = Provider(
-    "dashscope",
-    DashScopeChatFormatter,
-    DashScopeMultiAgentFormatter,
-    parser=DashScopeStreamParser,
-    endpoint=DashScopeEndpoint,
-    load_native=load_native,
-    models=r"qwen|qwq-|qvq-",
-    testing="agentkit_dashscope.testing",
-    error_patterns=CHAT_ERRORS,
-)
-
-
-def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Parses a complete reply of DashScope's native API or of its OpenAI-compatible mode.
-
-    A reply with the field `object` is from the compatible mode. Replies of the native API do not have this field.
-
-    Raises:
-        MessageError: The value is not a reply of DashScope, or the reply is an error.
-    """
-    fields = native_to_json(reply)
-    if "object" in as_object(fields):
-        return DashScopeCompatibleChatStreamParser.parse_response(fields, **options)
-    return DashScopeStreamParser.parse_response(fields, **options)
+if TYPE_CHECKING:
+    from agentkit_dashscope.compatible import COMPATIBLE_PROVIDER as COMPATIBLE_PROVIDER
+    from agentkit_dashscope.compatible import DashScopeCompatibleChatFormatter as DashScopeCompatibleChatFormatter
+    from agentkit_dashscope.compatible import (
+        DashScopeCompatibleChatStreamParser as DashScopeCompatibleChatStreamParser,
+    )
+    from agentkit_dashscope.compatible import (
+        DashScopeCompatibleMultiAgentFormatter as DashScopeCompatibleMultiAgentFormatter,
+    )
+    from agentkit_dashscope.compatible import load_compatible as load_compatible
+    from agentkit_dashscope.convert import DashScopeChatFormatter as DashScopeChatFormatter
+    from agentkit_dashscope.convert import DashScopeMultiAgentFormatter as DashScopeMultiAgentFormatter
+    from agentkit_dashscope.endpoint import DashScopeEndpoint as DashScopeEndpoint
+    from agentkit_dashscope.logs import load_native as load_native
+    from agentkit_dashscope.provider import PROVIDER as PROVIDER
+    from agentkit_dashscope.provider import parse_response as parse_response
+    from agentkit_dashscope.replies import DashScopeStreamParser as DashScopeStreamParser
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit_dashscope.compatible": (
+                "COMPATIBLE_PROVIDER DashScopeCompatibleChatFormatter DashScopeCompatibleChatStreamParser "
+                "DashScopeCompatibleMultiAgentFormatter load_compatible"
+            ),
+            "agentkit_dashscope.convert": "DashScopeChatFormatter DashScopeMultiAgentFormatter",
+            "agentkit_dashscope.endpoint": "DashScopeEndpoint",
+            "agentkit_dashscope.logs": "load_native",
+            "agentkit_dashscope.provider": "PROVIDER parse_response",
+            "agentkit_dashscope.replies": "DashScopeStreamParser",
+        },
+    )

@@ -3,36 +3,32 @@
 The formatters need no SDK. Model calls need the extra `gemini`. Read the module `convert` first.
 """
 
-from agentkit.provider_kit import Provider
-from agentkit_gemini._errors import ERROR_PATTERNS
-from agentkit_gemini.convert import GeminiChatFormatter, GeminiMultiAgentFormatter
-from agentkit_gemini.counting import GeminiTokenCounter
-from agentkit_gemini.endpoint import GeminiEndpoint
-from agentkit_gemini.logs import load_native
-from agentkit_gemini.replies import GeminiStreamParser
+from __future__ import annotations
 
-__all__ = [
-    "ERROR_PATTERNS",
-    "GeminiChatFormatter",
-    "GeminiEndpoint",
-    "GeminiMultiAgentFormatter",
-    "GeminiStreamParser",
-    "GeminiTokenCounter",
-    "PROVIDER",
-    "load_native",
-    "parse_response",
-]
+from typing import TYPE_CHECKING
 
-parse_response = GeminiStreamParser.parse_response
+from agentkit.provider_kit import import_on_first_use
 
-PROVIDER = Provider(
-    "gemini",
-    GeminiChatFormatter,
-    GeminiMultiAgentFormatter,
-    parser=GeminiStreamParser,
-    endpoint=GeminiEndpoint,
-    load_native=load_native,
-    models="gemini-",
-    testing="agentkit_gemini.testing",
-    error_patterns=ERROR_PATTERNS,
-)
+if TYPE_CHECKING:
+    from agentkit_gemini._errors import ERROR_PATTERNS as ERROR_PATTERNS
+    from agentkit_gemini.convert import GeminiChatFormatter as GeminiChatFormatter
+    from agentkit_gemini.convert import GeminiMultiAgentFormatter as GeminiMultiAgentFormatter
+    from agentkit_gemini.counting import GeminiTokenCounter as GeminiTokenCounter
+    from agentkit_gemini.endpoint import GeminiEndpoint as GeminiEndpoint
+    from agentkit_gemini.logs import load_native as load_native
+    from agentkit_gemini.provider import PROVIDER as PROVIDER
+    from agentkit_gemini.replies import GeminiStreamParser as GeminiStreamParser
+    from agentkit_gemini.replies import parse_response as parse_response
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit_gemini._errors": "ERROR_PATTERNS",
+            "agentkit_gemini.convert": "GeminiChatFormatter GeminiMultiAgentFormatter",
+            "agentkit_gemini.counting": "GeminiTokenCounter",
+            "agentkit_gemini.endpoint": "GeminiEndpoint",
+            "agentkit_gemini.logs": "load_native",
+            "agentkit_gemini.provider": "PROVIDER",
+            "agentkit_gemini.replies": "GeminiStreamParser parse_response",
+        },
+    )

@@ -40,7 +40,7 @@ from agentkit_gemini._reply_fields import (
 )
 from agentkit_gemini.capabilities import LAYOUT
 
-__all__ = ["GeminiStreamParser"]
+__all__ = ["GeminiStreamParser", "parse_response"]
 
 _NOTE_KEYS = (
     # Source of the keys: google-genai, Candidate.
@@ -275,3 +275,6 @@ class GeminiStreamParser(StreamParserBase):
 
 def _get_parts(candidate: dict[str, Any]) -> list[Any]:
     return as_list(as_object(candidate.get("content")).get("parts"))
+
+
+parse_response = GeminiStreamParser.parse_response

@@ -3,32 +3,29 @@
 The formatters need no SDK. Model calls need the extra `ollama`. Read the module `convert` first.
 """
 
-from agentkit.provider_kit import Provider
-from agentkit_ollama.convert import OllamaChatFormatter, OllamaMultiAgentFormatter
-from agentkit_ollama.endpoint import ERROR_PATTERNS, OllamaEndpoint
-from agentkit_ollama.logs import load_native
-from agentkit_ollama.replies import OllamaStreamParser
+from __future__ import annotations
 
-__all__ = [
-    "ERROR_PATTERNS",
-    "OllamaChatFormatter",
-    "OllamaEndpoint",
-    "OllamaMultiAgentFormatter",
-    "OllamaStreamParser",
-    "PROVIDER",
-    "load_native",
-    "parse_response",
-]
+from typing import TYPE_CHECKING
 
-parse_response = OllamaStreamParser.parse_response
+from agentkit.provider_kit import import_on_first_use
 
-PROVIDER = Provider(
-    "ollama",
-    OllamaChatFormatter,
-    OllamaMultiAgentFormatter,
-    parser=OllamaStreamParser,
-    endpoint=OllamaEndpoint,
-    load_native=load_native,
-    testing="agentkit_ollama.testing",
-    error_patterns=ERROR_PATTERNS,
-)
+if TYPE_CHECKING:
+    from agentkit_ollama.convert import OllamaChatFormatter as OllamaChatFormatter
+    from agentkit_ollama.convert import OllamaMultiAgentFormatter as OllamaMultiAgentFormatter
+    from agentkit_ollama.endpoint import ERROR_PATTERNS as ERROR_PATTERNS
+    from agentkit_ollama.endpoint import OllamaEndpoint as OllamaEndpoint
+    from agentkit_ollama.logs import load_native as load_native
+    from agentkit_ollama.provider import PROVIDER as PROVIDER
+    from agentkit_ollama.replies import OllamaStreamParser as OllamaStreamParser
+    from agentkit_ollama.replies import parse_response as parse_response
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit_ollama.convert": "OllamaChatFormatter OllamaMultiAgentFormatter",
+            "agentkit_ollama.endpoint": "ERROR_PATTERNS OllamaEndpoint",
+            "agentkit_ollama.logs": "load_native",
+            "agentkit_ollama.provider": "PROVIDER",
+            "agentkit_ollama.replies": "OllamaStreamParser parse_response",
+        },
+    )

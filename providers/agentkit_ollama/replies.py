@@ -28,7 +28,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_ollama.capabilities import LAYOUT
 
-__all__ = ["OllamaStreamParser", "parse_media", "unwrap_sdk_object"]
+__all__ = ["OllamaStreamParser", "parse_media", "parse_response", "unwrap_sdk_object"]
 
 _REASONS: Final = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """Finish reasons by their names in the API (Ollama source: llm/server.go, `DoneReason`).
@@ -198,3 +198,6 @@ def parse_media(value: object) -> ImageBlock | AudioBlock | None:
         return None
     block = ImageBlock if media_type.startswith("image/") else AudioBlock
     return block(Base64Source(media_type, value))
+
+
+parse_response = OllamaStreamParser.parse_response

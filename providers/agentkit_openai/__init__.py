@@ -13,94 +13,63 @@ Read `capabilities` first, then `convert`.
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING
 
-from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
-from agentkit_openai._error_patterns import CHAT_ERRORS
-from agentkit_openai._media_parts import get_detail, source_url, write_url_part
-from agentkit_openai._message_keys import attach_keys, get_message_keys
-from agentkit_openai._prompt_cache import mark_cache_control
-from agentkit_openai._reply_fields import parse_usage
-from agentkit_openai._tool_options import write_tool_choice
-from agentkit_openai.capabilities import CHAT, STRICT
-from agentkit_openai.compatible import OPENAI, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS, OpenAICompatible
-from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
-from agentkit_openai.counting import OpenAITokenCounter
-from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
-from agentkit_openai.logs import load_chat
-from agentkit_openai.replies import OpenAIChatStreamParser
-from agentkit_openai.responses.convert import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
-from agentkit_openai.responses.logs import load_responses
-from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
+from agentkit.provider_kit import import_on_first_use
 
-__all__ = [
-    "CHAT",
-    "CHAT_ERRORS",
-    "OPENAI",
-    "OpenAIChatEndpoint",
-    "OpenAIChatFormatter",
-    "OpenAIChatStreamParser",
-    "OpenAICompatible",
-    "OpenAIMultiAgentFormatter",
-    "OpenAIResponsesEndpoint",
-    "OpenAIResponsesFormatter",
-    "OpenAIResponsesMultiAgentFormatter",
-    "OpenAIResponsesStreamParser",
-    "OpenAITokenCounter",
-    "PROVIDER",
-    "RESPONSES_PROVIDER",
-    "STRICT",
-    "TEMPLATE_CHAT",
-    "VENDOR_CHAT",
-    "VENDOR_KEYS",
-    "attach_keys",
-    "get_detail",
-    "get_message_keys",
-    "load_chat",
-    "load_responses",
-    "mark_cache_control",
-    "parse_response",
-    "parse_usage",
-    "source_url",
-    "write_tool_choice",
-    "write_url_part",
-]
-
-PROVIDER = Provider(
-    OPENAI.name,
-    OpenAIChatFormatter,
-    OpenAIMultiAgentFormatter,
-    parser=OpenAIChatStreamParser,
-    endpoint=OpenAIChatEndpoint,
-    load_native=load_chat,
-    models=OPENAI.models,
-    testing=OPENAI.testing,
-    error_patterns=CHAT_ERRORS,
-)
-RESPONSES_PROVIDER = Provider(
-    "openai-responses",
-    OpenAIResponsesFormatter,
-    OpenAIResponsesMultiAgentFormatter,
-    parser=OpenAIResponsesStreamParser,
-    endpoint=OpenAIResponsesEndpoint,
-    load_native=load_responses,
-    testing="agentkit_openai.responses.testing",
-    error_patterns=CHAT_ERRORS,
-)
-
-
-def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """Parses a complete reply from Chat Completions or Responses into a message.
-
-    Args:
-        reply: Reply as an SDK object, a dict or JSON text. The parser recognizes the API by the reply's keys.
-        options: Options of the parser (see `ParserOptions`).
-
-    Raises:
-        MessageError: `reply` is not a reply from either API, or the reply reports an error.
-    """
-    value = native_to_json(reply)
-    fields = as_object(value)
-    if fields.get("object") == "response" or ("output" in fields and "choices" not in fields):
-        return OpenAIResponsesStreamParser.parse_response(value, **options)
-    return OpenAIChatStreamParser.parse_response(value, **options)
+if TYPE_CHECKING:
+    from agentkit_openai._error_patterns import CHAT_ERRORS as CHAT_ERRORS
+    from agentkit_openai._media_parts import get_detail as get_detail
+    from agentkit_openai._media_parts import source_url as source_url
+    from agentkit_openai._media_parts import write_url_part as write_url_part
+    from agentkit_openai._message_keys import attach_keys as attach_keys
+    from agentkit_openai._message_keys import get_message_keys as get_message_keys
+    from agentkit_openai._prompt_cache import mark_cache_control as mark_cache_control
+    from agentkit_openai._reply_fields import parse_usage as parse_usage
+    from agentkit_openai._tool_options import write_tool_choice as write_tool_choice
+    from agentkit_openai.capabilities import CHAT as CHAT
+    from agentkit_openai.capabilities import STRICT as STRICT
+    from agentkit_openai.compatible import OPENAI as OPENAI
+    from agentkit_openai.compatible import TEMPLATE_CHAT as TEMPLATE_CHAT
+    from agentkit_openai.compatible import VENDOR_CHAT as VENDOR_CHAT
+    from agentkit_openai.compatible import VENDOR_KEYS as VENDOR_KEYS
+    from agentkit_openai.compatible import OpenAICompatible as OpenAICompatible
+    from agentkit_openai.convert import OpenAIChatFormatter as OpenAIChatFormatter
+    from agentkit_openai.convert import OpenAIMultiAgentFormatter as OpenAIMultiAgentFormatter
+    from agentkit_openai.counting import OpenAITokenCounter as OpenAITokenCounter
+    from agentkit_openai.endpoint import OpenAIChatEndpoint as OpenAIChatEndpoint
+    from agentkit_openai.endpoint import OpenAIResponsesEndpoint as OpenAIResponsesEndpoint
+    from agentkit_openai.logs import load_chat as load_chat
+    from agentkit_openai.provider import PROVIDER as PROVIDER
+    from agentkit_openai.provider import RESPONSES_PROVIDER as RESPONSES_PROVIDER
+    from agentkit_openai.provider import parse_response as parse_response
+    from agentkit_openai.replies import OpenAIChatStreamParser as OpenAIChatStreamParser
+    from agentkit_openai.responses.convert import OpenAIResponsesFormatter as OpenAIResponsesFormatter
+    from agentkit_openai.responses.convert import (
+        OpenAIResponsesMultiAgentFormatter as OpenAIResponsesMultiAgentFormatter,
+    )
+    from agentkit_openai.responses.logs import load_responses as load_responses
+    from agentkit_openai.responses.replies import OpenAIResponsesStreamParser as OpenAIResponsesStreamParser
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit_openai._error_patterns": "CHAT_ERRORS",
+            "agentkit_openai._media_parts": "get_detail source_url write_url_part",
+            "agentkit_openai._message_keys": "attach_keys get_message_keys",
+            "agentkit_openai._prompt_cache": "mark_cache_control",
+            "agentkit_openai._reply_fields": "parse_usage",
+            "agentkit_openai._tool_options": "write_tool_choice",
+            "agentkit_openai.capabilities": "CHAT STRICT",
+            "agentkit_openai.compatible": "OPENAI OpenAICompatible TEMPLATE_CHAT VENDOR_CHAT VENDOR_KEYS",
+            "agentkit_openai.convert": "OpenAIChatFormatter OpenAIMultiAgentFormatter",
+            "agentkit_openai.counting": "OpenAITokenCounter",
+            "agentkit_openai.endpoint": "OpenAIChatEndpoint OpenAIResponsesEndpoint",
+            "agentkit_openai.logs": "load_chat",
+            "agentkit_openai.provider": "PROVIDER RESPONSES_PROVIDER parse_response",
+            "agentkit_openai.replies": "OpenAIChatStreamParser",
+            "agentkit_openai.responses.convert": "OpenAIResponsesFormatter OpenAIResponsesMultiAgentFormatter",
+            "agentkit_openai.responses.logs": "load_responses",
+            "agentkit_openai.responses.replies": "OpenAIResponsesStreamParser",
+        },
+    )

@@ -33,7 +33,6 @@ from agentkit.provider_kit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    Provider,
 )
 from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai._message_keys import MESSAGE_KEYS
@@ -41,6 +40,7 @@ from agentkit_openai._prompt_cache import mark_chat
 from agentkit_openai.capabilities import CHAT, CHAT_FACTS
 
 if TYPE_CHECKING:
+    from agentkit.provider_kit import Provider
     from agentkit_openai.convert import OpenAIChatFormatter
     from agentkit_openai.replies import OpenAIChatStreamParser
 
@@ -176,6 +176,7 @@ class OpenAICompatible:
             multi_agent_formatter: Subclass of `chat_formatter` for conversations of many agents. If None, a new
                 class is created.
         """
+        from agentkit.provider_kit import Provider
         from agentkit_openai.convert import OpenAIChatFormatter
         from agentkit_openai.endpoint import OpenAIChatEndpoint
 

@@ -1,0 +1,44 @@
+"""`import_on_first_use`: names of a package whose modules are imported at the first use of each name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["import_on_first_use"]
+
+
+def import_on_first_use(
+    package: str, modules: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Returns `__all__`, `__getattr__` and `__dir__` for a package or module with lazy names (PEP 562).
+
+    A program then loads only the modules that it uses. Type checkers need the same names as imports under
+    `if TYPE_CHECKING:`. Assign the result in the `else` branch, because a type checker that sees `__getattr__`
+    accepts every name.
+
+    Args:
+        package: `__name__` of the package.
+        modules: Names that each module defines, separated by spaces, by the module's full name.
+
+    Example:
+        >>> names, get, _ = import_on_first_use(__name__, {"agentkit.messages.message": "Msg"})
+        >>> names, get("Msg").__name__
+        (['Msg'], 'Msg')
+    """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
+    public = sorted(homes)
+
+    def get_name(name: str) -> object:
+        module = homes.get(name)
+        if module is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(module), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *public})
+
+    return public, get_name, list_names
