@@ -83,7 +83,8 @@ class EditedConversation:
     def _find_normal_form(self, msgs: list[Msg], replaced: UnitNumber | None) -> NormalForm | None:
         """Returns the properties of the conversation if the cut only dropped units. Otherwise, returns None.
 
-        A unit contains all results of its calls. Without the unit, a conversation in normal form needs no repair.
+        A unit contains its calls with all their results. A conversation in normal form therefore stays in normal
+        form if complete units are dropped.
         """
         normal_form = self.conversation.normal_form
         if normal_form is None or replaced is not None or any(change.remainder for change in self.changes):

@@ -87,7 +87,7 @@ class Summarize(CutStrategy):
     def protected(self, units: Units) -> AbstractSet[int]:
         """Returns the indexes of the units that must remain.
 
-        Summaries are pinned, but they may be dropped if there are too many.
+        Earlier summaries are pinned, but this method leaves them out if one new summary must replace them.
         """
         return super().protected(units) - {*_surplus(units)}
 

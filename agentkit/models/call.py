@@ -136,7 +136,11 @@ class ModelCall:
         return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
 
     async def send(self, outgoing: OutgoingRequest) -> Msg:
-        """Sends a request for a complete reply, and returns the reply as a message for the conversation."""
+        """Sends a request for a complete reply, and returns the reply as a message for the conversation.
+
+        Raises:
+            ModelError: The reply is empty, or is an error.
+        """
         answer = await self.endpoint.send(outgoing)
         if isinstance(answer, bytes | str) and not answer.strip():
             raise self._as_model_error(Failure("the reply is empty", network=True))

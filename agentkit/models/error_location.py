@@ -70,10 +70,10 @@ def locate_block(
 def _find_fragments(text: str, request: Mapping[str, Any], layout: WireLayout) -> Iterator[tuple[Any, list[Any]]]:
     """Yields the parts of the request to which the paths in an error text refer.
 
-    Yields each part together with the list of later turns. The parts of a path are the JSON objects on the path,
-    from the innermost object to the turn, without the turn if the path leads into a list in the turn. If the path
-    ends at a string, the string is also a part: the first part if the last key is the key of a text, and otherwise
-    the last part.
+    Yields each part together with the list of later turns. Each path gives several parts: the JSON objects on the
+    path, with the innermost object first and the turn last. If the path leads into a list in the turn, the turn is
+    omitted. If the path ends at a string, the string is a part, too. A string under the key of a text comes before
+    the objects, and any other string comes after them.
     """
     turns = layout.read_turns(request)
     if not turns:

@@ -172,7 +172,7 @@ class LoopbackServer:
         return request, self._answer(route, request)
 
     def _answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
-        """Returns the answer to a request, with the next prepared reply if the request needs a reply."""
+        """Returns the HTTP answer to a request. The answer to a model call contains the next prepared reply."""
         try:
             return answer_request(route, request, partial(self._next_reply, route), validate=self._validate)
         except Exception as fault:

@@ -87,7 +87,11 @@ class OllamaStreamParser(StreamParserBase):
         return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Adds the content of a complete reply to `self.reply`."""
+        """Adds the content of a complete reply to `self.reply`.
+
+        Raises:
+            MessageError: The reply has no message, or is an error.
+        """
         if reply.get("error") is not None:
             raise reported_error(_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):

@@ -40,6 +40,8 @@ from tests.testing.sound_provider import (
     load_native,
 )
 
+pytestmark = pytest.mark.slow
+
 Convert = Callable[[Any, LegalConversation, RequestSpec], Any]
 
 
