@@ -71,10 +71,14 @@ if TYPE_CHECKING:
     from agentkit.errors import MissingExtraError as MissingExtraError
     from agentkit.errors import ModelError as ModelError
     from agentkit.errors import NetworkError as NetworkError
+    from agentkit.errors import NoAnswerError as NoAnswerError
     from agentkit.errors import OptionError as OptionError
     from agentkit.errors import OverloadedError as OverloadedError
+    from agentkit.errors import ParseError as ParseError
     from agentkit.errors import ProviderError as ProviderError
     from agentkit.errors import RateLimitError as RateLimitError
+    from agentkit.errors import TemplateError as TemplateError
+    from agentkit.errors import TemplateNotFoundError as TemplateNotFoundError
     from agentkit.errors import VersionError as VersionError
     from agentkit.formatting.formatter import RequestOptions as RequestOptions
     from agentkit.history.frame_parsing import read_history as read_history
@@ -171,7 +175,8 @@ else:
             "agentkit.errors": (
                 "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
                 "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
-                "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError"
+                "NetworkError NoAnswerError OptionError OverloadedError ParseError ProviderError RateLimitError "
+                "TemplateError TemplateNotFoundError VersionError"
             ),
             "agentkit.formatting.formatter": "RequestOptions",
             "agentkit.history.frame_parsing": "read_history",

@@ -17,6 +17,10 @@
     │   ├── AuthError                   the provider refuses a key, a permission or a payment
     │   ├── BadRequestError             the provider refuses the request
     │   └── NetworkError                no complete response arrived
+    ├── ParseError                      a reply does not contain the expected value
+    ├── NoAnswerError                   no attempt of `ask` returned a value
+    ├── TemplateError                   a template is invalid, or its rendering failed
+    ├── TemplateNotFoundError           no template file has the name that was asked for
     └── MissingExtraError (ImportError) an optional package is not installed
 
 Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The values in the
@@ -25,8 +29,8 @@ text are also attributes of the error. A text of more than 1,500 characters is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 from agentkit.reprs import shorten
 
@@ -44,10 +48,15 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "NetworkError",
+    "NoAnswerError",
     "OptionError",
     "OverloadedError",
+    "ParseError",
+    "ParseFailure",
     "ProviderError",
     "RateLimitError",
+    "TemplateError",
+    "TemplateNotFoundError",
     "VersionError",
 ]
 
@@ -216,6 +225,109 @@ class MissingExtraError(AgentkitError, ImportError):
         super().__init__(
             f"{purpose} needs the package {package!r}. Install it with: pip install 'agentkit-middleware[{extra}]'"
         )
+
+
+ParseFailure: TypeAlias = Literal["no_structure", "wrong_value", "cut_off", "refused", "filtered"]
+"""Kind of a `ParseError`."""
+
+_PARSE_ADVICE: Final[dict[ParseFailure, str]] = {
+    "no_structure": "Ask the model again, or state the expected format in the prompt.",
+    "wrong_value": "Ask the model again, with this error as feedback.",
+    "cut_off": "Raise max_tokens, or ask for a shorter reply.",
+    "refused": "Change the request, or use another model.",
+    "filtered": "Change the request, or use another model.",
+}
+
+
+class ParseError(AgentkitError):
+    """A reply does not contain the expected value. A parser may also return the error as a value.
+
+    Attributes:
+        description: What is wrong with the reply.
+        failure: `no_structure` if the reply lacks the expected format or a field, and `wrong_value` if a value is
+            invalid. `cut_off`, `refused` and `filtered`: the reply ended early for this reason.
+        label: Short name of the error, for the application.
+        meta: JSON values for the application. None if there are none.
+        place: Field and path of the invalid value, such as `score` or `answer.items[2]`. `reply` for the complete
+            reply.
+        text: Text from which the value was to be parsed.
+        partial: Values that were parsed before the error, by field.
+        message: The reply, a `Msg`. None if only a text was parsed.
+    """
+
+    def __init__(
+        self,
+        description: str = "",
+        *,
+        failure: ParseFailure = "wrong_value",
+        label: str = "parse_error",
+        meta: Mapping[str, Any] | None = None,
+        place: str = "reply",
+        text: str = "",
+        partial: Mapping[str, Any] | None = None,
+        message: Any = None,
+    ) -> None:
+        self.description = description
+        self.failure: ParseFailure = failure
+        self.label = label
+        self.meta = meta
+        self.place = place
+        self.text = text
+        self.partial = dict(partial or {})
+        self.message = message
+        reason = (description or label).rstrip(".")
+        super().__init__(f"{place}: {reason}. {_PARSE_ADVICE[failure]}")
+
+
+class NoAnswerError(AgentkitError):
+    """No attempt of `ask` returned a value. `__cause__` is the error of the last attempt.
+
+    Attributes:
+        attempts: The attempts in order. Each attempt has its messages, its reply and its error.
+        place: `reply`.
+    """
+
+    def __init__(self, attempts: Sequence[Any], reason: str) -> None:
+        self.attempts = tuple(attempts)
+        self.place = "reply"
+        count = len(self.attempts)
+        tries = "1 attempt" if count == 1 else f"{count} attempts"
+        super().__init__(
+            f"reply: no value after {tries}: {reason.rstrip('.')}. Raise `retries`, or use another model."
+        )
+
+
+class TemplateError(AgentkitError):
+    """A template is invalid, or its rendering failed. `__cause__` is the error of the template engine.
+
+    Attributes:
+        name: Name of the template, such as `Judge.system.jinja`.
+        reason: Description of the problem.
+        place: Name of the template, and the line if it is known.
+    """
+
+    def __init__(self, name: str, reason: str, line: int | None = None) -> None:
+        self.name = name
+        self.reason = reason
+        self.place = name if line is None else f"{name}, line {line}"
+        super().__init__(f"{self.place}: {reason.rstrip('.')}. Fix the template, or pass the missing variable.")
+
+
+class TemplateNotFoundError(AgentkitError):
+    """No template file has the name that was asked for.
+
+    Attributes:
+        file: Name of the file, such as `Judge.system.jinja`.
+        folders: Folders that were searched.
+        place: Name of the file.
+    """
+
+    def __init__(self, file: str, folders: Sequence[str] = ()) -> None:
+        self.file = file
+        self.folders = tuple(folders)
+        self.place = file
+        searched = f" in {', '.join(self.folders)}" if folders else ""
+        super().__init__(f"{file}: no such template{searched}. Create the file, or pass a default text.")
 
 
 class ModelError(AgentkitError):

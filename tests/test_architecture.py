@@ -73,6 +73,8 @@ LARGE_PACKAGES: Final = frozenset(
         "rich",
         "numpy",
         "jinja2",
+        "yaml",
+        "json_repair",
         "PIL",
         "torch",
         "transformers",
@@ -83,6 +85,8 @@ OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "cli": {"typer", "click", "rich"},
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
+    "prompts": {"jinja2", "yaml", "json_repair"},
+    "jinja_environments": {"jinja2"},
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }

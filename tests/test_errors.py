@@ -22,10 +22,14 @@ from agentkit import (
     MissingExtraError,
     ModelError,
     NetworkError,
+    NoAnswerError,
     OptionError,
     OverloadedError,
+    ParseError,
     ProviderError,
     RateLimitError,
+    TemplateError,
+    TemplateNotFoundError,
     VersionError,
 )
 from agentkit import errors as module
@@ -48,6 +52,10 @@ TREE: list[tuple[type[AgentkitError], tuple[type[BaseException], ...]]] = [
     (AuthError, (ModelError,)),
     (BadRequestError, (ModelError,)),
     (NetworkError, (ModelError,)),
+    (ParseError, (AgentkitError,)),
+    (NoAnswerError, (AgentkitError,)),
+    (TemplateError, (AgentkitError,)),
+    (TemplateNotFoundError, (AgentkitError,)),
     (MissingExtraError, (AgentkitError, ImportError)),
 ]
 
@@ -124,6 +132,41 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
         MissingExtraError("openai", "openai", "Calling OpenAI"),
         "Calling OpenAI needs the package 'openai'. Install it with: pip install 'agentkit-middleware[openai]'",
         {"package": "openai", "extra": "openai", "place": "environment"},
+    ),
+    (
+        ParseError("expected at most 10, got 11", place="score", text="11", partial={"verdict": "invented"}),
+        "score: expected at most 10, got 11. Ask the model again, with this error as feedback.",
+        {
+            "description": "expected at most 10, got 11",
+            "failure": "wrong_value",
+            "label": "parse_error",
+            "meta": None,
+            "place": "score",
+            "text": "11",
+            "partial": {"verdict": "invented"},
+            "message": None,
+        },
+    ),
+    (
+        ParseError(label="cheeky", failure="refused", meta={"try": 2}),
+        "reply: cheeky. Change the request, or use another model.",
+        {"label": "cheeky", "description": "", "failure": "refused", "meta": {"try": 2}, "partial": {}},
+    ),
+    (
+        NoAnswerError([1, 2], "score: expected at most 10, got 11."),
+        "reply: no value after 2 attempts: score: expected at most 10, got 11. Raise `retries`, or use another "
+        "model.",
+        {"attempts": (1, 2), "place": "reply"},
+    ),
+    (
+        TemplateError("Judge.system.jinja", "'score' is undefined", 3),
+        "Judge.system.jinja, line 3: 'score' is undefined. Fix the template, or pass the missing variable.",
+        {"name": "Judge.system.jinja", "reason": "'score' is undefined", "place": "Judge.system.jinja, line 3"},
+    ),
+    (
+        TemplateNotFoundError("Judge.more.jinja", ["prompts"]),
+        "Judge.more.jinja: no such template in prompts. Create the file, or pass a default text.",
+        {"file": "Judge.more.jinja", "folders": ("prompts",), "place": "Judge.more.jinja"},
     ),
 ]
 EXAMPLE = pytest.mark.parametrize(("error", "text", "facts"), EXAMPLES, ids=lambda value: type(value).__name__)
