@@ -86,7 +86,7 @@ OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
     "prompts": {"jinja2", "yaml", "json_repair"},
-    "jinja_environments": {"jinja2"},
+    "jinja_environments": {"jinja2", "yaml"},
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }
@@ -249,7 +249,12 @@ def _declared_keys(*names: str) -> frozenset[str]:
     """Returns all keys that the layouts of the providers declare, or only those in some fields of the layouts."""
     layouts: list[WireLayout | OptionLayout] = [load_provider(name).layout for name in PROVIDER_IDS]
     layouts += [layout.options for layout in layouts if isinstance(layout, WireLayout) and not names]
-    values = [getattr(layout, item.name) for layout in layouts for item in fields(layout) if item.init]
+    values = [
+        getattr(layout, item.name)
+        for layout in layouts
+        for item in fields(layout)
+        if item.init and item.name != "object_formats"  # values, not keys
+    ]
     chosen = [getattr(layout, name) for layout in layouts for name in names]
     return frozenset(key for value in (chosen if names else values) for key in _split_keys(value)) - {""}
 

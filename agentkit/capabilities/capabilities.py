@@ -46,6 +46,9 @@ class Capabilities:
         wire: Wire format whose opaque blocks the target accepts. None: the target accepts no opaque blocks.
         output: Response format that the API enforces: "schema" for a JSON schema, or "object" for any JSON object.
             With "prompt", the API enforces no format, and an instruction in the prompt asks for the format.
+        json_object: How the API is asked for a JSON object without a schema. "native": with a field of the
+            request. "stated": with a field, and the prompt must mention JSON. "prompt": with an instruction in the
+            prompt.
         can_combine_output: False if the API refuses a response format in a request with tools. For a request with
             tools, `output` is then treated as "prompt".
         cache_breakpoints: True if content parts can have a marker for the prompt cache.
@@ -61,6 +64,7 @@ class Capabilities:
     issuer: str | None = None
     wire: str | None = None
     output: Literal["schema", "object", "prompt"] = "schema"
+    json_object: Literal["native", "stated", "prompt"] = "prompt"
     can_combine_output: bool = True
     cache_breakpoints: bool = False
     layout: WireLayout = field(default_factory=WireLayout)

@@ -37,6 +37,7 @@ class OptionLayout:
             None if no conversion is needed.
         outputs: Paths of the output schema. The first path with a valid schema of an object is used. The value may
             be the JSON text of the schema.
+        object_formats: Values at a path in `outputs` that ask for a JSON object without a schema, such as `json`.
         read_schemas: Functions that convert a schema from another format, such as OpenAPI's, to a JSON schema. The
             keys of the map are the request keys that contain the schemas, such as `parameters`. For a path in
             `outputs`, the map contains the last key of the path.
@@ -47,6 +48,7 @@ class OptionLayout:
     choices: tuple[str, ...] = ("tool_choice",)
     read_choice: Callable[[Any], Any] | None = None
     outputs: tuple[str, ...] = ("response_format",)
+    object_formats: frozenset[str] = frozenset()
     read_schemas: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, Callable[[Any], Any]])
 
 

@@ -31,7 +31,7 @@ from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.request_spec import Request, RequestSpec
-from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools, state_output
+from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools, select_output
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_media, check_roots
 from agentkit.media.resolution import ResolvedMedia
@@ -162,7 +162,8 @@ class FormatterBase(ABC):
             model: Name of the model. None means the formatter's model.
             **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
                 `auto`, `none`, `required`, the name of a tool, or a list of tool names (see `ToolChoice`).
-                `response_format` is a pydantic model or a JSON schema for the reply.
+                `response_format` is a type, such as a pydantic model, or a JSON schema for the reply.
+                `"json_object"` asks for any JSON object.
 
         Raises:
             InputError: If the messages or options are invalid.
@@ -230,10 +231,9 @@ class FormatterBase(ABC):
         name = self.model if model is None else model
         check_text("model", name)
         choice = as_tool_choice(options.get("tool_choice"), tools)
-        capabilities, notes = self.capabilities(name), list[Synthesis]()
+        notes = list[Synthesis]()
         output = as_output_schema(options.get("response_format"))
-        if output and tools and not capabilities.can_combine_output:
-            capabilities = state_output(capabilities)
+        capabilities = select_output(output, bool(tools), self.capabilities(name))
         output = fit_output(output, capabilities, notes)
         tools, choice = fit_choice(tools, choice, capabilities, notes)
         tools = fit_tools(tools, capabilities, notes)

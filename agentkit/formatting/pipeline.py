@@ -222,12 +222,12 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(legalize_content, list_features),
     Stage(make_call_ids_distinct, lambda _: Feature.REPEATED),
     Stage(write_late_system_lines, lambda target: Feature.SYSTEM if target.turns.late_system == "line" else 0),
+    Stage(add_output_instruction, lambda target: _states_output(target, system_role=True)),
     Stage(join_system_prompt, lambda target: _ANY if target.turns.one_system else 0),
     Stage(arrange_results, lambda _: Feature.TOOL),
     Stage(begin_with_system_prompt, lambda target: 0 if target.turns.system_role else _ANY),
     Stage(apply_turn_rules, lambda target: _ANY if _has_turn_rules(target) else _NO_TURNS),
     Stage(fit_speaker_names, lambda target: _ANY if target.turns.speaker_names else 0),
     Stage(declare_called_tools, lambda target: Feature.CALL if target.tools.needs_declarations else 0),
-    Stage(add_output_instruction, lambda target: _states_output(target, system_role=True)),
 )
 """The stages of the pipeline, in order."""

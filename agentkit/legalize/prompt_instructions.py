@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic_core import to_json
 
 from agentkit.ledger.provenance import TracedConversation, TracedMessage
 from agentkit.legalize.conversation import LegalConversation, StageContext
-from agentkit.messages.message import build_trusted
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.system_prompt import prompt_length
 from agentkit.repair.normal_form import find_normal_form
-from agentkit.tools.json_schema import OutputSchema
 
 __all__ = [
     "CALL_A_TOOL",
     "CALL_ONE_OF",
     "CALL_TOOL",
+    "OBJECT_INSTRUCTION",
+    "SCHEMA_INSTRUCTION",
     "add_output_instruction",
     "add_tool_choice_text",
     "begin_with_output_instruction",
@@ -26,6 +28,11 @@ CALL_A_TOOL = "(Answer by calling a tool.)"
 CALL_TOOL = "(Answer by calling the tool {}.)"
 CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
 """Texts of the user turn that asks for a tool call if the target does not accept the tool choice."""
+
+# OpenAI, DeepSeek and DashScope refuse the response format json_object unless a message contains the word "json".
+SCHEMA_INSTRUCTION = "Answer in json, with one object that matches this JSON schema:\n{}"
+OBJECT_INSTRUCTION = "Answer in json, with one object."
+"""Texts of the system message that asks for the output."""
 
 
 def add_tool_choice_text(conversation: LegalConversation, context: StageContext) -> LegalConversation:
@@ -58,8 +65,12 @@ def begin_with_output_instruction(conversation: LegalConversation, context: Stag
     turn.
     """
     turns = conversation.turns
+    count = prompt_length(turns.msgs)
+    instruction = _create_instruction(turns.msgs[:count], context)
+    if instruction is None:
+        return conversation
     extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
-    extended.insert(prompt_length(turns.msgs), *_create_instruction(context))
+    extended.insert(count, *instruction)
     return conversation.with_turns(extended)
 
 
@@ -68,19 +79,33 @@ def add_output_instruction(conversation: LegalConversation, context: StageContex
 
     This stage is for APIs with a system role.
     """
-    conversation.system.add(*_create_instruction(context))
+    instruction = _create_instruction(conversation.system.msgs, context)
+    if instruction is not None:
+        conversation.system.add(*instruction)
     return conversation
 
 
-def _create_instruction(context: StageContext) -> TracedMessage:
-    output = context.spec.output
-    text = "" if output is None else _describe_schema(output)
-    beside = "" if context.spec.capabilities.can_combine_output else " together with tools"
-    reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
+def _create_instruction(prompt: Sequence[Msg], context: StageContext) -> TracedMessage | None:
+    """Returns a system message that asks for the output. Returns None if the request needs no such message.
+
+    `prompt` is the system prompt. A request for any JSON object needs no second text if the system prompt already
+    mentions JSON. Other messages are not read, because a budget may drop them.
+    """
+    output, target = context.spec.output, context.spec.capabilities
+    if output is None:
+        return None
+    if not output.is_any_object:
+        text = SCHEMA_INSTRUCTION.format(to_json(output.schema).decode())
+        beside = "" if target.can_combine_output else " together with tools"
+        reason = f"the API cannot enforce a JSON schema{beside}, so a text asks the model to follow the schema"
+    elif (target.output == "object" and target.json_object == "native") or _mentions_json(prompt):
+        return None
+    else:
+        text = OBJECT_INSTRUCTION
+        reason = "the API returns a JSON object only if the prompt asks for JSON"
     context.ledger.add_synthesis("output instruction", reason)
     return TracedMessage(build_trusted("system", text, "system"), ("output instruction",))
 
 
-def _describe_schema(output: OutputSchema) -> str:
-    # DeepSeek and DashScope refuse the response format json_object unless a message contains the word "json".
-    return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
+def _mentions_json(prompt: Sequence[Msg]) -> bool:
+    return any("json" in msg.text.lower() for msg in prompt)

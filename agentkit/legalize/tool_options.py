@@ -20,7 +20,7 @@ from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
 from agentkit.tools.tool import Tool
 
-__all__ = ["declare_called_tools", "fit_choice", "fit_output", "fit_tools", "state_output"]
+__all__ = ["declare_called_tools", "fit_choice", "fit_output", "fit_tools", "select_output"]
 
 
 _UNREAD = frozenset({"$ref", "enum", "const"})
@@ -97,10 +97,24 @@ def fit_output(
     return replace(output, schema=closed, strict=True)
 
 
+def select_output(output: OutputSchema | None, has_tools: bool, capabilities: Capabilities) -> Capabilities:
+    """Returns the capabilities with the value of `output` for this request.
+
+    The value depends on the output schema: an API can have different fields for a schema and for any JSON object.
+    """
+    mode = capabilities.output
+    if output is None:
+        return capabilities
+    if has_tools and not capabilities.can_combine_output:
+        mode = "prompt"
+    elif output.is_any_object:
+        mode = "prompt" if capabilities.json_object == "prompt" else "object"
+    return capabilities if mode == capabilities.output else _with_output(capabilities, mode)
+
+
 @lru_cache(64)
-def state_output(capabilities: Capabilities) -> Capabilities:
-    """Returns a copy of the capabilities with `output` set to "prompt": The prompt contains the output schema."""
-    return capabilities.override({"output": "prompt"})
+def _with_output(capabilities: Capabilities, mode: str) -> Capabilities:
+    return capabilities.override({"output": mode})
 
 
 def fit_choice(

@@ -217,11 +217,12 @@ def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema |
     """Returns the output schema of a request, or None if the request has no valid schema."""
     for path in layout.options.outputs:
         value = find_value(items, path)
-        value = parse_arguments(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = "json_object" if value in layout.options.object_formats else parse_arguments(value)
         schema = _read_schema(value, path.rpartition(".")[2], layout)
-        if isinstance(schema, dict) and schema:
+        if schema and isinstance(schema, dict | str):
             with suppress(OptionError, MessageError):
-                return as_output_schema(cast("dict[str, Any]", schema))
+                return as_output_schema(cast("dict[str, Any] | str", schema))
     return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, overload
 
 from pydantic import BeforeValidator
 
@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
+_Result = TypeVar("_Result")
 
 
 def _adopt_content(content: object) -> object:
@@ -173,6 +174,29 @@ class Msg(_Computed):
     def _reply(self) -> dict[str, Any]:
         reply = (self.metadata or {}).get("reply")
         return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
+
+    @overload
+    def parsed(self, output: type[_Result]) -> _Result: ...
+    @overload
+    def parsed(self, output: Any) -> Any: ...
+    def parsed(self, output: Any) -> Any:
+        """Parses the JSON text of a reply to a value of the given type.
+
+        Args:
+            output: Type that was passed as `response_format`: any type that pydantic supports, such as a model,
+                `list[Answer]` or a `Literal`. A value in a code fence is also read.
+
+        Raises:
+            OptionError: pydantic does not support the type.
+            ParseError: The reply has no value of this type.
+
+        Example:
+            >>> Msg("Friday", '{"value": [1, 2]}', "assistant").parsed(list[int])
+            [1, 2]
+        """
+        from agentkit.messages.parsed_reply import parse_reply
+
+        return parse_reply(self, output)
 
     def to_dict(self) -> dict[str, Any]:
         """Converts the message to a dict of JSON values. `Msg.from_dict` loads such a dict."""
@@ -305,7 +329,6 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
 
 # -- cache ----------------------------------------------------------------------------------------------------
 
-_Result = TypeVar("_Result")
 _MAX_CACHE: Final = 32  # maximum length of the cache tuple: 16 keys, each followed by its result
 
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from agentkit.errors import MessageError
 from agentkit.reprs import shorten
 
-__all__ = ["to_message_error"]
+__all__ = ["describe_error", "to_message_error"]
 
 
 def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
@@ -20,14 +20,26 @@ def to_message_error(name: str, error: ValidationError, positional: list[str]) -
     `name` is the first part of the path in the error, such as `Msg` in `Msg.content[1].text`. `positional` names
     the positional parameters, which pydantic reports by index.
     """
-    # For a union, pydantic reports the errors of each type. The error with the longest path probably belongs to
-    # the intended type.
-    details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
+    details = _find_deepest(error)
     place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, MessageError):
         return cause.with_prefix(place)
     return MessageError(place, _reason(details), _ADVICE.get(details["type"], "Pass a valid value."))
+
+
+def describe_error(error: ValidationError) -> tuple[str, str]:
+    """Returns the path of an invalid value, such as `items[2].name`, and the reason. The path can be empty."""
+    details = _find_deepest(error)
+    return shorten("".join(_steps(details["loc"], [])), _MAX_PLACE).removeprefix("."), _reason(details)
+
+
+def _find_deepest(error: ValidationError) -> ErrorDetails:
+    """Returns the error with the longest path.
+
+    For a union, pydantic reports the errors of each type. The longest path probably belongs to the intended type.
+    """
+    return max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
 
 
 _ADVICE: Final = {

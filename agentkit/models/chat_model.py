@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Self, Unpack, cast
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from agentkit.argument_checks import check_names
 from agentkit.credentials.credential_checks import clean_options
@@ -36,6 +36,8 @@ from agentkit.tokens.counters import TokenCount, count_request
 from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["ChatModel"]
+
+_Value = TypeVar("_Value")
 
 
 class ChatModel:
@@ -149,7 +151,9 @@ class ChatModel:
 
                 - `tools`: tools that the model may call.
                 - `tool_choice`: choice among the tools (see `ToolChoice`).
-                - `response_format`: Pydantic model or JSON schema that the reply must match.
+                - `response_format`: type, such as a pydantic model or `list[Answer]`, or JSON schema that the
+                  reply must match. `"json_object"` asks for any JSON object. `reply.parsed(TYPE)` returns the
+                  value.
                 - `max_tokens`: maximum tokens of the reply. None means the `max_tokens` of this `ChatModel`.
                 - `parameters`: parameters under the provider's own names, such as `{"temperature": 0}`.
 
@@ -159,6 +163,30 @@ class ChatModel:
         """
         check_names("generate()", options, CallOptions.__annotations__, PARAMETER_ADVICE)
         return await _generate(await self._call(msgs, options))
+
+    @overload
+    async def generate_as(
+        self, output: type[_Value], msgs: Sequence[Msg], **options: Unpack[CallOptions]
+    ) -> _Value: ...
+    @overload
+    async def generate_as(self, output: Any, msgs: Sequence[Msg], **options: Unpack[CallOptions]) -> Any: ...
+    async def generate_as(self, output: Any, msgs: Sequence[Msg], **options: Unpack[CallOptions]) -> Any:
+        """Returns the reply as a value of a type. The request asks for JSON that matches the schema of the type.
+
+        Args:
+            output: Any type that pydantic supports, such as a model, `list[Answer]` or a `Literal`.
+            msgs: Messages of the conversation.
+            **options: Options of the call, as in `generate`, without `response_format`.
+
+        Raises:
+            ParseError: If the reply has no value of this type. `error.message` is the reply.
+            ModelError: If the call fails.
+            InputError: If the messages or options are invalid.
+        """
+        if options.get("response_format") is not None:
+            raise OptionError("response_format", "reserved", "Pass the type as the first argument.")
+        reply = await self.generate(msgs, **{**options, "response_format": output})
+        return reply.parsed(output)
 
     def stream(self, msgs: Sequence[Msg] | Plan, **options: Unpack[CallOptions]) -> ModelStream:
         """Returns the stream of a reply, for `async with model.stream(msgs, …) as stream`. See `ModelStream`.

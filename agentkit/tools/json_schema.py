@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from pydantic import TypeAdapter
-from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import copy_json
+from agentkit.messages.parsed_reply import VALUE_KEY, create_adapter, find_root, has_object_root
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 from agentkit.reprs import shorten_repr
 
@@ -56,6 +54,11 @@ class OutputSchema(Validated):
         check_schema(self.schema, "schema")
 
     @property
+    def is_any_object(self) -> bool:
+        """True if any JSON object matches the schema (`response_format="json_object"`)."""
+        return self.schema == _ANY_OBJECT
+
+    @property
     def closed(self) -> bool:
         """True if each object in the schema requires all its properties and allows no others.
 
@@ -64,57 +67,85 @@ class OutputSchema(Validated):
         return _is_closed(self.schema)
 
 
-OutputLike: TypeAlias = OutputSchema | type[Any] | Mapping[str, Any]
+OutputLike: TypeAlias = object
+"""Anything that `as_output_schema` converts. Python has no annotation for types such as `Answer | None`."""
+
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_ADVICE = "Pass a type such as a pydantic model, a JSON schema, or 'json_object' for any JSON object."
 
 
-def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
+def as_output_schema(output: object) -> OutputSchema | None:
     """Converts a `response_format` from the application to an `OutputSchema`.
 
+    A schema whose root is not an object becomes the property `value` of an object, because APIs require an object.
+    `Msg.parsed` reads the value from this object.
+
     Args:
-        output: `OutputSchema`, type, or dict. For a type, such as a pydantic model, pydantic derives a schema,
-            which is then closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`,
-            or OpenAI's `response_format`.
+        output: `OutputSchema`, type, dict, or `"json_object"`. For a type, pydantic derives a schema, which is
+            then closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`, or
+            OpenAI's `response_format`. `"json_object"` and `{"type": "json_object"}` ask for any JSON object.
 
     Raises:
-        OptionError: The value is not a schema, or the root of the schema is not an object.
+        OptionError: The value is not a schema.
     """
     if output is None:
         return None
     output = output if isinstance(output, OutputSchema) else _read_output(output)
-    schema = _resolve_root(output.schema)
-    if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
-        actual = shorten_repr(schema["type"], 60) if "type" in schema else "a root with anyOf or oneOf"
-        reason = f'the root type must be "object", got {actual}'
-        raise OptionError("response_format", reason, "Pass the schema of an object that contains the value.")
-    schema = schema if "type" in schema else {"type": "object", **schema}
+    schema = find_root(output.schema)
+    if has_object_root(schema):
+        schema = schema if "type" in schema else {"type": "object", **schema}
+    else:
+        _check_type(schema)
+        schema = _wrap_schema(output.schema)
     return output if schema == output.schema else replace(output, schema=schema)
 
 
-def _read_output(value: type[Any] | Mapping[str, Any]) -> OutputSchema:
+def _read_output(value: object) -> OutputSchema:
+    if value == "json_object" or value == {"type": "json_object"}:
+        return OutputSchema(_ANY_OBJECT)
     if isinstance(value, Mapping):
-        return _schema_from_dict(value)
+        return _schema_from_dict(cast("Mapping[str, Any]", value))
     if isinstance(value, str):
-        raise OptionError(
-            "response_format",
-            f"expected a schema, got {shorten_repr(value, 60)}",
-            "Pass a pydantic model or a JSON schema.",
-        )
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", value))
-        schema = adapter.json_schema()
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise OptionError("response_format", reason, "Pass a pydantic model or a JSON schema.") from None
+        raise OptionError("response_format", f"expected a schema, got {shorten_repr(value, 60)}", _ADVICE)
+    _, schema = create_adapter(value, "response_format")
     return OutputSchema(close_schema(remove_titles(schema)), getattr(value, "__name__", "output"))
 
 
-def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replaces a `$ref` at the root of a schema with its definition, because providers require an object there."""
-    for holder in ("$defs", "definitions"):
-        name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
-        if name in schema.get(holder, {}):
-            return {**schema[holder][name], holder: schema[holder]}
-    return schema
+def _check_type(schema: Mapping[str, Any]) -> None:
+    """Raises OptionError if the root of a schema has a type that JSON Schema does not define."""
+    declared: object = schema.get("type", [])
+    types = cast("list[object]", declared) if isinstance(declared, list) else [declared]
+    if not all(isinstance(name, str) and name in _JSON_TYPES for name in types):
+        reason = f"expected a type of JSON Schema at the root, got {shorten_repr(schema['type'], 60)}"
+        raise OptionError("response_format", reason, _ADVICE)
+
+
+def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the schema of an object whose property `value` has the given schema.
+
+    Definitions stay at the root, where references expect them.
+    """
+    definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    inner = {key: item for key, item in schema.items() if key not in definitions}
+    wrapped = {
+        "type": "object",
+        "properties": {VALUE_KEY: inner},
+        "required": [VALUE_KEY],
+        "additionalProperties": False,
+        **definitions,
+    }
+    return cast("dict[str, Any]", map_schema(wrapped, _move_reference))
+
+
+def _move_reference(part: dict[str, Any]) -> dict[str, Any]:
+    """Adapts a `$ref` to a part of the old root, which is now the property `value`."""
+    reference: object = part.get("$ref")
+    if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
+        return part
+    if reference.startswith(("#/$defs/", "#/definitions/")):
+        return part
+    return {**part, "$ref": f"#/properties/{VALUE_KEY}{reference[1:]}"}
 
 
 def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:

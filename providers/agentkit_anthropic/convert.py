@@ -236,7 +236,7 @@ def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
 
 def _options(task: RequestSpec) -> dict[str, Any]:
     options = task.write_tools(_tool, _choice)
-    if task.output:
+    if task.output and task.capabilities.output == "schema":
         schema = map_schema(task.output.schema, restrict_schema)
         options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return options

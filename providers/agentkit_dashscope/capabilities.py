@@ -68,6 +68,7 @@ MULTIMODAL = Capabilities(
     issuer="dashscope",
     wire="dashscope",
     output="object",  # only some newer models accept json_schema
+    json_object="stated",  # the prompt must contain the word "json" (Model Studio docs, structured output)
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(

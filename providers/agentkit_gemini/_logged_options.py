@@ -76,7 +76,11 @@ OPTIONS = OptionLayout(
         for inner in ("functionCallingConfig", "function_calling_config")
     ),
     read_choice=_read_tool_choice,
-    outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
+    outputs=(
+        *("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
+        *("responseMimeType", "response_mime_type"),
+    ),
+    object_formats=frozenset({"application/json"}),
     read_schemas=dict.fromkeys(
         ("parameters", "responseSchema", "response_schema"), partial(map_schema, change=_convert_level)
     ),

@@ -54,6 +54,7 @@ GENERATE = Capabilities(
     name="Gemini",
     issuer="gemini",
     wire="gemini",
+    json_object="native",  # response_mime_type (google-genai: GenerateContentConfig)
     layout=LAYOUT,
     turns=TurnCapabilities(
         late_system="line",  # API error for the role system: "Please use a valid role: user, model."

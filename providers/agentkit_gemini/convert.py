@@ -167,7 +167,8 @@ def _options(task: RequestSpec) -> dict[str, Any]:
             options["tool_config"] = {"function_calling_config": _choice(task.tool_choice)}
     if task.output:
         options["response_mime_type"] = "application/json"
-        options["response_json_schema"] = copy_json(task.output.schema)
+        if task.capabilities.output == "schema":
+            options["response_json_schema"] = copy_json(task.output.schema)
     return options
 
 

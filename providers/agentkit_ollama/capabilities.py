@@ -28,13 +28,14 @@ LAYOUT = WireLayout(
     silent=frozenset({"id", "tool_call_id", "index"}),
     media={"images": "image"},
     error_paths=frozenset({"message"}),
-    options=OptionLayout(choices=(), outputs=("format",)),
+    options=OptionLayout(choices=(), outputs=("format",), object_formats=frozenset({"json"})),
 )
 """Keys of Ollama's requests (ollama-python: Message)."""
 
 CHAT = Capabilities(
     name="Ollama",
     issuer="ollama",
+    json_object="stated",  # without an instruction, models can reply with white space (Ollama docs, API)
     layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="string",

@@ -69,7 +69,7 @@ class OllamaChatFormatter(FormatterBase):
             functions = [declare_tool(tool, "parameters") for tool in task.tools]
             request["tools"] = [{"type": "function", "function": function} for function in functions]
         if task.output:
-            request["format"] = copy_json(task.output.schema)
+            request["format"] = "json" if task.output.is_any_object else copy_json(task.output.schema)
         return request
 
 

@@ -120,6 +120,7 @@ CHAT = Capabilities(
     name="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
+    json_object="stated",  # API error: "'messages' must contain the word 'json' in some form"
     layout=LAYOUT,
     turns=TurnCapabilities(speaker_names=True),
     tools=ToolCapabilities(

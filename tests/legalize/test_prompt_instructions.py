@@ -45,6 +45,60 @@ def test_a_tool_choice_that_the_target_accepts_needs_no_text() -> None:
     assert (plan.request["tool_choice"], plan.ledger.syntheses) == ("required", [])
 
 
+# -- any JSON object ----------------------------------------------------------------------------------------------
+
+OBJECT = "Answer in json, with one object."
+JSON_PROMPT = text_msg("system", "Reply with JSON.", "system")
+JSON_TEXT = text_msg("Bob", "What is json?")
+
+
+@pytest.mark.parametrize(
+    ("mode", "msgs", "system_texts"),
+    [
+        ("native", [BOB], []),
+        ("native", [SYSTEM, BOB], ["Be brief."]),
+        ("stated", [BOB], [OBJECT]),
+        ("stated", [SYSTEM, BOB], ["Be brief.", OBJECT]),
+        ("stated", [JSON_PROMPT, BOB], ["Reply with JSON."]),
+        ("stated", [SYSTEM, JSON_PROMPT, BOB], ["Be brief.", "Reply with JSON."]),
+        ("stated", [JSON_TEXT], [OBJECT]),  # a budget may drop the user's message
+        ("prompt", [BOB], [OBJECT]),
+        ("prompt", [JSON_PROMPT, BOB], ["Reply with JSON."]),
+    ],
+)
+def test_an_instruction_asks_for_any_object_only_where_it_is_needed(
+    mode: str, msgs: list[Msg], system_texts: list[str]
+) -> None:
+    plan = target(json_object=mode)().lower(msgs, response_format="json_object")
+    lines = [line for line in turn_lines(plan) if line.startswith("system")]
+    assert lines == [f"system system: {text}" for text in system_texts]
+    reason = "the API returns a JSON object only if the prompt asks for JSON"
+    expected = [Synthesis("output instruction", reason)] * (OBJECT in system_texts)
+    assert (plan.ledger.syntheses, plan.request.get("schema")) == (expected, None)
+
+
+@pytest.mark.parametrize(("prompt", "texts"), [([], [OBJECT, "hi"]), ([JSON_PROMPT], ["Reply with JSON.", "hi"])])
+def test_without_a_system_role_the_instruction_for_an_object_is_in_the_first_user_turn(
+    prompt: list[Msg], texts: list[str]
+) -> None:
+    plan = target(turns__system_role=False)().lower([*prompt, BOB], response_format="json_object")
+    assert turn_lines(plan) == [f"user user: {' | '.join(texts)}"]
+
+
+@pytest.mark.parametrize("mode", ["native", "stated", "prompt"])
+def test_an_api_that_refuses_tools_and_a_format_gets_the_instruction_for_an_object(mode: str) -> None:
+    formatter = target(json_object=mode, can_combine_output=False)()
+    plan = formatter.lower([BOB], tools=[Tool("look")], response_format="json_object")
+    assert turn_lines(plan) == [f"system system: {OBJECT}", "user Bob: hi"]
+
+
+def test_a_target_with_one_system_message_gets_the_instruction_in_this_message() -> None:
+    plan = target(json_object="stated", turns__one_system=True)().lower(
+        [SYSTEM, BOB], response_format="json_object"
+    )
+    assert turn_lines(plan) == [f"system system: Be brief. | {OBJECT}", "user Bob: hi"]
+
+
 # -- output schemas -----------------------------------------------------------------------------------------------
 
 

@@ -284,18 +284,39 @@ class TestTools:
     @pytest.mark.parametrize(
         ("provider", "output"),
         [
-            ("openai", {"response_format": {"type": "json_object"}}),
             (
                 "openai",
                 {"response_format": {"type": "json_schema", "json_schema": {"schema": {"properties": 3}}}},
             ),
+            ("openai", {"response_format": {"type": "text"}}),
             ("openai-responses", {"text": {"format": {"type": "text"}}}),
-            ("ollama", {"format": "json"}),
-            ("ollama", {"format": {"type": "array", "items": {}}}),
+            ("ollama", {"format": "yaml"}),
         ],
     )
-    def test_an_output_format_without_the_schema_of_an_object_is_omitted(self, provider: str, output: Any) -> None:
+    def test_an_output_format_without_a_schema_is_omitted(self, provider: str, output: Any) -> None:
         assert load_request_options(provider, output) == {}
+
+    @pytest.mark.parametrize(
+        ("provider", "output"),
+        [
+            ("openai", {"response_format": {"type": "json_object"}}),
+            ("openai-responses", {"text": {"format": {"type": "json_object"}}}),
+            ("deepseek", {"response_format": {"type": "json_object"}}),
+            ("ollama", {"format": "json"}),
+            ("gemini", {"config": {"response_mime_type": "application/json"}}),
+            ("gemini", {"generationConfig": {"responseMimeType": "application/json"}}),
+        ],
+    )
+    def test_the_json_mode_of_each_api_loads(self, provider: str, output: Any) -> None:
+        schema = _read_options(load_request_options(provider, output))[2]
+        assert schema is not None
+        assert schema.is_any_object
+
+    def test_a_schema_of_a_list_loads_as_the_property_of_an_object(self) -> None:
+        output = {"format": {"type": "array", "items": {}}}
+        schema = _read_options(load_request_options("ollama", output))[2]
+        assert schema is not None
+        assert schema.schema["properties"] == {"value": {"type": "array", "items": {}}}
 
     def test_tools_that_run_at_the_provider_are_omitted_and_listed(self) -> None:
         request: dict[str, Any] = {

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -152,8 +153,8 @@ def create_nested(depth: int) -> Any:
             load_provider("openai").chat_formatter().lower([USER], tools=[Tool("t")], tool_choice={"mode": ["x"]})
         ),
         lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"properties": 5}),
-        lambda: load_provider("openai").chat_formatter().lower([USER], response_format=int),
-        lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"type": "json_object"}),
+        lambda: load_provider("openai").chat_formatter().lower([USER], response_format=threading.Thread),
+        lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"type": "text"}),
         lambda: Tool("t", parameters=create_nested(3000)),
         lambda: Msg("a", "x", "user", metadata=create_nested(3000)),
         lambda: Msg("a", 10**5000, "user"),  # type: ignore[arg-type]
@@ -299,6 +300,6 @@ def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
 
 def test_an_error_names_the_place_and_the_advice() -> None:
     with pytest.raises(OptionError) as caught:
-        load_provider("openai").chat_formatter().lower([USER], response_format="json")  # type: ignore[arg-type]
+        load_provider("openai").chat_formatter().lower([USER], response_format="json")
     assert caught.value.place == "response_format"
     assert caught.value.advice

@@ -440,7 +440,13 @@ _choices: st.SearchStrategy[Any] = st.sampled_from(
     (None, "auto", "none", "required", "検索", ["検索", "a.b"], {"mode": "auto", "names": ["検索"]})
 )
 _schemas: st.SearchStrategy[Any] = st.sampled_from(
-    (None, None, {"title": "Answer", "type": "object", "properties": {"n": {"type": "integer"}}})
+    (
+        None,
+        None,
+        {"title": "Answer", "type": "object", "properties": {"n": {"type": "integer"}}},
+        "json_object",
+        list[int],
+    )
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -48,20 +48,87 @@ def test_the_root_of_a_model_that_contains_itself_is_an_object() -> None:
     assert output.schema == {**node, "$defs": {"Node": node}}
 
 
+def _wrapped(inner: dict[str, Any], **definitions: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"value": inner},
+        "required": ["value"],
+        "additionalProperties": False,
+        **definitions,
+    }
+
+
+_TREE: Final = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/items"}, {"$ref": "#/$defs/A"}]}}
+_MOVED: Final = {
+    "type": "array",
+    "items": {
+        "anyOf": [
+            {"$ref": "#/properties/value"},
+            {"$ref": "#/properties/value/items"},
+            {"$ref": "#/$defs/A"},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("output", "schema"),
+    [
+        ({"type": "array"}, _wrapped({"type": "array"})),
+        ({"type": ["object", "null"]}, _wrapped({"type": ["object", "null"]})),
+        ({"anyOf": [CITY]}, _wrapped({"anyOf": [CITY]})),
+        ({"oneOf": [CITY]}, _wrapped({"oneOf": [CITY]})),
+        ({"enum": ["a", "b"]}, _wrapped({"enum": ["a", "b"]})),
+        ({"const": 1}, _wrapped({"const": 1})),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}},
+            _wrapped({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"type": "string"}}}),
+        ),
+        ({**_TREE, "definitions": {"A": CITY}}, _wrapped(_MOVED, definitions={"A": CITY})),
+        (list[int], _wrapped({"type": "array", "items": {"type": "integer"}})),
+        (Literal["yes", "no"], _wrapped({"type": "string", "enum": ["yes", "no"]})),
+        (bool, _wrapped({"type": "boolean"})),
+        (int | None, _wrapped({"anyOf": [{"type": "integer"}, {"type": "null"}]})),
+    ],
+)
+def test_a_schema_of_another_value_becomes_the_property_of_an_object(
+    output: object, schema: dict[str, Any]
+) -> None:
+    wrapped = as_output_schema(output)
+    assert wrapped is not None
+    assert wrapped.schema == schema
+
+
+@pytest.mark.parametrize("output", ["json_object", {"type": "json_object"}, {"type": "object"}])
+def test_any_json_object_is_a_schema_of_its_own(output: object) -> None:
+    schema = as_output_schema(output)
+    assert schema is not None
+    assert (schema.schema, schema.is_any_object) == ({"type": "object"}, True)
+    assert not OutputSchema({"type": "object", "properties": {}}).is_any_object
+
+
 @pytest.mark.parametrize(
     ("schema", "actual"),
     [
-        ({"type": "array"}, "'array'"),
+        ({"type": "text"}, "'text'"),
         ({"type": "x" * 60}, f"'{'x' * 60}'"),
         ({"type": "x" * 61}, f"'{'x' * 29}… (61 characters)"),
-        ({"anyOf": [CITY]}, "a root with anyOf or oneOf"),
-        ({"oneOf": [CITY]}, "a root with anyOf or oneOf"),
+        ({"type": ["string", "text"]}, "['string', 'text']"),
+        ({"type": 3}, "3"),
+        ({"type": [["string"]]}, "[['string']]"),
     ],
 )
-def test_an_output_schema_of_another_value_is_refused(schema: dict[str, Any], actual: str) -> None:
+def test_a_root_type_that_json_schema_does_not_define_is_refused(schema: dict[str, Any], actual: str) -> None:
     with pytest.raises(OptionError) as caught:
         as_output_schema(schema)
-    assert caught.value.reason == f'the root type must be "object", got {actual}'
+    assert caught.value.reason == f"expected a type of JSON Schema at the root, got {actual}"
+    assert caught.value.place == "response_format"
+
+
+@pytest.mark.parametrize("text", ["json", "", "JSON_OBJECT"])
+def test_any_other_text_is_no_output_schema(text: str) -> None:
+    with pytest.raises(OptionError, match="expected a schema, got"):
+        as_output_schema(text)
 
 
 def test_the_error_about_a_type_without_a_schema_is_one_line() -> None:

@@ -191,6 +191,7 @@ RESPONSES = Capabilities(
     name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
+    json_object="stated",  # the messages in `input` must contain the word "json" (API reference)
     layout=LAYOUT,
     tools=ToolCapabilities(
         call_ids=NameRule(limit=64, prefix="call_"),  # OpenAPI specification: 1 to 64 characters

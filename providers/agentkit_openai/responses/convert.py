@@ -184,7 +184,9 @@ def _write_options(task: RequestSpec) -> dict[str, Any]:
     Returns a dict with the keys `tools`, `tool_choice` and `text`, without the keys that have no value.
     """
     options = task.write_tools(_write_tool, _write_tool_choice)
-    if task.output:
+    if task.output and task.capabilities.output == "object":
+        options["text"] = {"format": {"type": "json_object"}}
+    elif task.output:
         options["text"] = {"format": {"type": "json_schema", **write_schema(task.output)}}
     return options
 

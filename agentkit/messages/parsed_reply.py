@@ -1,0 +1,183 @@
+"""`parse_reply`: parses the JSON text of a reply to a value of a Python type.
+
+APIs accept only JSON schemas of objects. The schema of any other type, such as `list[str]`, is therefore sent
+inside an object with one property (`VALUE_KEY`). `parse_reply` reads the value from this object. Some models omit
+the object or put the JSON into a code fence, so these replies are also read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from inspect import isroutine
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic_core import to_json
+
+from agentkit.errors import MessageError, OptionError, ParseError, ParseFailure
+from agentkit.json_values import parse_json
+from agentkit.messages.usage import FinishReason
+from agentkit.messages.validation_errors import describe_error
+from agentkit.reprs import shorten_repr
+
+if TYPE_CHECKING:
+    from agentkit.messages.message import Msg
+
+__all__ = ["VALUE_KEY", "create_adapter", "find_root", "has_object_root", "parse_reply"]
+
+VALUE_KEY: Final = "value"
+"""Property that contains the value if the schema of a type does not describe an object."""
+
+_FAILURES: Final[Mapping[FinishReason | None, tuple[ParseFailure, str]]] = {
+    FinishReason.LENGTH: ("cut_off", "the reply reached the maximum number of tokens"),
+    FinishReason.INTERRUPTED: ("cut_off", "the stream ended before the reply was complete"),
+    FinishReason.REFUSAL: ("refused", "the model refused to answer"),
+    FinishReason.CONTENT_FILTER: ("filtered", "a filter of the provider withheld or truncated the reply"),
+}
+
+
+class _Expected(NamedTuple):
+    adapter: TypeAdapter[Any]
+    is_wrapped: bool
+
+
+def parse_reply(msg: Msg, expected: Any) -> Any:
+    """Returns the value of the JSON text in a reply.
+
+    Args:
+        msg: Reply of a model.
+        expected: Type of the value: any type for which pydantic can create a JSON schema.
+
+    Raises:
+        OptionError: pydantic does not support the type.
+        ParseError: The text is not JSON, or the value does not match the type. The reply was cut off, refused or
+            filtered, so that it has no value.
+    """
+    reader, text = _find_expected(expected), msg.text
+    try:
+        value = _read_json(text)
+    except MessageError as error:
+        raise _create_error(msg, text, "no_structure", error.reason) from None
+    try:
+        return _validate(reader, value)
+    except ValidationError as error:
+        place, reason = describe_error(error)
+        partial = cast("dict[str, Any]", value) if isinstance(value, dict) else None
+        raise _create_error(msg, text, "wrong_value", reason, place, partial) from None
+
+
+def _create_error(
+    msg: Msg,
+    text: str,
+    failure: ParseFailure,
+    reason: str,
+    place: str = "",
+    partial: Mapping[str, Any] | None = None,
+) -> ParseError:
+    """Creates the error. If the reply ended early, the error states this cause instead of the missing value."""
+    finish_reason = msg.finish_reason
+    if finish_reason in _FAILURES:
+        failure, cause = _FAILURES[finish_reason]
+        reason = f"{cause} ({reason})"
+    elif not text.strip():
+        reason = "the reply has only tool calls" if msg.tool_uses else "the reply has no text"
+    return ParseError(reason, failure=failure, place=place or "reply", text=text, partial=partial, message=msg)
+
+
+def _read_json(text: str) -> Any:
+    """Parses a text as JSON. If the text is not JSON, parses the content of its first code fence."""
+    try:
+        return parse_json(text)
+    except MessageError:
+        fenced = _find_fenced(text)
+        if fenced is None:
+            raise
+    return parse_json(fenced)
+
+
+def _find_fenced(text: str) -> str | None:
+    """Returns the content of the first code fence, or None if there is no fence. A fence may lack its end."""
+    content: list[str] | None = None
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            if content is not None:
+                break
+            content = []
+        elif content is not None:
+            content.append(line)
+    return None if content is None else "\n".join(content)
+
+
+def _validate(expected: _Expected, value: Any) -> Any:
+    adapter, is_wrapped = expected
+    if is_wrapped and isinstance(value, dict) and cast("dict[str, Any]", value).keys() == {VALUE_KEY}:
+        try:
+            return _validate_json(adapter, value[VALUE_KEY])
+        except ValidationError as error:
+            try:
+                return _validate_json(adapter, value)
+            except ValidationError:
+                raise error from None
+    return _validate_json(adapter, value)
+
+
+def _validate_json(adapter: TypeAdapter[Any], value: Any) -> Any:
+    # Validation of JSON text, because a value such as a date is a string in JSON.
+    return adapter.validate_json(to_json(value, inf_nan_mode="constants"))
+
+
+# -- types and schemas -----------------------------------------------------------------------------------------
+
+
+def create_adapter(expected: Any, place: str) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    """Returns pydantic's adapter for a type, and the JSON schema of the type.
+
+    `place` is the name of the option in an error.
+
+    Raises:
+        OptionError: pydantic does not support the type.
+    """
+    try:
+        if isroutine(expected):
+            raise PydanticUserError("a function is not a type", code=None)
+        adapter: TypeAdapter[Any] = TypeAdapter(expected)
+        return adapter, adapter.json_schema()
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+    except RecursionError:
+        reason = f"{shorten_repr(expected, 60)} is nested too deeply"
+    raise OptionError(place, reason, "Pass a pydantic model or a JSON schema.")
+
+
+def _create_expected(expected: Any) -> _Expected:
+    adapter, schema = create_adapter(expected, "parsed()")
+    return _Expected(adapter, not has_object_root(schema))
+
+
+_cached_expected = lru_cache(256)(_create_expected)
+
+
+def _find_expected(expected: Any) -> _Expected:
+    try:
+        return _cached_expected(expected)
+    except TypeError:  # some annotations cannot be hashed
+        return _create_expected(expected)
+
+
+def find_root(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Replaces a `$ref` at the root of a schema with its definition, because APIs require an object there."""
+    for holder in ("$defs", "definitions"):
+        name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
+        if name in schema.get(holder, {}):
+            return {**schema[holder][name], holder: schema[holder]}
+    return dict(schema)
+
+
+def has_object_root(schema: Mapping[str, Any]) -> bool:
+    """Returns True if all values of a schema are objects, so that APIs accept the schema."""
+    root = find_root(schema)
+    if "type" in root:
+        return bool(root["type"] == "object")
+    return not root.keys() & {"anyOf", "oneOf", "enum", "const"}

@@ -1,0 +1,124 @@
+"""Structured output of each provider: schemas of any type, JSON objects, and values of replies through SDKs."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, cast
+
+import pytest
+from pydantic import BaseModel
+
+from agentkit import ModelError, Msg, OptionError, ParseError, TextBlock, Tool
+from agentkit.testing import LoopbackServer, ScriptedModel
+from tests.providers import PROVIDERS, chat, problems, system, user
+from tests.providers.calling import HELLO, create_model
+
+
+class Answer(BaseModel):
+    verdict: Literal["yes", "no"]
+
+
+VALUE: Final = Answer(verdict="no")
+NATIVE: Final[dict[str, dict[str, Any]]] = {
+    "anthropic": {},
+    "dashscope": {"response_format": {"type": "json_object"}},
+    "dashscope-compatible": {"response_format": {"type": "json_object"}},
+    "deepseek": {"response_format": {"type": "json_object"}},
+    "gemini": {"config": {"response_mime_type": "application/json"}},
+    "ollama": {"format": "json"},
+    "openai": {"response_format": {"type": "json_object"}},
+    "openai-responses": {"text": {"format": {"type": "json_object"}}},
+    "vllm": {"response_format": {"type": "json_object"}},
+}
+INSTRUCTION: Final = "Answer in json, with one object."
+
+
+@pytest.mark.parametrize("with_tools", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_any_json_object_is_requested_natively_where_possible(provider: str, with_tools: bool) -> None:
+    options: Any = {"tools": [Tool("look")]} if with_tools else {}
+    before = chat(provider).lower([user("Hi")], **options).request
+    request = chat(provider).lower([user("Hi")], response_format="json_object", **options).request
+    added = _find_added(request, before)
+    assert added == NATIVE[provider]
+    assert str(request).count(INSTRUCTION) == (provider != "gemini")
+    assert problems(provider, request) == []
+
+
+def _find_added(request: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options that a request has in addition, without the messages and the system prompt."""
+    prompts = {"messages", "input", "contents", "system"}
+    added: dict[str, Any] = {}
+    for key, value in request.items():
+        if key == "config":
+            known = before.get("config", {})
+            inner = {name: item for name, item in value.items() if name not in known}
+            added |= {"config": inner} if inner else {}
+        elif key not in before and key not in prompts:
+            added[key] = value
+    return added
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_system_prompt_that_mentions_json_gets_no_second_instruction(provider: str) -> None:
+    msgs = [system("Write JSON."), user("Hi")]
+    request = chat(provider).lower(msgs, response_format={"type": "json_object"}).request
+    assert INSTRUCTION not in str(request)
+    assert problems(provider, request) == []
+
+
+@pytest.mark.parametrize("output", [Answer, list[Answer], Answer | None, Literal["yes", "no"], "json_object"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_each_schema_obeys_the_rules_of_the_api(provider: str, output: Any) -> None:
+    request = chat(provider).lower([user("Hi")], response_format=output).request
+    assert problems(provider, request) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("text", "output", "value"),
+    [
+        ('{"verdict": "no"}', Answer, VALUE),
+        ('{"value": [{"verdict": "no"}]}', list[Answer], [VALUE]),
+        ('```json\n["yes"]\n```', list[Literal["yes", "no"]], ["yes"]),
+    ],
+    ids=["model", "wrapped list", "list in a fence"],
+)
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_model_returns_a_value_complete_and_streamed(
+    provider: str, text: str, output: Any, value: object
+) -> None:
+    with LoopbackServer([text, text]) as server:
+        async with create_model(provider, server) as model:
+            assert await model.generate_as(output, HELLO) == value
+            async with model.stream(HELLO, response_format=output) as stream:
+                reply = await stream.finish()
+    assert reply.parsed(output) == value
+    first, second = (cast("dict[str, Any]", request.body) for request in server.requests)
+    for name in ("response_format", "text", "output_config", "format", "generationConfig"):
+        assert first.get(name) == second.get(name)
+
+
+@pytest.mark.anyio
+async def test_a_reply_without_the_value_is_an_error_with_the_reply() -> None:
+    model = ScriptedModel(["I would rather not.", Msg("Friday", [TextBlock('{"verdict": "maybe"}')], "assistant")])
+    with pytest.raises(ParseError) as caught:
+        await model.generate_as(Answer, HELLO)
+    assert (caught.value.failure, caught.value.message.text) == ("no_structure", "I would rather not.")
+    with pytest.raises(ParseError, match=r"^verdict: Input should be 'yes' or 'no'"):
+        await model.generate_as(Answer, HELLO)
+
+
+@pytest.mark.anyio
+async def test_an_error_of_the_call_is_no_parse_error() -> None:
+    with pytest.raises(ModelError):
+        await ScriptedModel([ModelError("demo", "no")]).generate_as(Answer, HELLO)
+
+
+@pytest.mark.anyio
+async def test_the_type_is_passed_once_and_must_have_a_schema() -> None:
+    model = ScriptedModel(["{}"])
+    with pytest.raises(OptionError, match=r"^response_format: reserved\. Pass the type as the first argument"):
+        await model.generate_as(Answer, HELLO, response_format=Answer)
+    with pytest.raises(OptionError, match=r"^response_format: "):
+        await model.generate_as(pytest.raises, HELLO)
+    assert model.calls == []
