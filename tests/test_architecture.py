@@ -85,7 +85,7 @@ OPTIONAL_DEPENDENCIES: Final[dict[str, set[str]]] = {
     "cli": {"typer", "click", "rich"},
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
-    "prompts": {"jinja2", "yaml", "json_repair"},
+    "prompts": {"jinja2", "yaml", "json_repair", "typing_extensions"},  # typing_extensions: for type checkers only
     "jinja_environments": {"jinja2", "yaml"},
     "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
@@ -218,6 +218,9 @@ KEYS_IN_FORMATS: Final = {
     "messages/log_checks.py": "content keys of logged messages",
     "messages/log_recognition.py": "recognizes the format of a log for the error of the wrong loader",
     "messages/mcp_results.py": "results of MCP",
+    "prompts/chat_adapter.py": "tool calls in the text of a reply",
+    "prompts/examples.py": "demonstrations of Delphyne and demos of DSPy",
+    "prompts/field_content.py": "tool calls as DSPy writes them",
     "tokens/hugging_face.py": "variables of Hugging Face's chat templates",
     "tools/choices.py": "tool choices that users copy from other libraries",
     "tools/tool.py": "tools that users copy from other libraries, or get from MCP",

@@ -17,7 +17,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_json
 
 from agentkit.errors import MessageError, OptionError, ParseError, ParseFailure
-from agentkit.json_values import parse_json
+from agentkit.json_values import as_object, parse_json
 from agentkit.messages.usage import FinishReason
 from agentkit.messages.validation_errors import describe_error
 from agentkit.reprs import shorten_repr
@@ -25,7 +25,7 @@ from agentkit.reprs import shorten_repr
 if TYPE_CHECKING:
     from agentkit.messages.message import Msg
 
-__all__ = ["VALUE_KEY", "create_adapter", "find_root", "has_object_root", "parse_reply"]
+__all__ = ["VALUE_KEY", "create_adapter", "explain_error", "find_root", "has_object_root", "parse_reply"]
 
 VALUE_KEY: Final = "value"
 """Property that contains the value if the schema of a type does not describe an object."""
@@ -56,34 +56,38 @@ def parse_reply(msg: Msg, expected: Any) -> Any:
             filtered, so that it has no value.
     """
     reader, text = _find_expected(expected), msg.text
+    partial: dict[str, Any] = {}
     try:
         value = _read_json(text)
-    except MessageError as error:
-        raise _create_error(msg, text, "no_structure", error.reason) from None
-    try:
+        partial = as_object(value)
         return _validate(reader, value)
+    except MessageError as error:
+        failed = ParseError(error.reason, failure="no_structure", text=text)
     except ValidationError as error:
         place, reason = describe_error(error)
-        partial = cast("dict[str, Any]", value) if isinstance(value, dict) else None
-        raise _create_error(msg, text, "wrong_value", reason, place, partial) from None
+        failed = ParseError(reason, place=place or "reply", text=text, partial=partial)
+    raise explain_error(failed, msg)
 
 
-def _create_error(
-    msg: Msg,
-    text: str,
-    failure: ParseFailure,
-    reason: str,
-    place: str = "",
-    partial: Mapping[str, Any] | None = None,
-) -> ParseError:
-    """Creates the error. If the reply ended early, the error states this cause instead of the missing value."""
+def explain_error(error: ParseError, msg: Msg) -> ParseError:
+    """Returns a copy of an error with the reply, and with the cause if the reply ended early or has no text."""
+    failure, description = error.failure, error.description
     finish_reason = msg.finish_reason
     if finish_reason in _FAILURES:
         failure, cause = _FAILURES[finish_reason]
-        reason = f"{cause} ({reason})"
-    elif not text.strip():
-        reason = "the reply has only tool calls" if msg.tool_uses else "the reply has no text"
-    return ParseError(reason, failure=failure, place=place or "reply", text=text, partial=partial, message=msg)
+        description = f"{cause} ({description})"
+    elif not msg.text.strip():
+        description = "the reply has only tool calls" if msg.tool_uses else "the reply has no text"
+    return ParseError(
+        description,
+        failure=failure,
+        label=error.label,
+        meta=error.meta,
+        place=error.place,
+        text=error.text,
+        partial=error.partial,
+        message=msg,
+    )
 
 
 def _read_json(text: str) -> Any:

@@ -1,9 +1,72 @@
-"""Typed prompts: a `Signature` declares the inputs and outputs of a task as types.
+r"""Typed prompts: a `Signature` declares the inputs and outputs of a task, and `ask` returns a validated value.
 
 Input: the values of a request, examples and a history. Output: messages for any model, and validated values from
-its reply, or an error that names the field. Read `signature` first.
+its reply, or an error that names the field. Read `signature` first, then `adapter` and `ask`.
+
+Example:
+    >>> import asyncio
+    >>> from agentkit.prompts import InputField, OutputField, Signature, ask
+    >>> from agentkit.testing import ScriptedModel
+    >>> class Judge(Signature):
+    ...     "Is the answer correct?"
+    ...     answer: str = InputField()
+    ...     is_correct: bool = OutputField()
+    >>> model = ScriptedModel(["[[ ## is_correct ## ]]\nyes"])
+    >>> asyncio.run(ask(model, Judge(answer="Paris"))).value.is_correct
+    True
 """
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from agentkit.lazy_names import import_on_first_use
+
+if TYPE_CHECKING:
+    from agentkit.prompts.adapter import Adapter as Adapter
+    from agentkit.prompts.ask import ask as ask
+    from agentkit.prompts.bound_request import choices as choices
+    from agentkit.prompts.bound_request import default as default
+    from agentkit.prompts.bound_request import from_dict as from_dict
+    from agentkit.prompts.bound_request import get_inputs as get_inputs
+    from agentkit.prompts.bound_request import replace as replace
+    from agentkit.prompts.bound_request import tags as tags
+    from agentkit.prompts.bound_request import to_dict as to_dict
+    from agentkit.prompts.chat_adapter import ChatAdapter as ChatAdapter
+    from agentkit.prompts.examples import Example as Example
+    from agentkit.prompts.examples import load_examples as load_examples
+    from agentkit.prompts.examples import select_examples as select_examples
+    from agentkit.prompts.feedback import Feedback as Feedback
+    from agentkit.prompts.field_types import Citation as Citation
+    from agentkit.prompts.field_types import Code as Code
+    from agentkit.prompts.field_types import History as History
+    from agentkit.prompts.field_types import Reasoning as Reasoning
+    from agentkit.prompts.fields import InputField as InputField
+    from agentkit.prompts.fields import OutputField as OutputField
+    from agentkit.prompts.fields import SignatureField as SignatureField
+    from agentkit.prompts.json_adapter import JSONAdapter as JSONAdapter
+    from agentkit.prompts.prediction import Attempt as Attempt
+    from agentkit.prompts.prediction import Outputs as Outputs
+    from agentkit.prompts.prediction import Prediction as Prediction
+    from agentkit.prompts.prompt_templates import PromptTemplates as PromptTemplates
+    from agentkit.prompts.signature import Signature as Signature
+    from agentkit.prompts.value_parsing import parse_value as parse_value
+else:
+    __all__, __getattr__, __dir__ = import_on_first_use(
+        __name__,
+        {
+            "agentkit.prompts.adapter": "Adapter",
+            "agentkit.prompts.ask": "ask",
+            "agentkit.prompts.bound_request": "choices default from_dict get_inputs replace tags to_dict",
+            "agentkit.prompts.chat_adapter": "ChatAdapter",
+            "agentkit.prompts.examples": "Example load_examples select_examples",
+            "agentkit.prompts.feedback": "Feedback",
+            "agentkit.prompts.field_types": "Citation Code History Reasoning",
+            "agentkit.prompts.fields": "InputField OutputField SignatureField",
+            "agentkit.prompts.json_adapter": "JSONAdapter",
+            "agentkit.prompts.prediction": "Attempt Outputs Prediction",
+            "agentkit.prompts.prompt_templates": "PromptTemplates",
+            "agentkit.prompts.signature": "Signature",
+            "agentkit.prompts.value_parsing": "parse_value",
+        },
+    )

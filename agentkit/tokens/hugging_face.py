@@ -17,6 +17,7 @@ import anyio.to_thread
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError
+from agentkit.jinja_environments import model_environment
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
@@ -101,21 +102,12 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
         The template runs in jinja's sandbox, because a model may come from an untrusted source.
         """
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
         file = self.file.with_name("chat_template.jinja")
         source = self._template_text or (file.read_text("utf-8") if file.is_file() else None)
         source = source or self._config.get("chat_template")
         if not isinstance(source, str):
             return None
-        # The options, filters and functions are the same as in transformers.utils.chat_template_utils.
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
-        )
-        environment.filters["tojson"] = _dump_json
-        functions = cast("dict[str, Any]", environment.globals)
-        functions.update(raise_exception=_raise_exception, strftime_now=_format_fixed_date)
-        return environment.from_string(source).render
+        return model_environment(strftime_now=_format_fixed_date).from_string(source).render
 
     @cached_property
     def _encode(self) -> Callable[[str], int]:
@@ -243,17 +235,9 @@ def _read_token(token: Any) -> str:
     return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 
 
-def _dump_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
-
-
 def _format_fixed_date(pattern: str) -> str:
     """Formats a fixed date. With the current date, counts would depend on the day."""
     return date(2026, 11, 21).strftime(pattern)
-
-
-def _raise_exception(reason: str) -> None:
-    raise ValueError(reason)
 
 
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:

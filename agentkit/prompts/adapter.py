@@ -1,0 +1,353 @@
+"""`Adapter`: writes the messages of a typed prompt, and parses the reply of the model.
+
+The order of the messages is: system message, examples, history, current request. Each step of the text is a method
+with DSPy's name, so that a subclass may change one step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from agentkit.argument_checks import check_choice, check_option
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.errors import OptionError, ParseError
+from agentkit.formatting.formatter import RequestOptions
+from agentkit.messages.message import Msg
+from agentkit.messages.parsed_reply import explain_error
+from agentkit.prompts.bound_request import get_inputs
+from agentkit.prompts.examples import Example, ReplyText
+from agentkit.prompts.feedback import Feedback
+from agentkit.prompts.field_content import Segment, join_segments
+from agentkit.prompts.field_types import Citation, History, Reasoning, read_citations
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.signature import Signature, SignatureMeta
+from agentkit.prompts.type_names import is_tool_calls
+from agentkit.reprs import shorten_repr
+from agentkit.tools.tool import Tool, ToolLike, as_tools
+
+__all__ = ["Adapter", "HistoryItem", "find_tools"]
+
+HistoryItem: TypeAlias = Msg | Example | Feedback
+"""Entry of a history: a message, an earlier turn, or feedback on the reply before it."""
+
+INCOMPLETE: Final = "This is an example of the task, though some input or output fields are not supplied."
+MISSING: Final = "Not supplied for this particular example. "
+"""Text in place of an output that an example does not have."""
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+
+@dataclass(frozen=True)
+class Adapter(ABC):
+    """Base class of adapters, which are immutable.
+
+    Attributes:
+        native_tools: True to send tools through the API instead of the prompt. The prompt then omits the inputs
+            of the types `Tool` and `list[Tool]`, and the output of the type `list[ToolUseBlock]`. The tool
+            calls of the reply become this output.
+        fallback: Adapter that `ask` uses once if a reply lacks the structure of this adapter. None means that
+            there is no second adapter.
+        order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
+            complete ones. `given` keeps the order.
+    """
+
+    native_tools: bool = False
+    fallback: Adapter | None = None
+    order: Literal["complete_last", "given"] = "complete_last"
+
+    def __post_init__(self) -> None:
+        check_option("native_tools", self.native_tools, bool)
+        check_option("fallback", self.fallback, Adapter | None)
+        check_choice("order", self.order, ("complete_last", "given"))
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def format(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        *,
+        examples: Iterable[Example] = (),
+        history: Iterable[HistoryItem] = (),
+        tools: Sequence[ToolLike] = (),
+    ) -> list[Msg]:
+        """Returns the messages of a request.
+
+        Args:
+            signature: Signature class.
+            inputs: Values of the inputs, or a request that is bound to this signature. A missing input is omitted.
+            examples: Examples of the task. An example without inputs or without outputs is omitted.
+            history: Earlier messages, which are sent unchanged, earlier turns and feedback.
+            tools: Further tools of the request. This adapter writes nothing about them.
+
+        Raises:
+            OptionError: An argument is invalid, or a value cannot be written.
+        """
+        values = _read_inputs(signature, inputs)
+        as_tools(tools)
+        shown = self.select_fields(signature)
+        msgs = [Msg("system", self.format_system_message(shown), "system")]
+        msgs += self.format_demos(shown, examples)
+        msgs += self.format_conversation_history(shown, values)
+        for index, item in enumerate(history):
+            msgs += self._format_item(shown, item, f"history[{index}]")
+        content = self.format_user_message_content(shown, values, is_request=True)
+        return [*msgs, Msg("user", content, "user", pinned=True)] if content else msgs
+
+    def conversation(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        outputs: Mapping[str, Any],
+        examples: Iterable[Example] = (),
+    ) -> list[Msg]:
+        """Returns the messages of a request and the reply with the given outputs, for example for training."""
+        shown = self.select_fields(signature)
+        reply = Msg("assistant", self.format_assistant_message_content(shown, outputs), "assistant")
+        return [*self.format(signature, inputs, examples=examples), reply]
+
+    def select_fields(self, signature: _AnySignature) -> _AnySignature:
+        """Returns the signature with the fields that the prompt shows.
+
+        Raises:
+            OptionError: The adapter has native tools, and the signature has tool calls but no input for tools.
+        """
+        if not isinstance(cast("object", signature), SignatureMeta):
+            reason = f"expected a signature class, got {shorten_repr(signature, 60)}"
+            raise OptionError("signature", reason, "Pass a subclass of Signature.")
+        if not self.native_tools:
+            return signature
+        calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
+        inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
+        if calls and not inputs:
+            advice = "Add an input of the type list[Tool], or pass native_tools=False."
+            reason = f"the output {calls[0]!r} has tool calls, but no input has tools"
+            raise OptionError("signature", reason, advice)
+        for name in (*calls, *inputs) if calls else ():
+            signature = signature.delete(name)
+        return signature
+
+    def format_system_message(self, signature: _AnySignature) -> str:
+        """Returns the text of the system message."""
+        steps = (self.format_field_description, self.format_field_structure, self.format_task_description)
+        return "\n".join(step(signature) for step in steps)
+
+    @abstractmethod
+    def format_field_description(self, signature: _AnySignature) -> str:
+        """Returns the lists of the inputs and outputs, with types and descriptions."""
+
+    @abstractmethod
+    def format_field_structure(self, signature: _AnySignature) -> str:
+        """Returns the description of the format of inputs and outputs."""
+
+    @abstractmethod
+    def format_task_description(self, signature: _AnySignature) -> str:
+        """Returns the instructions of the signature."""
+
+    @abstractmethod
+    def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
+        """Returns the section of one input with its value."""
+
+    @abstractmethod
+    def user_message_output_requirements(self, signature: _AnySignature) -> str:
+        """Returns the reminder of the output format at the end of a request. Empty if there are no outputs."""
+
+    @abstractmethod
+    def format_assistant_message_content(
+        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
+    ) -> str:
+        """Returns the text of a reply with the given outputs.
+
+        `missing` is the text in place of an output without a value. None means that the output is None.
+        """
+
+    def format_user_message_content(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any],
+        *,
+        prefix: str = "",
+        suffix: str = "",
+        is_request: bool = False,
+    ) -> Any:
+        """Returns the content of a user message: a text, or blocks if the inputs have media.
+
+        `is_request` adds the reminder of the output format.
+        """
+        sections: list[Sequence[Segment]] = [[prefix]] if prefix else []
+        for name, field in signature.input_fields.items():
+            if name in inputs and field.type is not History:
+                sections.append(self.format_field_with_value(field, inputs[name]))
+        reminder = self.user_message_output_requirements(signature) if is_request else ""
+        sections += [[text] for text in (reminder, suffix) if text]
+        segments: list[Segment] = []
+        for section in sections:
+            segments += ["\n\n", *section] if segments else section
+        return join_segments(segments)
+
+    def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
+        """Returns the messages of the examples: a user message and a reply for each example."""
+        inputs, outputs = [*signature.input_fields], [*signature.output_fields]
+        rows: list[tuple[str, Example]] = []
+        for index, example in enumerate(examples):
+            check_option(f"examples[{index}]", example, Example)
+            rows.append((example.classify(inputs, outputs), example))
+        if self.order == "complete_last":
+            rows.sort(key=lambda row: row[0] == "complete")
+        usable = [(kind, example) for kind, example in rows if kind != "unusable"]
+        return [msg for kind, example in usable for msg in self._format_demo(signature, example, kind)]
+
+    def _format_demo(self, signature: _AnySignature, example: Example, kind: str) -> Iterator[Msg]:
+        prefix = INCOMPLETE if kind == "incomplete" else ""
+        content = self.format_user_message_content(signature, example.inputs, prefix=prefix)
+        if content:
+            yield Msg("user", content, "user")
+        yield Msg("assistant", self._format_outputs(signature, example.outputs, MISSING), "assistant")
+
+    def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
+        """Returns the messages of the rows in an input of the type `History`."""
+        names = [name for name, field in signature.input_fields.items() if field.type is History]
+        rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
+        return [msg for row in rows for msg in self._format_turn(signature, row, row)]
+
+    def _format_turn(
+        self, signature: _AnySignature, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+    ) -> Iterator[Msg]:
+        """Yields the messages of an earlier turn, with the same text as when the turn was the current request."""
+        names = {name for name, field in signature.input_fields.items() if field.type is not History}
+        if names & inputs.keys():
+            content = self.format_user_message_content(signature, inputs, is_request=True)
+            yield Msg("user", content, "user")
+        yield Msg("assistant", self._format_outputs(signature, outputs), "assistant")
+
+    def _format_outputs(
+        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
+    ) -> str:
+        text = next((value for value in outputs.values() if isinstance(value, ReplyText)), None)
+        if text is not None:
+            return str(text)
+        return self.format_assistant_message_content(signature, outputs, missing)
+
+    def _format_item(self, signature: _AnySignature, item: HistoryItem, place: str) -> Iterable[Msg]:
+        if isinstance(item, Msg):
+            return [item]
+        if isinstance(item, Example):
+            return self._format_turn(signature, item.inputs, item.outputs)
+        check_option(place, item, Msg | Example | Feedback, "Pass messages, examples and feedback.")
+        return [Msg("user", self.format_feedback(item), "user")]
+
+    def format_feedback(self, feedback: Feedback) -> str:
+        """Returns the text of a user turn that asks for another reply."""
+        return f'Error. Please try again.\n\n"""\n{feedback.description or feedback.label}\n"""'
+
+    # -- requests and replies ----------------------------------------------------------------------------------
+
+    def request_options(
+        self, signature: _AnySignature, capabilities: Capabilities, tools: Sequence[ToolLike] = ()
+    ) -> RequestOptions:
+        """Returns the options of the request: tools, tool choice and response format.
+
+        Args:
+            signature: Signature class.
+            capabilities: Rules of the target: `model.formatter.capabilities(model.model)`.
+            tools: Tools of the request, those of the inputs included if the adapter has `native_tools`.
+        """
+        return {"tools": tools} if tools else {}
+
+    def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
+        """Returns the outputs in a reply, by name.
+
+        Raises:
+            ParseError: The reply lacks an output, or a value is invalid. `partial` has the outputs that were read.
+            OptionError: `reply` is neither a message nor a text.
+        """
+        check_option("reply", reply, Msg | str, "Pass the reply of a model.")
+        msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
+        shown = self.select_fields(signature)
+        try:
+            outputs = self.parse_text(shown, msg.text) if shown.output_fields else {}
+        except ParseError as error:
+            if not (self.native_tools and msg.tool_uses):
+                outputs = self._complete(shown, msg, error)
+            else:  # a reply with tool calls needs no text
+                outputs = {**dict.fromkeys(shown.output_fields), **error.partial}
+        native = {name: [*msg.tool_uses] for name in signature.output_fields if name not in shown.output_fields}
+        return {name: {**outputs, **native}[name] for name in signature.output_fields}
+
+    @abstractmethod
+    def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
+        """Returns the outputs in the text of a reply.
+
+        Raises:
+            ParseError: The text lacks an output, or a value is invalid. `partial` has the outputs that were read.
+        """
+
+    def _complete(self, signature: _AnySignature, msg: Msg, error: ParseError) -> dict[str, Any]:
+        """Adds outputs that the reply has outside its text: its thinking and its citations.
+
+        Raises:
+            ParseError: Another output is missing or invalid.
+        """
+        if error.failure == "no_structure":
+            found = {**error.partial, **dict(_read_native(signature, msg, error.partial))}
+            if found.keys() >= signature.output_fields.keys():
+                return found
+        raise explain_error(error, msg) from None
+
+    def fill_outputs(self, signature: _AnySignature, outputs: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """Returns the outputs in the order of the signature. An output that is missing gets its default.
+
+        Raises:
+            ParseError: An output without a default is missing.
+        """
+        found: dict[str, Any] = {}
+        missing: list[str] = []
+        for name, field in signature.output_fields.items():
+            if name in outputs:
+                found[name] = outputs[name]
+            elif not field.is_required:
+                found[name] = field.get_default()
+            elif NoneType in get_args(field.type):
+                found[name] = None
+            else:
+                missing.append(name)
+        if missing:
+            names = ", ".join(outputs) or "none"
+            reason = f"expected the fields {', '.join(signature.output_fields)}, but the reply has {names}"
+            raise ParseError(reason, failure="no_structure", place=missing[0], text=text, partial=found)
+        return found
+
+
+def _read_native(signature: _AnySignature, msg: Msg, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, field in signature.output_fields.items():
+        if name in found:
+            continue
+        if field.type is Reasoning and msg.thinking:
+            yield name, Reasoning(msg.thinking)
+        elif field.type == list[Citation]:
+            yield name, list(read_citations(msg))
+
+
+def _read_inputs(signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]) -> Mapping[str, Any]:
+    if isinstance(inputs, Signature):
+        return get_inputs(inputs)
+    check_option("inputs", inputs, Mapping, "Pass a dict of values by field name, or a bound request.")
+    return inputs
+
+
+def _is_tools(field: SignatureField) -> bool:
+    return field.type is Tool or field.type == list[Tool]
+
+
+def find_tools(signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Tool]:
+    """Returns the tools in the inputs of a request."""
+    tools: list[Tool] = []
+    for name, field in signature.input_fields.items():
+        value = inputs.get(name)
+        if _is_tools(field) and value is not None:
+            tools += as_tools(cast("list[ToolLike]", value) if isinstance(value, list) else [value])
+    return tools

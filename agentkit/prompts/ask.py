@@ -1,0 +1,167 @@
+"""`ask`: sends a typed prompt to a model and returns the validated value of the reply.
+
+A reply that cannot be parsed leads to one of two further calls:
+
+- If the reply lacks the structure of the adapter, the fallback adapter writes the prompt anew. This happens once.
+- Otherwise, or after the fallback, a retry appends the reply and a `Feedback` with the error. The messages before
+  stay unchanged, so that the provider's prompt cache can reuse them.
+
+A reply that was cut off, refused or filtered ends `ask`, because the same request would probably end in the same
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast
+
+from agentkit.argument_checks import check_int, check_option
+from agentkit.errors import NoAnswerError, OptionError, ParseError
+from agentkit.messages.message import Msg
+from agentkit.models.chat_model import ChatModel
+from agentkit.prompts.adapter import Adapter, HistoryItem, find_tools
+from agentkit.prompts.bound_request import get_inputs
+from agentkit.prompts.chat_adapter import ChatAdapter
+from agentkit.prompts.examples import Example
+from agentkit.prompts.feedback import Feedback
+from agentkit.prompts.json_adapter import JSONAdapter
+from agentkit.prompts.prediction import Attempt, Outputs, Prediction
+from agentkit.prompts.signature import Signature, SignatureMeta
+from agentkit.reprs import shorten_repr
+from agentkit.tools.concurrent_calls import run_tool_calls
+from agentkit.tools.tool import ToolLike
+
+__all__ = ["ask"]
+
+T = TypeVar("T")
+
+_FINAL: Final = ("cut_off", "refused", "filtered")
+"""Failures after which another call with the same request is useless."""
+
+
+async def ask(
+    model: ChatModel,
+    request: Signature[T],
+    *,
+    adapter: Adapter | None = None,
+    examples: Iterable[Example] = (),
+    history: Iterable[HistoryItem] = (),
+    tools: Sequence[ToolLike] = (),
+    run_tools: int = 0,
+    retries: int = 0,
+    max_tokens: int | None = None,
+    **parameters: Any,
+) -> Prediction[T]:
+    r"""Sends a typed prompt to a model and returns the validated value of the reply.
+
+    Args:
+        model: Model to call.
+        request: Bound request: a signature that was called with values.
+        adapter: Adapter that writes the messages. The default is `ChatAdapter(fallback=JSONAdapter())`.
+        examples: Examples of the task.
+        history: Messages, earlier turns and feedback before the request.
+        tools: Tools that the model may call.
+        run_tools: Maximum number of rounds in which tool calls are run. With 0, tool calls are part of the result.
+        retries: Maximum number of further calls after a reply that cannot be parsed.
+        max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
+        **parameters: Parameters under the provider's own names, such as `temperature=0`.
+
+    Raises:
+        NoAnswerError: No reply has a value. `attempts` has all messages, replies and errors.
+        ModelError: A call fails.
+        InputError: An argument is invalid.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.prompts import OutputField, InputField, Signature, ask
+        >>> from agentkit.testing import ScriptedModel
+        >>> class Sum(Signature):
+        ...     "Add the numbers."
+        ...     numbers: list[int] = InputField()
+        ...     total: int = OutputField(ge=0)
+        >>> model = ScriptedModel(["[[ ## total ## ]]\n3"])
+        >>> asyncio.run(ask(model, Sum(numbers=[1, 2]))).value.total
+        3
+    """
+    check_option("model", model, ChatModel)
+    if not isinstance(cast("object", request), Signature):
+        reason = f"expected a signature with values, got {shorten_repr(request, 60)}"
+        raise OptionError("request", reason, "Call the signature with values, such as Judge(answer='…').")
+    check_option("adapter", adapter, Adapter | None)
+    check_int("run_tools", run_tools, 0)
+    check_int("retries", retries, 0)
+    chosen = ChatAdapter(fallback=JSONAdapter()) if adapter is None else adapter
+    options = {"max_tokens": max_tokens, "parameters": parameters or None}
+    asking = _Asking(model, request, chosen, [*examples], [*history], [*tools], run_tools, options)
+    return cast("Prediction[T]", await asking.run(retries))
+
+
+@dataclass
+class _Asking:
+    """State of one call of `ask`."""
+
+    model: ChatModel
+    request: Signature[Any]
+    adapter: Adapter
+    examples: list[Example]
+    history: list[HistoryItem]
+    tools: list[ToolLike]
+    rounds: int
+    options: dict[str, Any]
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+
+    async def run(self, retries: int) -> Prediction[Any]:
+        msgs = self._format()
+        while True:
+            msgs, reply = await self._call(msgs)
+            try:
+                outputs = self.adapter.parse(type(self.request), reply)
+            except ParseError as error:
+                self.attempts.append(Attempt(tuple(msgs), reply, error))
+                fallback = self.adapter.fallback
+                if error.failure in _FINAL:
+                    raise NoAnswerError(self.attempts, str(error)) from error
+                if fallback is not None and error.failure == "no_structure":
+                    self.adapter = fallback
+                    msgs = self._format()
+                elif retries:
+                    retries -= 1
+                    feedback = self.adapter.format_feedback(Feedback.from_error(error))
+                    msgs = [*msgs, reply, Msg("user", feedback, "user")]
+                else:
+                    raise NoAnswerError(self.attempts, str(error)) from error
+                continue
+            self.attempts.append(Attempt(tuple(msgs), reply))
+            return self._create_prediction(outputs, msgs, reply)
+
+    def _format(self) -> list[Msg]:
+        return self.adapter.format(
+            type(self.request), self.request, examples=self.examples, history=self.history, tools=self.tools
+        )
+
+    async def _call(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
+        """Calls the model, and runs the tools that it calls, for at most `rounds` rounds."""
+        signature = type(self.request)
+        tools = [*self.tools]
+        if self.adapter.native_tools:
+            tools += find_tools(signature, get_inputs(self.request))
+        capabilities = self.model.formatter.capabilities(self.model.model)
+        options: Any = {**self.adapter.request_options(signature, capabilities, tools), **self.options}
+        reply = await self.model.generate(msgs, **options)
+        while reply.tool_uses and self.rounds:
+            self.rounds -= 1
+            results = await run_tool_calls(reply.tool_uses, tools)
+            msgs = [*msgs, reply, Msg("tools", results, "user")]
+            reply = await self.model.generate(msgs, **options)
+        return msgs, reply
+
+    def _create_prediction(self, outputs: dict[str, Any], msgs: list[Msg], reply: Msg) -> Prediction[Any]:
+        signature: SignatureMeta = type(self.request)
+        return Prediction(
+            outputs["answer"] if signature.is_query else Outputs(outputs),
+            reply,
+            (*msgs, reply),
+            tuple(self.attempts),
+            reply.tool_uses,
+        )

@@ -1,0 +1,177 @@
+"""`ChatAdapter`: writes fields as sections with the header `[[ ## name ## ]]`, in the texts of DSPy 3.4.1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from agentkit.errors import ParseError
+from agentkit.json_values import as_list, as_object, as_text
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.prompts.adapter import Adapter
+from agentkit.prompts.field_content import Segment, write_content
+from agentkit.prompts.field_texts import field_list, placeholder, type_requirement
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.lenient_json import read_json, require_json_repair
+from agentkit.prompts.signature import Signature
+from agentkit.prompts.type_names import is_tool_calls
+from agentkit.prompts.value_escapes import escape_markers, unescape_markers
+from agentkit.prompts.value_parsing import parse_value
+from agentkit.replies.missing_call_ids import derive_call_id
+from agentkit.reprs import shorten_repr
+
+__all__ = ["ChatAdapter", "STRUCTURE", "parse_field", "read_sections", "write_section"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+_HEADER: Final = re.compile(r"\[\[ ## (\w+) ## \]\]")
+_COMPLETED: Final = "[[ ## completed ## ]]"
+STRUCTURE: Final = (
+    "All interactions will be structured in the following way, with the appropriate values filled in."
+)
+
+
+@dataclass(frozen=True)
+class ChatAdapter(Adapter):
+    """Adapter whose prompts and replies have one section for each field.
+
+    A section is a line `[[ ## name ## ]]` with the value below it. A line of a value that looks like a header gets
+    a backslash, so that no value can contain the section of another field.
+
+    Raises:
+        MissingExtraError: The package json-repair of the extra `prompts` is not installed.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_json_repair()
+
+    def format_field_description(self, signature: _AnySignature) -> str:
+        """Returns the lists of the inputs and outputs, with types and descriptions."""
+        inputs, outputs = field_list(signature.input_fields), field_list(signature.output_fields)
+        return f"Your input fields are:\n{inputs}\nYour output fields are:\n{outputs}"
+
+    def format_field_structure(self, signature: _AnySignature) -> str:
+        """Returns the sections of all fields, with placeholders for the values."""
+        sections = [write_section(field.name, placeholder(field)) for field in signature.fields.values()]
+        return "\n\n".join((STRUCTURE, *sections, _COMPLETED))
+
+    def format_task_description(self, signature: _AnySignature) -> str:
+        """Returns the instructions of the signature, indented by eight spaces."""
+        lines = "".join(f"\n        {line}" for line in signature.instructions.split("\n"))
+        return f"In adhering to this structure, your objective is: {lines}"
+
+    def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
+        """Returns the section of one input with its value."""
+        content = write_content(field, value)
+        escaped = [escape_markers(item) if isinstance(item, str) else item for item in content]
+        return [f"[[ ## {field.name} ## ]]\n", *escaped]
+
+    def user_message_output_requirements(self, signature: _AnySignature) -> str:
+        """Returns the reminder of the headers of the outputs."""
+        if not signature.output_fields:
+            return ""
+        names = ", then ".join(
+            " ".join(filter(None, (f"`[[ ## {field.name} ## ]]`", type_requirement(field))))
+            for field in signature.output_fields.values()
+        )
+        return (
+            f"Respond with the corresponding output fields, starting with the field {names}, "
+            f"and then ending with the marker for `{_COMPLETED}`."
+        )
+
+    def format_assistant_message_content(
+        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
+    ) -> str:
+        """Returns a reply with the section of each output."""
+        sections = "\n\n".join(
+            write_section(field.name, self._write_output(field, outputs, missing))
+            for field in signature.output_fields.values()
+        )
+        return f"{sections.strip()}\n\n{_COMPLETED}\n"
+
+    def _write_output(self, field: SignatureField, outputs: Mapping[str, Any], missing: str | None) -> str:
+        value = outputs.get(field.name)
+        if value is None and missing is not None:
+            return missing
+        return escape_markers("".join(item for item in write_content(field, value) if isinstance(item, str)))
+
+    def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
+        """Returns the outputs in the sections of a reply. Unknown sections are ignored, and the first one counts.
+
+        Raises:
+            ParseError: The text lacks an output, or a value is invalid.
+        """
+        outputs: dict[str, Any] = {}
+        for name, section in read_sections(text):
+            field = signature.output_fields.get(name)
+            if field is not None and name not in outputs:
+                outputs[name] = parse_field(field, unescape_markers(section), outputs)
+        return self.fill_outputs(signature, outputs, text)
+
+
+def write_section(name: str, text: str) -> str:
+    """Returns the section of a field: its header, and a text below."""
+    return f"[[ ## {name} ## ]]\n{text}"
+
+
+def read_sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the name and the stripped text of each section. The text before the first header is ignored.
+
+    A line that begins with a header after white space opens a section. The text after the header on the same line
+    is the first line of the section.
+    """
+    name, content = "", list[str]()
+    for line in text.splitlines(keepends=True):
+        match = _HEADER.match(line.lstrip())
+        if match is None:
+            content.append(line)
+            continue
+        if name:
+            yield name, "".join(content).strip()
+        name, content = match[1], [line.lstrip()[match.end() :]]
+    if name:
+        yield name, "".join(content).strip()
+
+
+def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any], *, is_json: bool = False) -> Any:
+    """Parses the value of an output.
+
+    Args:
+        field: The output.
+        value: Text of the section, or a JSON value.
+        partial: Outputs that were parsed before, for the error.
+        is_json: True if `value` is a JSON value.
+
+    Raises:
+        ParseError: The value does not fit the type or the constraints.
+    """
+    try:
+        if is_tool_calls(field.type):
+            return _read_tool_calls(field.name, value)
+        return parse_value(value, field.annotation, is_json=is_json, place=field.name)
+    except ParseError as error:
+        error.partial = dict(partial)
+        raise
+
+
+def _read_tool_calls(name: str, value: object) -> list[ToolUseBlock]:
+    """Reads tool calls: a list, one call, or an object with the key `tool_calls`. Each call gets a new id."""
+    found = read_json(value) if isinstance(value, str) else value
+    listed: object = as_object(found).get("tool_calls", found)
+    entries = as_list(listed) if type(listed) is list else [listed]
+    calls: list[ToolUseBlock] = []
+    for index, entry in enumerate(entries):
+        call = as_object(entry)
+        call = as_object(call.get("function")) or call
+        tool = as_text(call.get("name"))
+        arguments = call.get("args", call.get("arguments", {}))
+        arguments = read_json(arguments) if isinstance(arguments, str) else arguments
+        if not tool or not isinstance(arguments, dict):
+            reason = f"expected a tool call with `name` and `args`, got {shorten_repr(entry, 60)}"
+            raise ParseError(reason, place=f"{name}[{index}]", text=value if isinstance(value, str) else "")
+        values = cast("dict[str, Any]", arguments)
+        calls.append(ToolUseBlock(derive_call_id(repr((name, index, tool, values))), tool, values))
+    return calls

@@ -1,0 +1,56 @@
+"""`Feedback`: a user turn that describes a problem of the last reply to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.argument_checks import check_option
+from agentkit.errors import ParseError
+from agentkit.json_values import copy_json
+
+__all__ = ["FEEDBACK_TEMPLATE", "Feedback"]
+
+FEEDBACK_TEMPLATE: Final = '''\
+{% if not feedback.description %}{{ fail("the feedback has no description") }}{% endif %}
+Error. Please try again.
+
+"""
+{{ feedback.description }}
+"""'''
+"""Default template of the kind `feedback`. Its variable `feedback` is a `Feedback`."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Feedback on a reply, which a history contains after the reply. A template of the kind `feedback` writes it.
+
+    Attributes:
+        label: Short name of the problem, such as `parse_error`.
+        description: Description of the problem for the model. The default template requires a description.
+        meta: JSON values for the template. None if there are none.
+    """
+
+    label: str
+    description: str = ""
+    meta: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_option("Feedback.label", self.label, str)
+        check_option("Feedback.description", self.description, str)
+        check_option("Feedback.meta", self.meta, Mapping | None, "Pass a dict, or None.")
+        if self.meta is not None:
+            object.__setattr__(self, "meta", copy_json(dict(self.meta)))
+
+    @classmethod
+    def from_error(cls, error: ParseError) -> Feedback:
+        """Creates the feedback on a reply that could not be parsed.
+
+        The description of the feedback names the place of an invalid value. If the error has no description, the
+        feedback has the label as its description.
+        """
+        description = error.description or error.label
+        if error.place != "reply":
+            description = f"{error.place}: {description}"
+        return cls(error.label, description, error.meta)

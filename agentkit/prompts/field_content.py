@@ -1,0 +1,121 @@
+"""`write_content`: the value of a field as message content, with media blocks at their places in the text.
+
+A media block inside a list or a model replaces the JSON string at its place, as in DSPy 3.4.1: a list of two
+images becomes the text `["`, the first image, the text `", "`, the second image, and the text `"]`. A `Tool`
+becomes a sentence about the tool, and tool calls become JSON without ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import BaseModel
+
+from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolUseBlock
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.type_names import is_tool_calls
+from agentkit.prompts.value_texts import write_value
+from agentkit.tools.tool import Tool, as_tools
+
+__all__ = ["Segment", "as_tool_calls", "describe_tool", "join_segments", "write_content"]
+
+Segment: TypeAlias = str | MediaBlock
+"""Part of the content of a message: a text or a media block."""
+
+_MARK: Final = "\ue000"  # private use character that begins and ends the place of a media block
+_PLACE: Final = re.compile(f"{_MARK}([0-9]+){_MARK}")
+
+
+def write_content(field: SignatureField, value: object) -> list[Segment]:
+    """Writes the value of a field as texts and media blocks.
+
+    Raises:
+        OptionError: The value cannot be written as a text.
+    """
+    if is_tool_calls(field.type) and isinstance(value, list | tuple):
+        return [json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)]
+    media: list[MediaBlock] = []
+    replaced = _replace(value, media)
+    annotation = field.annotation if replaced is value else Any
+    text = replaced if isinstance(replaced, str) and replaced is not value else write_value(replaced, annotation)
+    if not media:
+        return [text]
+    pieces = _PLACE.split(text)
+    return [media[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces)]
+
+
+def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
+    """Joins segments to the content of a message: a text, or blocks if there are media.
+
+    White space at the start and the end is removed.
+    """
+    joined: list[Segment] = []
+    for segment in segments:
+        if isinstance(segment, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += segment
+        else:
+            joined.append(segment)
+    if joined and isinstance(joined[0], str):
+        joined[0] = joined[0].lstrip()
+    if joined and isinstance(joined[-1], str):
+        joined[-1] = joined[-1].rstrip()
+    if all(isinstance(segment, str) for segment in joined):
+        return "".join(cast("list[str]", joined))
+    return tuple(TextBlock(item) if isinstance(item, str) else item for item in joined if item != "")
+
+
+def as_tool_calls(calls: Sequence[ToolUseBlock]) -> dict[str, Any]:
+    """Returns tool calls as the JSON object that prompts show. The object has no ids."""
+    return {"tool_calls": [{"name": call.name, "args": call.copy_input()} for call in calls]}
+
+
+def describe_tool(tool: Tool) -> str:
+    """Returns the sentence about a tool in a prompt."""
+    description = tool.description.replace("\n", "  ")
+    whose = f", whose description is <desc>{description}</desc>." if description else "."
+    return f"{tool.name}{whose} It takes arguments {_find_arguments(tool)}."
+
+
+def _find_arguments(tool: Tool) -> dict[str, Any]:
+    properties = tool.parameters.get("properties")
+    return cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
+
+
+def _replace(value: object, media: list[MediaBlock]) -> object:
+    """Replaces each media block in a value with a text that marks its place, and each tool with a sentence.
+
+    Returns the same object if the value contains neither.
+    """
+    if isinstance(value, MediaBlock):
+        media.append(value)
+        return f"{_MARK}{len(media) - 1}{_MARK}"
+    if isinstance(value, Tool):
+        return describe_tool(value)
+    if callable(value) and not isinstance(value, type):
+        return describe_tool(as_tools([cast("Any", value)])[0])
+    items = _list_items(value)
+    replaced = {key: _replace(item, media) for key, item in items.items()}
+    if all(item is items[key] for key, item in replaced.items()):
+        return value
+    return replaced if _is_mapping(value) else [*replaced.values()]
+
+
+def _list_items(value: object) -> Mapping[Any, object]:
+    """Returns the items of a list, a dict, a model or a dataclass by index or name. Empty for any other value."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, object]", value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return dict(enumerate(cast("Iterable[object]", value)))
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in fields(value)}
+    return {}
+
+
+def _is_mapping(value: object) -> bool:
+    return not isinstance(value, list | tuple | set | frozenset)

@@ -1,0 +1,138 @@
+"""`JSONAdapter`: inputs in sections, outputs in one JSON object, in the texts of DSPy 3.4.1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from pydantic import TypeAdapter
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.errors import ParseError
+from agentkit.formatting.formatter import RequestOptions
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field, write_section
+from agentkit.prompts.field_content import as_tool_calls
+from agentkit.prompts.field_texts import placeholder, type_requirement
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.lenient_json import read_json
+from agentkit.prompts.signature import Signature
+from agentkit.prompts.type_names import is_tool_calls
+from agentkit.prompts.value_types import as_json_value
+from agentkit.tools.json_schema import OutputSchema, close_schema, remove_titles
+from agentkit.tools.tool import ToolLike
+
+__all__ = ["JSONAdapter"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+
+@dataclass(frozen=True)
+class JSONAdapter(ChatAdapter):
+    """Adapter whose replies are one JSON object with all outputs.
+
+    The request asks for JSON through the API: with the schema of the outputs, if the API accepts a schema and the
+    outputs have no open mappings such as `dict[str, int]`, and otherwise with the API's mode for any JSON object.
+    """
+
+    native_tools: bool = True
+
+    def format_field_structure(self, signature: _AnySignature) -> str:
+        """Returns the sections of the inputs, and the JSON object of the outputs, with placeholders."""
+        inputs = [write_section(field.name, placeholder(field)) for field in signature.input_fields.values()]
+        outputs = {name: placeholder(field) for name, field in signature.output_fields.items()}
+        return "\n\n".join(
+            (
+                STRUCTURE,
+                "Inputs will have the following structure:",
+                *inputs,
+                "Outputs will be a JSON object with the following fields.",
+                _dump(outputs),
+            )
+        )
+
+    def user_message_output_requirements(self, signature: _AnySignature) -> str:
+        """Returns the reminder of the keys of the JSON object."""
+        if not signature.output_fields:
+            return ""
+        names = ", then ".join(
+            " ".join(filter(None, (f"`{name}`", type_requirement(field))))
+            for name, field in signature.output_fields.items()
+        )
+        return f"Respond with a JSON object in the following order of fields: {names}."
+
+    def format_assistant_message_content(
+        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
+    ) -> str:
+        """Returns a reply with the JSON object of all outputs."""
+        values = {name: _as_json(field, outputs.get(name)) for name, field in signature.output_fields.items()}
+        if missing is not None:
+            values = {name: missing if value is None else value for name, value in values.items()}
+        return _dump(values)
+
+    def request_options(
+        self, signature: _AnySignature, capabilities: Capabilities, tools: Sequence[ToolLike] = ()
+    ) -> RequestOptions:
+        """Returns the tools, and the response format: the schema of the outputs, or any JSON object."""
+        options = super().request_options(signature, capabilities, tools)
+        shown = self.select_fields(signature)
+        if not shown.output_fields:
+            return options
+        schema = _create_schema(shown) if capabilities.output == "schema" else None
+        return {**options, "response_format": schema or "json_object"}
+
+    def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
+        """Returns the outputs in the JSON object of a reply. Unknown keys are ignored.
+
+        Raises:
+            ParseError: The text has no JSON object, the object lacks an output, or a value is invalid.
+        """
+        found = read_json(text)
+        if not isinstance(found, dict):
+            found = read_json(_find_object(text))
+        if not isinstance(found, dict):
+            reason = "expected a JSON object, but the reply has none"
+            raise ParseError(reason, failure="no_structure", text=text)
+        values, outputs = cast("dict[str, Any]", found), dict[str, Any]()
+        for name, field in signature.output_fields.items():
+            if name in values:
+                outputs[name] = parse_field(field, values[name], outputs, is_json=True)
+        return self.fill_outputs(signature, outputs, text)
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _as_json(field: SignatureField, value: object) -> Any:
+    if is_tool_calls(field.type) and isinstance(value, list | tuple):
+        return as_tool_calls(cast("Sequence[ToolUseBlock]", value))
+    return as_json_value(value)
+
+
+def _create_schema(signature: _AnySignature) -> OutputSchema | None:
+    """Returns the closed schema of the outputs. Returns None if an output has an open mapping or tool calls."""
+    fields = signature.output_fields
+    if any(is_tool_calls(field.type) for field in fields.values()):
+        return None
+    adapters = [(name, "validation", TypeAdapter(field.annotation)) for name, field in fields.items()]
+    schemas, definitions = TypeAdapter.json_schemas(cast("Any", adapters))
+    properties = {name: schemas[cast("Any", (name, "validation"))] for name in fields}
+    schema = close_schema(remove_titles({"type": "object", "properties": properties, **definitions}))
+    output = OutputSchema(schema, signature.__name__)
+    return output if output.closed else None
+
+
+def _find_object(text: str) -> str:
+    """Returns the first part of a text that begins with `{` and ends with the matching `}`. Empty if none does."""
+    open_indexes: list[int] = []
+    spans: list[tuple[int, int]] = []
+    for index, character in enumerate(text):
+        if character == "{":
+            open_indexes.append(index)
+        elif character == "}" and open_indexes:
+            spans.append((open_indexes.pop(), index + 1))
+    start, end = min(spans, default=(0, 0))
+    return text[start:end]

@@ -1,0 +1,96 @@
+"""`Prediction`: the result of `ask`, with the value, the reply and all attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from agentkit.errors import ParseError
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.reprs import bounded_repr, shorten_repr
+
+__all__ = ["Attempt", "Outputs", "Prediction"]
+
+T = TypeVar("T")
+
+
+class Outputs(Mapping[str, Any]):
+    """Outputs of a request by name, as attributes and as items. The object is immutable.
+
+    If an output has the name of a method, such as `items`, the attribute is the output.
+    """
+
+    __slots__ = ("__dict__",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        vars(self).update(values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"outputs are immutable: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"outputs are immutable: {name!r} cannot be deleted")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no output has the name {name!r}. The outputs are: {', '.join(vars(self))}")
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def __len__(self) -> int:
+        return len(vars(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Outputs):
+            return vars(self) == vars(other)
+        return dict(vars(self)) == other if isinstance(other, Mapping) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # the outputs may be lists
+
+    def __repr__(self) -> str:
+        return f"Outputs({', '.join(f'{name}={shorten_repr(value, 200)}' for name, value in vars(self).items())})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Attempt:
+    """One model call of `ask`.
+
+    Attributes:
+        messages: Messages of the request.
+        reply: Reply of the model.
+        error: Reason why the reply has no value. None if it has one.
+    """
+
+    messages: tuple[Msg, ...]
+    reply: Msg
+    error: ParseError | None = None
+
+    __repr__ = bounded_repr
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Prediction(Generic[T]):
+    """Result of `ask`.
+
+    Attributes:
+        value: The value of type T for a `Signature[T]`. For any other signature, its `Outputs`.
+        message: The reply with the value.
+        messages: The messages of the request, and the reply.
+        attempts: All model calls, in order. The last one has the value.
+        tool_calls: Tool calls of the reply.
+        error: Error that a parser with `.or_error()` returned as a value. None otherwise.
+    """
+
+    value: T
+    message: Msg
+    messages: tuple[Msg, ...]
+    attempts: tuple[Attempt, ...]
+    tool_calls: tuple[ToolUseBlock, ...] = ()
+    error: ParseError | None = None
+
+    __repr__ = bounded_repr

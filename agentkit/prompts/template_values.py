@@ -1,0 +1,104 @@
+"""`as_template_value`: converts a variable of a template to JSON values, so that templates reach no object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from agentkit.errors import OptionError
+from agentkit.jinja_environments import TemplateRecord
+from agentkit.json_values import dump_model
+
+__all__ = ["as_template_value"]
+
+_MAX_DEPTH: Final = 100
+
+
+def as_template_value(value: object, place: str) -> Any:
+    """Returns a value with JSON values, dicts and lists only. The result shares no list or dict with the value.
+
+    Models and dataclasses become a `TemplateRecord`, and a set becomes a sorted list. Any other object is
+    converted as pydantic writes it in JSON: an enum becomes its value, and a date becomes its ISO text.
+
+    Args:
+        value: JSON value, model, dataclass, or a container of these.
+        place: Place of the value in errors.
+
+    Raises:
+        OptionError: The value has a part that pydantic cannot convert, such as a function, or is nested more than
+            100 levels deep.
+    """
+    return _convert(value, place, 0)
+
+
+def _convert(value: object, place: str, depth: int) -> Any:
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if depth > _MAX_DEPTH:
+        reason = f"nested more than {_MAX_DEPTH} levels deep"
+        raise OptionError(place, reason, "Pass a value without references to itself.")
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {_convert_key(key, place): _convert(item, f"{place}.{key}", depth + 1) for key, item in pairs}
+    if isinstance(value, list | tuple):
+        items = enumerate(cast("Iterable[object]", value))
+        return [_convert(item, f"{place}[{index}]", depth + 1) for index, item in items]
+    if isinstance(value, AbstractSet):
+        converted = [_convert(item, place, depth + 1) for item in cast("AbstractSet[object]", value)]
+        return sorted(converted, key=repr)  # the order of a set differs between processes
+    if isinstance(value, BaseModel):
+        return _convert_model(value, place, depth)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _convert_dataclass(value, place, depth)
+    return _convert_leaf(value, place)
+
+
+def _convert_key(key: object, place: str) -> Any:
+    return key if type(key) in (str, int, float, bool) or key is None else str(_convert_leaf(key, place))
+
+
+def _convert_leaf(value: object, place: str) -> Any:
+    try:
+        if not isinstance(value, Iterator):  # pydantic would consume the iterator, which may have no end
+            return to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError, RecursionError):
+        pass
+    reason = f"a value of type {type(cast('object', value)).__name__} cannot be written as JSON"
+    raise OptionError(place, reason, "Pass JSON values, models or dataclasses.")
+
+
+def _convert_model(model: BaseModel, place: str, depth: int) -> Any:
+    """Converts a model. A field whose serializer changes the value has the serialized value."""
+    try:
+        dumped = dump_model(model)
+        non_defaults = dump_model(model, exclude_defaults=True)
+    except (ValueError, RecursionError) as error:
+        reason = f"the model {type(model).__name__} cannot be written as JSON ({error})"
+        raise OptionError(place, reason, "Pass JSON values, models or dataclasses.") from None
+    if not isinstance(dumped, dict):
+        return dumped
+    values = cast("dict[str, Any]", dumped)
+    for name in type(model).model_fields.keys() & values.keys():
+        converted = _convert(getattr(model, name), f"{place}.{name}", depth + 1)
+        values[name] = converted if converted == values[name] else values[name]
+    return TemplateRecord(values, values.keys() - non_defaults.keys() if isinstance(non_defaults, dict) else ())
+
+
+def _convert_dataclass(value: Any, place: str, depth: int) -> TemplateRecord:
+    public_fields = [field for field in fields(value) if not field.name.startswith("_")]
+    values = {
+        field.name: _convert(getattr(value, field.name), f"{place}.{field.name}", depth + 1)
+        for field in public_fields
+    }
+    return TemplateRecord(values, [field.name for field in public_fields if _has_default(value, field)])
+
+
+def _has_default(value: Any, field: Field[Any]) -> bool:
+    if field.default is not MISSING:
+        return bool(getattr(value, field.name) == field.default)
+    return field.default_factory is not MISSING and bool(getattr(value, field.name) == field.default_factory())

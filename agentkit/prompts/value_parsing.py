@@ -1,0 +1,198 @@
+"""`parse_value`: reads a value of a type from the text of a model, or from a JSON value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar, overload
+
+from pydantic import ValidationError
+
+from agentkit.errors import ParseError
+from agentkit.messages.validation_errors import describe_error
+from agentkit.prompts.lenient_json import read_json
+from agentkit.prompts.value_escapes import unescape_text
+from agentkit.prompts.value_types import ValueCategory, ValueType, as_json_value, get_value_type
+from agentkit.reprs import shorten_repr
+
+__all__ = ["parse_value"]
+
+T = TypeVar("T")
+
+
+@overload
+def parse_value(value: object, annotation: type[T], *, is_json: bool = False, place: str = "reply") -> T: ...
+
+
+@overload
+def parse_value(value: object, annotation: Any, *, is_json: bool = False, place: str = "reply") -> Any: ...
+
+
+def parse_value(value: object, annotation: Any, *, is_json: bool = False, place: str = "reply") -> Any:
+    """Reads a value of a type. pydantic validates the value with all constraints of the type.
+
+    - Unless the type is a text, the value may be JSON, damaged JSON, JSON between other words, or a Python
+      literal. Any other text is validated itself.
+    - An enum is read by its values, then by the names of its members.
+    - A `Literal` may be in quotes, and inside `Literal[…]` or `str[…]`.
+    - Escapes of `write_value` are removed (see `value_escapes`).
+
+    Args:
+        value: Text of a reply, or a JSON value.
+        annotation: Type of the result.
+        is_json: True if a string is the value of a JSON string. Then it has no escapes, and it stays a text if the
+            type accepts texts. False if a string is a text that contains the value.
+        place: Name of the field, for errors.
+
+    Raises:
+        ParseError: The value does not fit the type. The failure is `wrong_value`, the place is the path of the
+            invalid part, and the text is empty for a JSON value.
+        OptionError: pydantic does not support the type.
+        MissingExtraError: The text is damaged JSON, and json-repair is not installed.
+
+    Example:
+        >>> parse_value("[1, 2", list[int]), parse_value("yes", bool), parse_value("Answer: [3]", list[int])
+        ([1, 2], True, [3])
+    """
+    value_type = get_value_type(annotation)
+    read = _READERS[value_type.category]
+    try:
+        return read(value, value_type, is_json)
+    except ValidationError as error:
+        path, reason = describe_error(error)
+    except _NoMemberError:
+        path, reason = "", f"expected one of {_list_options(value_type)}, got {shorten_repr(value, 60)}"
+    raise ParseError(reason, place=_join(place, path), text=value if isinstance(value, str) else "")
+
+
+def _join(place: str, path: str) -> str:
+    return f"{place}{'.' if path and not path.startswith('[') else ''}{path}"
+
+
+# -- texts ----------------------------------------------------------------------------------------------------
+
+
+def _read_text(value: object, value_type: ValueType, is_json: bool) -> Any:
+    if isinstance(value, str) and not is_json:
+        is_special = value_type.is_special
+        value = read_json(value) if is_special(value) else unescape_text(value, is_special)
+    elif value_type.base is str and not isinstance(value, str):
+        value = str(value)
+    return value_type.validate(value) if value_type.has_constraints else value
+
+
+def _read_code(value: object, value_type: ValueType, is_json: bool) -> Any:
+    return value_type.validate(value)
+
+
+def _read_nullable_text(value: object, value_type: ValueType, is_json: bool) -> Any:
+    if isinstance(value, str) and not is_json:
+        other = value_type.find_value(value) if value_type.category == "mixed_text" else None
+        if other is not None:
+            return other
+        value = None if value == "None" else unescape_text(value, value_type.is_special)
+    return value_type.validate(value)
+
+
+# -- literals and enums ---------------------------------------------------------------------------------------
+
+
+class _NoMemberError(Exception):
+    """A value is not a member of a `Literal` or an enum."""
+
+
+_WRAPPED: Final = re.compile(r"(?:Literal|str)\[(.*)\]", re.DOTALL)
+
+
+def _read_literal(value: object, value_type: ValueType, is_json: bool) -> Any:
+    """Reads a member of a `Literal`, which may be in quotes, and inside `Literal[…]` or `str[…]`."""
+    members = value_type.members
+    if not isinstance(value, str):
+        return _choose(value_type, partial(_find_equal, value, members))
+    text = value.strip()
+    wrapped = _WRAPPED.fullmatch(text)
+    text = wrapped[1] if wrapped else text
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    inner = text[1:-1] if is_quoted else text
+    return _choose(
+        value_type,
+        partial(_find_written, value, members, is_text=is_json),
+        partial(_find_written, inner, members, is_text=is_quoted),
+        lambda: _find_equal(read_json(inner, inner), members),
+        lambda: _find_equal(read_json(text, text), members),
+    )
+
+
+def _read_enum(value: object, value_type: ValueType, is_json: bool) -> Any:
+    """Reads a member of an enum by its value, then by its name, then by its value as JSON."""
+    members = value_type.members
+    if not isinstance(value, str):
+        return _choose(value_type, partial(_find_equal, value, members))
+    return _choose(
+        value_type,
+        partial(_find_written, value, members, is_text=is_json),
+        lambda: [member for member in members if member.name == value],
+        lambda: _find_equal(read_json(value, value), members),
+    )
+
+
+def _choose(value_type: ValueType, *finders: Callable[[], list[Any]]) -> Any:
+    """Returns the first member of the first list that is not empty."""
+    for find in finders:
+        if members := find():
+            return value_type.validate(members[0])
+    raise _NoMemberError
+
+
+def _find_written(text: str, members: tuple[Any, ...], *, is_text: bool) -> list[Any]:
+    """Returns the members that are written as `text`. Texts are first if `is_text`, and last otherwise."""
+    matches = [(as_json_value(member), member) for member in members]
+    matches = [match for match in matches if str(match[0]) == text]
+    return [match[1] for match in sorted(matches, key=lambda match: isinstance(match[0], str) is not is_text)]
+
+
+def _find_equal(value: object, members: tuple[Any, ...]) -> list[Any]:
+    """Returns the members that equal a JSON value. Members of the same type are first."""
+    matches = [(as_json_value(member), member) for member in members]
+    matches = [match for match in matches if value in match]
+    return [match[1] for match in sorted(matches, key=lambda match: type(match[0]) is not type(value))]
+
+
+def _list_options(value_type: ValueType) -> str:
+    return shorten_repr([as_json_value(member) for member in value_type.members], 200)
+
+
+# -- other types ----------------------------------------------------------------------------------------------
+
+
+def _read_other(value: object, value_type: ValueType, is_json: bool) -> Any:
+    """Reads a value as JSON. If the JSON value does not fit the type, the text itself is validated."""
+    if not isinstance(value, str):
+        return value_type.validate(value)
+    if is_json:
+        try:
+            return value_type.validate(value)
+        except ValidationError:
+            pass
+    json_value = read_json(value, value)
+    try:
+        return value_type.validate(json_value)
+    except ValidationError as error:
+        if json_value == value:
+            raise
+        try:
+            return value_type.validate(value)
+        except ValidationError:
+            raise error from None
+
+
+_READERS: Final[Mapping[ValueCategory, Callable[[object, ValueType, bool], Any]]] = {
+    "text": _read_text,
+    "code": _read_code,
+    "nullable_text": _read_nullable_text,
+    "mixed_text": _read_nullable_text,
+    "literal": _read_literal,
+    "enum": _read_enum,
+    "other": _read_other,
+}

@@ -1,0 +1,174 @@
+"""`ValueType`: how the values of a type are written in prompts and read from replies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property, lru_cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic_core import to_jsonable_python
+
+from agentkit.errors import OptionError
+from agentkit.json_values import as_object
+from agentkit.messages.validation import same_json
+from agentkit.prompts.field_types import Code, Reasoning
+from agentkit.prompts.lenient_json import read_strict_json
+
+__all__ = ["ValueCategory", "ValueType", "as_json_value", "get_value_type"]
+
+ValueCategory: TypeAlias = Literal["text", "code", "nullable_text", "mixed_text", "literal", "enum", "other"]
+"""Group of types whose values are written and read in the same way.
+
+`nullable_text` is a union of text and None. `mixed_text` is a union of text, None and other types. A union of text
+and other types without None is `other`.
+"""
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A type, with its category and its validator.
+
+    Attributes:
+        annotation: The type.
+        base: The type without the metadata of `Annotated`.
+        category: See `ValueCategory`.
+        members: Members of a `Literal` or an enum. Empty for other types.
+    """
+
+    annotation: Any
+    base: Any
+    category: ValueCategory
+    members: tuple[Any, ...] = ()
+
+    @cached_property
+    def has_constraints(self) -> bool:
+        """True if pydantic must validate even a text of this type."""
+        return self.annotation is not str
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Validator of the type.
+
+        Raises:
+            OptionError: pydantic does not support the type.
+        """
+        try:
+            return TypeAdapter(self.annotation)
+        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise OptionError("type", reason, "Use a type that pydantic supports.") from None
+
+    def validate(self, value: object) -> Any:
+        """Validates a Python or JSON value. The fields of models may have their names or their aliases.
+
+        Raises:
+            ValidationError: The value does not fit the type.
+        """
+        return self.adapter.validate_python(value, by_alias=True, by_name=True)
+
+    def is_special(self, text: str) -> bool:
+        """Returns True if a text of this type would be read as another value, unless it is escaped."""
+        if self.category == "text":
+            return self.base is Reasoning and [*as_object(read_strict_json(text))] == ["content"]
+        return text == "None" or (self.category == "mixed_text" and self.find_value(text) is not None)
+
+    def find_value(self, text: str) -> Any:
+        """Returns the value of a `mixed_text` type that a text contains as strict JSON. None if it is a text."""
+        constants: dict[str, object] = {"True": True, "False": False}
+        value = constants.get(text, read_strict_json(text) if text == text.strip() else None)
+        if value is None or isinstance(value, str):
+            return None
+        try:
+            parsed = self.validate(value)
+        except ValidationError:
+            return None
+        return None if isinstance(parsed, str) or not _has_same_json(parsed, value) else parsed
+
+
+def _has_same_json(parsed: object, value: object) -> bool:
+    if isinstance(value, dict | list):  # defaults of a model may add fields to an object
+        return True
+    return same_json(as_json_value(parsed), value) or value != value
+
+
+def as_json_value(value: object) -> Any:
+    """Converts a value to JSON values, as prompts show it. NaN and infinity stay numbers.
+
+    The parts that JSON cannot represent become their `str()`. If this fails too, the complete value does.
+    """
+    try:
+        return to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
+    except (ValueError, TypeError, RecursionError):  # such as bytes that are not UTF-8
+        return str(value)
+
+
+# -- categories -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Identity:
+    """Cache key of a type. `int | str` and `str | int` are equal types, but pydantic reads them differently."""
+
+    annotation: Any
+
+    def __hash__(self) -> int:
+        return id(self.annotation)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.annotation is other.annotation
+
+
+def get_value_type(annotation: Any) -> ValueType:
+    """Returns the `ValueType` of a type. The 1,024 types that were used last are cached."""
+    return _build(_Identity(annotation))
+
+
+@lru_cache(1_024)
+def _build(key: _Identity) -> ValueType:
+    base = _unwrap(key.annotation)
+    members = _list_members(base)
+    return ValueType(key.annotation, base, _categorize(base, members), members)
+
+
+def _unwrap(annotation: Any) -> Any:
+    """Returns a type without `Annotated`, type aliases and `NewType`."""
+    for _ in range(_MAX_WRAPPERS):
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+        elif hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        else:
+            break
+    return annotation
+
+
+_MAX_WRAPPERS: Final = 20
+
+
+def _list_members(base: Any) -> tuple[Any, ...]:
+    if get_origin(base) is Literal:
+        return get_args(base)
+    return tuple(cast("Sequence[Any]", base)) if isinstance(base, type) and issubclass(base, Enum) else ()
+
+
+def _categorize(base: Any, members: tuple[Any, ...]) -> ValueCategory:
+    if base is str or base is Reasoning:
+        return "text"
+    if isinstance(base, type) and issubclass(base, Code):
+        return "code"
+    if get_origin(base) is Literal:
+        return "literal"
+    if members:
+        return "enum"
+    is_union = get_origin(base) in (Union, UnionType)
+    options: set[Any] = set(map(_unwrap, get_args(base))) if is_union else set()
+    if not (options & {str, Reasoning} and options & {None, NoneType}):
+        return "other"
+    return "mixed_text" if options - {str, Reasoning, None, NoneType} else "nullable_text"

@@ -1,0 +1,272 @@
+"""`ask`: values, fallback, retries, tools, and errors with all attempts."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import pytest
+
+from agentkit import (
+    Budget,
+    ModelError,
+    Msg,
+    NoAnswerError,
+    OptionError,
+    ParseError,
+    TextBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit.prompts import (
+    ChatAdapter,
+    Example,
+    InputField,
+    JSONAdapter,
+    OutputField,
+    Outputs,
+    Signature,
+    ask,
+)
+from agentkit.testing import LoopbackServer, ScriptedModel
+from tests.providers import PROVIDERS
+from tests.providers.calling import create_model
+
+pytestmark = pytest.mark.anyio
+
+
+class Judge(Signature):
+    """Is the answer grounded in the passages?"""
+
+    passages: list[str] = InputField()
+    answer: str = InputField()
+    verdict: Literal["grounded", "invented"] = OutputField()
+    score: int = OutputField(ge=0, le=10)
+
+
+class Height(Signature[int]):
+    """Tell the height of the tide in centimeters."""
+
+    harbor: str
+
+
+REQUEST: Final = Judge(passages=["It rains."], answer="Rain.")
+GOOD: Final = "[[ ## verdict ## ]]\ngrounded\n\n[[ ## score ## ]]\n9\n\n[[ ## completed ## ]]"
+WRONG: Final = "[[ ## verdict ## ]]\ngrounded\n\n[[ ## score ## ]]\n11\n\n[[ ## completed ## ]]"
+AS_JSON: Final = '{"verdict": "grounded", "score": 9}'
+VALUE: Final = {"verdict": "grounded", "score": 9}
+CHAT: Final = ChatAdapter()
+
+
+def ended(text: str, finish_reason: str) -> Msg:
+    return Msg("Friday", text, "assistant", metadata={"reply": {"finish_reason": finish_reason}})
+
+
+async def test_the_outputs_of_a_reply_are_attributes_and_items() -> None:
+    prediction = await ask(ScriptedModel([GOOD]), REQUEST)
+    value: Any = prediction.value
+    assert isinstance(value, Outputs)
+    assert (value.verdict, value["score"], dict(value)) == ("grounded", 9, VALUE)
+    assert prediction.message.text == GOOD
+    assert prediction.messages[-1] is prediction.message
+    assert [attempt.error for attempt in prediction.attempts] == [None]
+    with pytest.raises(AttributeError, match="immutable"):
+        value.score = 3
+
+
+async def test_the_value_of_a_query_is_its_answer() -> None:
+    prediction = await ask(ScriptedModel(["[[ ## answer ## ]]\n145"]), Height(harbor="Bergen"))
+    assert prediction.value == 145
+
+
+async def test_a_signature_text_works_as_a_class_does() -> None:
+    signature = Signature("question, context: list[str] -> answer: int")
+    prediction = await ask(ScriptedModel(["[[ ## answer ## ]]\n4"]), signature(question="2 + 2?", context=[]))
+    assert prediction.value.answer == 4
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("adapter", "reply"), [(CHAT, GOOD), (JSONAdapter(), AS_JSON)], ids=["chat", "json"])
+async def test_every_provider_returns_the_same_value(provider: str, adapter: Any, reply: str) -> None:
+    with LoopbackServer([reply]) as server:
+        async with create_model(provider, server) as model:
+            prediction = await ask(model, REQUEST, adapter=adapter)
+    assert prediction.value == VALUE
+    assert "Is the answer grounded in the passages?" in str(server.requests[0].body)
+
+
+# -- fallback and retries ---------------------------------------------------------------------------------------
+
+
+async def test_the_fallback_adapter_is_used_once_if_the_structure_is_missing() -> None:
+    model = ScriptedModel(["Grounded, I think.", AS_JSON])
+    prediction = await ask(model, REQUEST)
+    assert prediction.value == VALUE
+    assert [attempt.error and attempt.error.failure for attempt in prediction.attempts] == ["no_structure", None]
+    first, second = model.calls
+    assert "[[ ## verdict ## ]]" in str(first.request["messages"])
+    assert "Outputs will be a JSON object" in str(second.request["messages"])
+    assert second.request["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize("reply", [WRONG, "Grounded."])
+async def test_without_a_fallback_a_reply_that_cannot_be_parsed_ends_the_call(reply: str) -> None:
+    model = ScriptedModel([reply, GOOD])
+    with pytest.raises(NoAnswerError) as caught:
+        await ask(model, REQUEST, adapter=CHAT)
+    assert len(model.calls) == 1
+    assert [attempt.reply.text for attempt in caught.value.attempts] == [reply]
+    assert isinstance(caught.value.__cause__, ParseError)
+
+
+async def test_a_wrong_value_needs_no_fallback() -> None:
+    model = ScriptedModel([WRONG, AS_JSON])
+    with pytest.raises(NoAnswerError, match="score: Input should be less than or equal to 10"):
+        await ask(model, REQUEST)
+    assert len(model.calls) == 1
+
+
+async def test_a_retry_appends_the_reply_and_feedback_to_the_unchanged_messages() -> None:
+    model = ScriptedModel([WRONG, "Hm.", GOOD])
+    prediction = await ask(model, REQUEST, adapter=CHAT, retries=2)
+    assert prediction.value == VALUE
+    first, second, third = (attempt.messages for attempt in prediction.attempts)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    reply, feedback = second[len(first) :]
+    assert (reply.text, feedback.role) == (WRONG, "user")
+    assert feedback.text.startswith('Error. Please try again.\n\n"""\nscore: Input should be less than')
+    requests = [call.request["messages"] for call in model.calls]
+    assert requests[1][: len(requests[0])] == requests[0]
+
+
+async def test_retries_follow_the_fallback() -> None:
+    model = ScriptedModel(["Hm.", "Hm.", AS_JSON])
+    prediction = await ask(model, REQUEST, retries=1)
+    assert prediction.value == VALUE
+    assert len(prediction.attempts) == 3
+
+
+async def test_all_attempts_are_in_the_error() -> None:
+    with pytest.raises(NoAnswerError, match="no value after 3 attempts") as caught:
+        await ask(ScriptedModel([WRONG] * 3), REQUEST, retries=2)
+    assert [attempt.error.place for attempt in caught.value.attempts] == ["score"] * 3
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "failure"),
+    [("length", "cut_off"), ("refusal", "refused"), ("content_filter", "filtered"), ("interrupted", "cut_off")],
+)
+async def test_a_reply_that_ended_early_is_reported_and_not_repeated(finish_reason: str, failure: str) -> None:
+    model = ScriptedModel([ended("[[ ## verdict ## ]]\ngro", finish_reason), GOOD])
+    with pytest.raises(NoAnswerError) as caught:
+        await ask(model, REQUEST, retries=3)
+    assert len(model.calls) == 1
+    assert caught.value.attempts[0].error.failure == failure
+
+
+async def test_an_error_of_the_model_is_not_caught() -> None:
+    with pytest.raises(ModelError):
+        await ask(ScriptedModel([ModelError("demo", "no")]), REQUEST, retries=3)
+
+
+# -- tools ------------------------------------------------------------------------------------------------------
+
+
+def search(query: str) -> str:
+    """Search."""
+    return f"results for {query}"
+
+
+class Agent(Signature):
+    """Answer. Use the tools."""
+
+    question: str = InputField()
+    tools: list[Tool] = InputField()
+    calls: list[ToolUseBlock] = OutputField()
+    answer: str = OutputField()
+
+
+SEARCH: Final = Tool.from_function(search)
+CALL: Final = Msg("Friday", [ToolUseBlock("c1", "search", {"query": "tides"})], "assistant")
+ANSWER: Final = "[[ ## answer ## ]]\nHigh."
+NATIVE: Final = ChatAdapter(native_tools=True)
+
+
+async def test_tool_calls_are_the_result() -> None:
+    model = ScriptedModel([CALL])
+    prediction = await ask(model, Agent(question="Tides?", tools=[SEARCH]), adapter=NATIVE)
+    assert prediction.tool_calls == CALL.tool_uses
+    assert prediction.value.calls == [*CALL.tool_uses]
+    assert prediction.value.answer is None
+    assert [tool["function"]["name"] for tool in model.calls[0].request["tools"]] == ["search"]
+
+
+async def test_tools_run_for_a_number_of_rounds() -> None:
+    model = ScriptedModel([CALL, CALL, ANSWER])
+    prediction = await ask(model, Agent(question="Tides?", tools=[SEARCH]), adapter=NATIVE, run_tools=2)
+    assert (prediction.value.answer, prediction.value.calls) == ("High.", [])
+    results = [block for msg in prediction.messages for block in msg.blocks if isinstance(block, ToolResultBlock)]
+    assert [result.text for result in results] == ["results for tides"] * 2
+
+
+async def test_tools_of_the_call_are_offered_without_a_field() -> None:
+    model = ScriptedModel([CALL, GOOD])
+    prediction = await ask(model, REQUEST, tools=[search], run_tools=1)
+    assert prediction.value == VALUE
+    assert all(call.request["tools"][0]["function"]["name"] == "search" for call in model.calls)
+
+
+# -- options ----------------------------------------------------------------------------------------------------
+
+
+async def test_examples_history_and_parameters_reach_the_request() -> None:
+    model = ScriptedModel([GOOD])
+    example = Example({"passages": [], "answer": "Sun."}, {"verdict": "invented", "score": 0})
+    history = [Msg("Bob", "Be strict.", "user")]
+    await ask(model, REQUEST, examples=[example], history=history, max_tokens=200, temperature=0)
+    call = model.calls[0]
+    roles = ["system", "user", "assistant", "user", "user"]
+    assert [message["role"] for message in call.request["messages"]] == roles
+    assert call.parameters == {"max_tokens": 200, "temperature": 0}
+
+
+async def test_the_current_request_survives_a_small_budget() -> None:
+    history = [Msg("Bob", f"Line {number}. " + "More text. " * 40, "user") for number in range(30)]
+    model = ScriptedModel([GOOD], budget=Budget(1_000))
+    await ask(model, REQUEST, history=history)
+    messages = model.calls[0].request["messages"]
+    assert "It rains." in str(messages[-1])
+    assert len(messages) < len(history)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"retries": -1}, "retries"),
+        ({"retries": 1.5}, "retries"),
+        ({"run_tools": True}, "run_tools"),
+        ({"adapter": "chat"}, "adapter"),
+        ({"history": ["Hi."]}, "history"),
+        ({"tools": [3]}, "tools"),
+    ],
+)
+async def test_an_invalid_option_is_refused_before_the_call(options: Any, place: str) -> None:
+    model = ScriptedModel([GOOD])
+    with pytest.raises((OptionError, TypeError, ValueError)) as caught:
+        await ask(model, REQUEST, **options)
+    assert place in str(caught.value)
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("request_", [Judge, "text", {"answer": "x"}])
+async def test_a_request_without_values_is_refused(request_: Any) -> None:
+    with pytest.raises(OptionError, match=r"^request: expected a signature with values"):
+        await ask(ScriptedModel([GOOD]), request_)
+    with pytest.raises(OptionError, match=r"^model: "):
+        await ask("openai:gpt", REQUEST)  # type: ignore[arg-type]
+
+
+async def test_the_text_beside_the_sections_does_not_matter() -> None:
+    reply = Msg("Friday", [TextBlock("Let me think."), TextBlock(GOOD)], "assistant")
+    assert (await ask(ScriptedModel([reply]), REQUEST)).value == VALUE
