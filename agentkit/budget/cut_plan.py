@@ -18,6 +18,7 @@ Invariants
       steps, a larger limit therefore keeps everything that a smaller limit keeps.
     - No edit changes the system prompt or a pinned unit, with one exception: summaries are pinned but may be
       dropped.
+    - Examples of the task (`EXAMPLE_MARK`) are dropped after all other edits.
     - No unit is dropped twice, and no strategy edits a unit that an earlier strategy dropped.
     - The plan calls `order` of a strategy only if the edits of the earlier strategies are not enough.
 
@@ -59,7 +60,7 @@ from typing import NamedTuple, cast
 
 from agentkit.budget.cut_grid import get_grid_step, round_down
 from agentkit.budget.cut_stages import CutStage, Remainder, split_order
-from agentkit.budget.strategies import CutStrategy
+from agentkit.budget.strategies import CutStrategy, DropExamples
 from agentkit.budget.strategy_checks import edit_unit, get_order, get_recent, is_dropping, refuse_descending
 from agentkit.budget.units import EditCount, TokenWeight, UnitNumber, Units
 from agentkit.messages.message import Msg
@@ -103,6 +104,8 @@ class CutPlan:
         cut_first: frozenset[str] = frozenset(),
     ) -> None:
         self.units = units
+        if units.examples and not isinstance(strategies[-1], DropExamples):
+            strategies = (*strategies, DropExamples())
         self.steps = [get_grid_step(strategy, units, limit) for strategy in strategies]
         self.is_exact = not any(self.steps)
         self.order_is_stable = len(strategies) == 1 and strategies[0].order_is_stable and not cut_first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
+from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units, get_example
 from agentkit.messages.features import Feature
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 
@@ -12,12 +12,12 @@ __all__ = ["find_protected_units", "find_summaries", "find_task"]
 def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumber]:
     """Returns the indexes of the units that a cut must keep.
 
-    A cut keeps the units of the system prompt, the pinned units, the newest unit, and the newest unit that the
-    viewer sees. The viewer is the agent that the request is for. If `keep_task` is True, a cut also keeps the
-    unit of the first user message.
+    A cut keeps the units of the system prompt, the pinned units, the examples of the task, the newest unit, and
+    the newest unit that the viewer sees. The viewer is the agent that the request is for. If `keep_task` is True,
+    a cut also keeps the unit of the first user message. Only `DropExamples` drops examples.
     """
     numbers = units.numbers
-    protected = {*numbers[: units.system], *units.pinned, *numbers[-1:]}
+    protected = {*numbers[: units.system], *units.pinned, *units.examples, *numbers[-1:]}
     if units.newest_visible is not None:
         protected.add(units.newest_visible)
     if keep_task and (task := find_task(units)) is not None:
@@ -26,7 +26,10 @@ def find_protected_units(units: Units, keep_task: bool = False) -> set[UnitNumbe
 
 
 def find_task(units: Units) -> UnitNumber | None:
-    """Returns the index of the unit with the first user message. Returns None if there is no user message."""
+    """Returns the index of the unit with the first user message that is not part of an example of the task.
+
+    Returns None if there is no such message.
+    """
     return next(
         (
             number
@@ -34,6 +37,7 @@ def find_task(units: Units) -> UnitNumber | None:
             if (msg := units.msgs[units.starts[number]]).role == "user"
             and not msg.features & Feature.TOOL
             and UNMATCHED_MARK not in (msg.metadata or {})
+            and get_example(msg) is None
         ),
         None,
     )

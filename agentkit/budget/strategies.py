@@ -22,6 +22,7 @@ from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = [
     "CutStrategy",
+    "DropExamples",
     "OldestFirst",
     "OldestFirstInSteps",
     "check_number",
@@ -113,7 +114,8 @@ class OldestFirst(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """Returns the indexes of the units that may be dropped, the oldest unit first."""
         task = find_task(units) if self.keep_task else None
-        if not units.pinned and units.newest_visible is None and task in (None, units.system):
+        has_fixed_units = units.pinned or units.examples or units.newest_visible is not None
+        if not has_fixed_units and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))
         protected = find_protected_units(units, self.keep_task)
         return [number for number in units.numbers[units.system :] if number not in protected]
@@ -138,6 +140,22 @@ class OldestFirstInSteps(OldestFirst):
     step: int | None = None
 
     __repr__ = bounded_repr
+
+
+class DropExamples(CutStrategy):
+    """Cut strategy that drops the examples of the task, the oldest first.
+
+    A cut applies this strategy after all strategies of the budget, if the conversation has examples.
+    """
+
+    def order(self, units: Units) -> Sequence[int]:
+        """Returns the indexes of the examples, the oldest first. Pinned examples are omitted."""
+        protected = self.protected(units)
+        return [number for number in units.examples if number not in protected]
+
+    def protected(self, units: Units) -> AbstractSet[int]:
+        """Returns the indexes of the units that must remain: all except the examples that are not pinned."""
+        return {*units.numbers} - ({*units.examples} - {*units.pinned, *units.numbers[-1:]})
 
 
 def check_number(option: str, value: int | None) -> None:

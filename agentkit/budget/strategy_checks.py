@@ -101,10 +101,11 @@ def refuse_descending(strategy: CutStrategy, order: Sequence[UnitNumber]) -> Non
 def _untouchable(strategy: CutStrategy, units: Units) -> set[UnitNumber]:
     """Returns the indexes of the units that a strategy must not change.
 
-    A strategy that drops whole units may drop summaries, although summaries are pinned.
+    A strategy that drops whole units may drop summaries, although summaries are pinned, and examples of the task.
     """
     if is_dropping(strategy):
-        return find_protected_units(units) - {*find_summaries(units)}
+        examples = {*units.examples} - {*units.pinned, *units.numbers[-1:]}
+        return find_protected_units(units) - {*find_summaries(units)} - examples
     return {*units.numbers[: units.system], *units.pinned}
 
 

@@ -1,6 +1,7 @@
 """Units: the smallest parts of a conversation that a cut can drop, with their estimated tokens (weights).
 
-A unit is one message, or one assistant turn with tool calls and all their results.
+A unit is one message, or one assistant turn with tool calls and all their results. The messages of one example of
+the task are one unit, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agentkit.tokens.counters import LocalTokenCounter
 from agentkit.tokens.estimate import estimate_text
 
 __all__ = [
+    "EXAMPLE_MARK",
     "EditCount",
     "MessageNumber",
     "SUMMARY_MARK",
@@ -28,6 +30,7 @@ __all__ = [
     "Units",
     "Weigher",
     "calls_any",
+    "get_example",
 ]
 
 UnitNumber = NewType("UnitNumber", int)
@@ -45,6 +48,9 @@ EditCount = NewType("EditCount", int)
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key that marks the messages written by `Summarize`. The value is a digest of the replaced messages."""
 
+EXAMPLE_MARK = "agentkit_example"
+"""Metadata key that marks the messages of an example of the task. The value is the number of the example."""
+
 # If the new messages exceed neither of these limits, the estimation of their tokens is fast, and runs without
 # a pause for other async tasks.
 _FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
@@ -56,13 +62,14 @@ class Units:
     """Conversation divided into units, with the estimated tokens (weight) of each unit.
 
     A unit is one message, or one assistant turn with tool calls and all their results. A system message after the
-    system prompt belongs to the unit before it.
+    system prompt belongs to the unit before it. The messages of one example of the task are one unit.
 
     Attributes:
         msgs: All messages of the conversation. Each tool call has one result.
         starts: Index of the first message of each unit. Unit `n` is `msgs[starts[n]:starts[n + 1]]`.
         sums: Running totals of the weights. `sums[n]` is the weight of all units before unit `n`.
         pinned: Indexes of the units with a pinned message, or with a call of a tool in `Budget.never_cut`.
+        examples: Indexes of the units with an example of the task (see `EXAMPLE_MARK`).
         system: Number of units in the system prompt, which comes first.
         newest_visible: Index of the newest unit that the viewer (the agent that the request is for) sees. None if
             the viewer sees all units or no unit.
@@ -75,6 +82,7 @@ class Units:
     starts: list[MessageNumber] = field(default_factory=list[MessageNumber])
     sums: list[TokenWeight] = field(default_factory=lambda: [TokenWeight(0)])
     pinned: list[UnitNumber] = field(default_factory=list[UnitNumber])
+    examples: list[UnitNumber] = field(default_factory=list[UnitNumber])
     system: int = 0
     newest_visible: UnitNumber | None = None
     known_too_large: dict[str, tuple[object, int, EditCount]] = field(
@@ -96,7 +104,7 @@ class Units:
 
         In the copy, `newest_visible` is None.
         """
-        lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
+        lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy(), self.examples.copy())
         return Units(*lists, self.system, None, self.known_too_large)
 
     def span(self, number: int) -> tuple[MessageNumber, MessageNumber]:
@@ -129,16 +137,21 @@ class Units:
         """
         starts, sums = cast("list[int]", self.starts), cast("list[int]", self.sums)
         total = sums[-1]
+        previous = get_example(self.msgs[-1]) if self.msgs else None
         for index, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
+            example = get_example(msg)
+            is_continued, previous = example is not None and example == previous, example
             # A system message after the start of the conversation joins the unit before it. Otherwise, a cut
             # could drop all units before the message, and the message would become part of the system prompt.
             is_late = msg.features & Feature.SYSTEM and self.system < len(starts)
-            if starts and (is_late or msg.features & Feature.RESULT):
+            if starts and (is_late or is_continued or msg.features & Feature.RESULT):
                 sums[-1] = total
             else:
                 if msg.features & Feature.SYSTEM:
                     self.system += 1
+                if example is not None:
+                    self.examples.append(UnitNumber(len(starts)))
                 starts.append(index)
                 sums.append(total)
             if msg.pinned or (never_cut and calls_any(msg, never_cut)):
@@ -146,6 +159,11 @@ class Units:
                 if self.pinned[-1:] != [number]:
                     self.pinned.append(number)
         self.msgs.extend(msgs)
+
+
+def get_example(msg: Msg) -> object:
+    """Returns the number of the example that a message is a part of. None if the message is not part of one."""
+    return None if msg.metadata is None else msg.metadata.get(EXAMPLE_MARK)
 
 
 def calls_any(msg: Msg, tools: frozenset[str]) -> bool:

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from agentkit.argument_checks import check_choice, check_option
+from agentkit.budget.units import EXAMPLE_MARK
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
@@ -198,15 +199,18 @@ class Adapter(ABC):
             rows.append((example.classify(inputs, outputs), example))
         if self.order == "complete_last":
             rows.sort(key=lambda row: row[0] == "complete")
-        usable = [(kind, example) for kind, example in rows if kind != "unusable"]
-        return [msg for kind, example in usable for msg in self._format_demo(signature, example, kind)]
+        usable = [row for row in rows if row[0] != "unusable"]
+        return [msg for number, row in enumerate(usable) for msg in self._format_demo(signature, *row, number)]
 
-    def _format_demo(self, signature: _AnySignature, example: Example, kind: str) -> Iterator[Msg]:
+    def _format_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> Iterator[Msg]:
+        """Yields the messages of one example. Their mark makes them one unit for a budget."""
+        mark = {EXAMPLE_MARK: number}
         prefix = INCOMPLETE if kind == "incomplete" else ""
         content = self.format_user_message_content(signature, example.inputs, prefix=prefix)
         if content:
-            yield Msg("user", content, "user")
-        yield Msg("assistant", self._format_outputs(signature, example.outputs, MISSING), "assistant")
+            yield Msg("user", content, "user", metadata=mark)
+        text = self._format_outputs(signature, example.outputs, MISSING)
+        yield Msg("assistant", text, "assistant", metadata=mark)
 
     def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
         """Returns the messages of the rows in an input of the type `History`."""

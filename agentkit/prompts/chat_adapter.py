@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import ParseError
-from agentkit.json_values import as_list, as_object, as_text
+from agentkit.json_values import as_object, as_text
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.field_content import Segment, write_content
@@ -161,7 +161,7 @@ def _read_tool_calls(name: str, value: object) -> list[ToolUseBlock]:
     """Reads tool calls: a list, one call, or an object with the key `tool_calls`. Each call gets a new id."""
     found = read_json(value) if isinstance(value, str) else value
     listed: object = as_object(found).get("tool_calls", found)
-    entries = as_list(listed) if type(listed) is list else [listed]
+    entries = cast("list[object]", listed) if isinstance(listed, list) else [listed]
     calls: list[ToolUseBlock] = []
     for index, entry in enumerate(entries):
         call = as_object(entry)

@@ -182,7 +182,7 @@ class SignatureField:
             if name in _CONSTRAINT_TEXTS
         )
 
-    @property
+    @cached_property
     def annotation(self) -> Any:
         """Type with all constraints, for pydantic."""
         metadata = (*self.metadata, *([Field(**self.constraints)] if self.constraints else ()))

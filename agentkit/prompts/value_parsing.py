@@ -13,7 +13,7 @@ from agentkit.errors import ParseError
 from agentkit.messages.validation_errors import describe_error
 from agentkit.prompts.lenient_json import read_json
 from agentkit.prompts.value_escapes import unescape_text
-from agentkit.prompts.value_types import ValueCategory, ValueType, as_json_value, get_value_type
+from agentkit.prompts.value_types import ValueCategory, ValueType, get_value_type
 from agentkit.reprs import shorten_repr
 
 __all__ = ["parse_value"]
@@ -107,7 +107,7 @@ _WRAPPED: Final = re.compile(r"(?:Literal|str)\[(.*)\]", re.DOTALL)
 
 def _read_literal(value: object, value_type: ValueType, is_json: bool) -> Any:
     """Reads a member of a `Literal`, which may be in quotes, and inside `Literal[…]` or `str[…]`."""
-    members = value_type.members
+    members = value_type.json_members
     if not isinstance(value, str):
         return _choose(value_type, partial(_find_equal, value, members))
     text = value.strip()
@@ -126,13 +126,13 @@ def _read_literal(value: object, value_type: ValueType, is_json: bool) -> Any:
 
 def _read_enum(value: object, value_type: ValueType, is_json: bool) -> Any:
     """Reads a member of an enum by its value, then by its name, then by its value as JSON."""
-    members = value_type.members
+    members = value_type.json_members
     if not isinstance(value, str):
         return _choose(value_type, partial(_find_equal, value, members))
     return _choose(
         value_type,
         partial(_find_written, value, members, is_text=is_json),
-        lambda: [member for member in members if member.name == value],
+        lambda: [member for _, member in members if member.name == value],
         lambda: _find_equal(read_json(value, value), members),
     )
 
@@ -145,22 +145,20 @@ def _choose(value_type: ValueType, *finders: Callable[[], list[Any]]) -> Any:
     raise _NoMemberError
 
 
-def _find_written(text: str, members: tuple[Any, ...], *, is_text: bool) -> list[Any]:
+def _find_written(text: str, members: tuple[tuple[Any, Any], ...], *, is_text: bool) -> list[Any]:
     """Returns the members that are written as `text`. Texts are first if `is_text`, and last otherwise."""
-    matches = [(as_json_value(member), member) for member in members]
-    matches = [match for match in matches if str(match[0]) == text]
+    matches = [match for match in members if str(match[0]) == text]
     return [match[1] for match in sorted(matches, key=lambda match: isinstance(match[0], str) is not is_text)]
 
 
-def _find_equal(value: object, members: tuple[Any, ...]) -> list[Any]:
+def _find_equal(value: object, members: tuple[tuple[Any, Any], ...]) -> list[Any]:
     """Returns the members that equal a JSON value. Members of the same type are first."""
-    matches = [(as_json_value(member), member) for member in members]
-    matches = [match for match in matches if value in match]
+    matches = [match for match in members if value in match]
     return [match[1] for match in sorted(matches, key=lambda match: type(match[0]) is not type(value))]
 
 
 def _list_options(value_type: ValueType) -> str:
-    return shorten_repr([as_json_value(member) for member in value_type.members], 200)
+    return shorten_repr([json_value for json_value, _ in value_type.json_members], 200)
 
 
 # -- other types ----------------------------------------------------------------------------------------------

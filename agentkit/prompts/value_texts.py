@@ -93,11 +93,10 @@ def _quote_item(item: str) -> str:
 
 def _find_readable(value: object, json_value: Any, value_type: ValueType) -> str:
     """Returns the first text that `parse_value` reads as the value. If there is none, returns DSPy's text."""
-    texts = [*_list_candidates(value, json_value, value_type)]
-    for text in texts:
+    for text in _list_candidates(value, json_value, value_type):
         if text == text.strip() and _reads_back(text, value, json_value, value_type):
             return text
-    return texts[0]
+    return next(_list_candidates(value, json_value, value_type))
 
 
 def _list_candidates(value: object, json_value: Any, value_type: ValueType) -> Iterator[str]:

@@ -51,6 +51,11 @@ class ValueType:
         return self.annotation is not str
 
     @cached_property
+    def json_members(self) -> tuple[tuple[Any, Any], ...]:
+        """Pairs of the JSON value of each member and the member."""
+        return tuple((as_json_value(member), member) for member in self.members)
+
+    @cached_property
     def adapter(self) -> TypeAdapter[Any]:
         """Validator of the type.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from agentkit import LocalTokenCounter, Msg, TextBlock, ThinkingBlock, Units
-from agentkit.budget.units import Weigher
+from agentkit import LocalTokenCounter, Msg, OldestFirst, TextBlock, ThinkingBlock, Units
+from agentkit.budget.cut_plan import CutPlan
+from agentkit.budget.protected_units import find_task
+from agentkit.budget.strategies import DropExamples
+from agentkit.budget.units import EXAMPLE_MARK, EditCount, Weigher
 from tests.conftest import call, result, text_msg
 
 pytestmark = pytest.mark.anyio
@@ -139,3 +142,64 @@ def test_thinking_is_estimated_if_requests_include_it() -> None:
     assert weigher.units(msgs, thinking=True).sums == [0, 7, 10]  # 25 letters of 0.16 tokens are 4 tokens
     longer = [Msg("Friday", [ThinkingBlock("a" * 26), TextBlock("Hi.")], "assistant"), TEXT]
     assert weigher.units(longer, thinking=True).sums == [0, 8, 11]
+
+
+# -- examples of the task ---------------------------------------------------------------------------------------
+
+
+def _example(number: int, text: str, role: Any = "user", pinned: bool = False) -> Msg:
+    return Msg("user", text, role, metadata={EXAMPLE_MARK: number}, pinned=pinned)
+
+
+EXAMPLES: Final = [
+    Msg("system", "Judge.", "system"),
+    _example(0, "a"),
+    _example(0, "b", "assistant"),
+    _example(1, "c", "assistant"),
+    _example(2, "d"),
+    _example(2, "e", "assistant"),
+    Msg("Bob", "Hello.", "user"),
+    Msg("Bob", "Now.", "user", pinned=True),
+]
+
+
+@pytest.mark.parametrize("split", range(len(EXAMPLES) + 1))
+def test_the_messages_of_an_example_are_one_unit(split: int) -> None:
+    units = Units()
+    for part in (EXAMPLES[:split], EXAMPLES[split:]):
+        units.extend(part, lambda msg: 1, frozenset())
+    assert [[msg.text for msg in units.unit(number)] for number in units.numbers] == [
+        ["Judge."],
+        ["a", "b"],
+        ["c"],
+        ["d", "e"],
+        ["Hello."],
+        ["Now."],
+    ]
+    assert units.examples == [1, 2, 3]
+
+
+def test_examples_are_dropped_after_the_history_and_never_are_the_task() -> None:
+    units = Units()
+    units.extend(EXAMPLES, lambda msg: 1, frozenset())
+    assert find_task(units) == 4
+    assert OldestFirst().order(units) == [4]
+    assert DropExamples().order(units) == [1, 2, 3]
+    plan = CutPlan([OldestFirst()], units, 100, lambda msg: 1)
+    assert [change.first for change in plan.changes(EditCount(plan.end))] == [1]
+    assert plan.weight(plan.end) == 1  # the pinned request; the system prompt is not counted
+
+
+def test_a_pinned_example_stays() -> None:
+    units = Units()
+    pinned = [EXAMPLES[0], _example(0, "a", pinned=True), *EXAMPLES[2:]]
+    units.extend(pinned, lambda msg: 1, frozenset())
+    assert DropExamples().order(units) == [2, 3]
+
+
+def test_a_copy_has_examples_of_its_own() -> None:
+    units = Units()
+    units.extend(EXAMPLES[:3], lambda msg: 1, frozenset())
+    copy = units.copy()
+    copy.extend(EXAMPLES[3:], lambda msg: 1, frozenset())
+    assert (units.examples, copy.examples) == ([1], [1, 2, 3])

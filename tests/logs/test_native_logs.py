@@ -313,7 +313,7 @@ class TestTools:
         assert schema.is_any_object
 
     def test_a_schema_of_a_list_loads_as_the_property_of_an_object(self) -> None:
-        output = {"format": {"type": "array", "items": {}}}
+        output: dict[str, Any] = {"format": {"type": "array", "items": {}}}
         schema = _read_options(load_request_options("ollama", output))[2]
         assert schema is not None
         assert schema.schema["properties"] == {"value": {"type": "array", "items": {}}}

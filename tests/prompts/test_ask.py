@@ -11,6 +11,7 @@ from agentkit import (
     ModelError,
     Msg,
     NoAnswerError,
+    OldestFirst,
     OptionError,
     ParseError,
     TextBlock,
@@ -238,6 +239,29 @@ async def test_the_current_request_survives_a_small_budget() -> None:
     messages = model.calls[0].request["messages"]
     assert "It rains." in str(messages[-1])
     assert len(messages) < len(history)
+
+
+@pytest.mark.parametrize(
+    ("limit", "lines", "examples"),
+    [(10_000, 9, 3), (1_500, 5, 3), (1_000, 1, 3), (900, 0, 3), (800, 0, 2), (600, 0, 1), (500, 0, 0)],
+)
+async def test_a_budget_drops_the_history_first_and_then_whole_examples(
+    limit: int, lines: int, examples: int
+) -> None:
+    shown = [
+        Example({"answer": f"Example {number}. " + "Word. " * 50}, {"verdict": "invented"}) for number in range(3)
+    ]
+    history = [Msg("Bob", f"Line {number}. " + "More text. " * 40, "user") for number in range(10)]
+    model = ScriptedModel([GOOD], budget=Budget(limit, strategy=OldestFirst(keep_task=True)))
+    await ask(model, REQUEST, examples=shown, history=history)
+    messages = model.calls[0].request["messages"]
+    text = str(messages)
+    assert [message["role"] for message in messages[1 : 1 + 2 * examples]] == ["user", "assistant"] * examples
+    assert [f"Example {number}." in text for number in range(3)] == [number >= 3 - examples for number in range(3)]
+    # The first user message that is not part of an example states the task, and stays.
+    kept = [n == 0 or n >= 10 - lines for n in range(10)]
+    assert [f"Line {number}." in text for number in range(10)] == kept
+    assert "It rains." in str(messages[-1])
 
 
 @pytest.mark.parametrize(
