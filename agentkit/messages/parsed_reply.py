@@ -25,17 +25,28 @@ from agentkit.reprs import shorten_repr
 if TYPE_CHECKING:
     from agentkit.messages.message import Msg
 
-__all__ = ["VALUE_KEY", "create_adapter", "explain_error", "find_root", "has_object_root", "parse_reply"]
+__all__ = [
+    "EARLY_ENDS",
+    "VALUE_KEY",
+    "create_adapter",
+    "explain_error",
+    "find_root",
+    "has_object_root",
+    "parse_reply",
+]
 
 VALUE_KEY: Final = "value"
 """Property that contains the value if the schema of a type does not describe an object."""
 
-_FAILURES: Final[Mapping[FinishReason | None, tuple[ParseFailure, str]]] = {
+EARLY_ENDS: Final[Mapping[FinishReason | None, tuple[ParseFailure, str]]] = {
     FinishReason.LENGTH: ("cut_off", "the reply reached the maximum number of tokens"),
     FinishReason.INTERRUPTED: ("cut_off", "the stream ended before the reply was complete"),
+    FinishReason.ERROR: ("cut_off", "the provider reported an error inside the reply"),
+    FinishReason.PAUSE: ("cut_off", "the provider paused the turn before the reply was complete"),
     FinishReason.REFUSAL: ("refused", "the model refused to answer"),
     FinishReason.CONTENT_FILTER: ("filtered", "a filter of the provider withheld or truncated the reply"),
 }
+"""Failure and description of a reply that ended early, by finish reason."""
 
 
 class _Expected(NamedTuple):
@@ -73,8 +84,8 @@ def explain_error(error: ParseError, msg: Msg) -> ParseError:
     """Returns a copy of an error with the reply, and with the cause if the reply ended early or has no text."""
     failure, description = error.failure, error.description
     finish_reason = msg.finish_reason
-    if finish_reason in _FAILURES:
-        failure, cause = _FAILURES[finish_reason]
+    if finish_reason in EARLY_ENDS:
+        failure, cause = EARLY_ENDS[finish_reason]
         description = f"{cause} ({description})"
     elif not msg.text.strip():
         description = "the reply has only tool calls" if msg.tool_uses else "the reply has no text"

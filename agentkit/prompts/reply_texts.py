@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from agentkit.errors import ParseError, ParseFailure
+from agentkit.errors import ParseError
 from agentkit.messages.message import Msg
-from agentkit.messages.usage import FinishReason
+from agentkit.messages.parsed_reply import EARLY_ENDS
 from agentkit.reprs import shorten
 
 __all__ = ["Reply", "check_reply_end", "get_reply_text", "read_reply_text"]
 
 Reply: TypeAlias = Msg | str
 """Message of a model, or only its text."""
-
-_ENDINGS: Final[dict[FinishReason | None, tuple[ParseFailure, str]]] = {
-    FinishReason.LENGTH: ("cut_off", "the reply reached the maximum number of tokens"),
-    FinishReason.INTERRUPTED: ("cut_off", "the stream ended before the reply was complete"),
-    FinishReason.ERROR: ("cut_off", "the provider reported an error inside the reply"),
-    FinishReason.PAUSE: ("cut_off", "the provider paused the turn before the reply was complete"),
-    FinishReason.REFUSAL: ("refused", "the model refused to answer"),
-    FinishReason.CONTENT_FILTER: ("filtered", "a filter of the provider withheld or truncated the reply"),
-}
-"""Failure and description of replies that are not parsed, by finish reason."""
 
 
 def check_reply_end(reply: Reply) -> None:
@@ -31,7 +21,7 @@ def check_reply_end(reply: Reply) -> None:
     Raises:
         ParseError: The reply was cut off, refused or filtered.
     """
-    ending = _ENDINGS.get(reply.finish_reason) if isinstance(reply, Msg) else None
+    ending = EARLY_ENDS.get(reply.finish_reason) if isinstance(reply, Msg) else None
     if ending is not None:
         failure, description = ending
         raise ParseError(description, failure=failure, text=get_reply_text(reply), message=reply)

@@ -133,6 +133,8 @@ def test_a_reply_without_the_value_is_an_error_with_its_place(
     [
         ("length", "cut_off", "the reply reached the maximum number of tokens (invalid JSON ("),
         ("interrupted", "cut_off", "the stream ended before the reply was complete (invalid JSON ("),
+        ("error", "cut_off", "the provider reported an error inside the reply (invalid JSON ("),
+        ("pause", "cut_off", "the provider paused the turn before the reply was complete (invalid JSON ("),
         ("refusal", "refused", "the model refused to answer (invalid JSON ("),
         ("content_filter", "filtered", "a filter of the provider withheld or truncated the reply (invalid JSON ("),
         ("stop", "no_structure", "invalid JSON ("),
