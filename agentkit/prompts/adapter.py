@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import NoneType
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from agentkit.argument_checks import check_choice, check_option
 from agentkit.budget.units import EXAMPLE_MARK
@@ -29,6 +30,9 @@ from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool, ToolLike, as_tools
+
+if TYPE_CHECKING:
+    from agentkit.prompts.field_stream_parser import FieldStreamParser
 
 __all__ = ["Adapter", "HistoryItem", "find_tools"]
 
@@ -91,7 +95,7 @@ class Adapter(ABC):
         values = _read_inputs(signature, inputs)
         as_tools(tools)
         shown = self.select_fields(signature)
-        msgs = [Msg("system", self.format_system_message(shown), "system")]
+        msgs = [_create_system_message(self, shown)]
         msgs += self.format_demos(shown, examples)
         msgs += self.format_conversation_history(shown, values)
         for index, item in enumerate(history):
@@ -128,9 +132,7 @@ class Adapter(ABC):
             advice = "Add an input of the type list[Tool], or pass native_tools=False."
             reason = f"the output {calls[0]!r} has tool calls, but no input has tools"
             raise OptionError("signature", reason, advice)
-        for name in (*calls, *inputs) if calls else ():
-            signature = signature.delete(name)
-        return signature
+        return _without_fields(signature, (*calls, *inputs)) if calls else signature
 
     def format_system_message(self, signature: _AnySignature) -> str:
         """Returns the text of the system message."""
@@ -183,7 +185,7 @@ class Adapter(ABC):
         for name, field in signature.input_fields.items():
             if name in inputs and field.type is not History:
                 sections.append(self.format_field_with_value(field, inputs[name]))
-        reminder = self.user_message_output_requirements(signature) if is_request else ""
+        reminder = _create_text(self, signature, "user_message_output_requirements") if is_request else ""
         sections += [[text] for text in (reminder, suffix) if text]
         segments: list[Segment] = []
         for section in sections:
@@ -202,7 +204,11 @@ class Adapter(ABC):
         usable = [row for row in rows if row[0] != "unusable"]
         return [msg for number, row in enumerate(usable) for msg in self._format_demo(signature, *row, number)]
 
-    def _format_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> Iterator[Msg]:
+    def _format_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> tuple[Msg, ...]:
+        key = (self, signature, number)
+        return example.cache_messages(key, lambda: self._create_demo(signature, kind, example, number))
+
+    def _create_demo(self, signature: _AnySignature, kind: str, example: Example, number: int) -> Iterator[Msg]:
         """Yields the messages of one example. Their mark makes them one unit for a budget."""
         mark = {EXAMPLE_MARK: number}
         prefix = INCOMPLETE if kind == "incomplete" else ""
@@ -262,6 +268,16 @@ class Adapter(ABC):
         """
         return {"tools": tools} if tools else {}
 
+    def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
+        """Returns a parser for the text of a streamed reply. By default, all its events come after the last text.
+
+        Raises:
+            OptionError: The adapter does not accept the signature.
+        """
+        from agentkit.prompts.field_stream_parser import FieldStreamParser
+
+        return FieldStreamParser(self, signature)
+
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name.
 
@@ -279,8 +295,9 @@ class Adapter(ABC):
                 outputs = self._complete(shown, msg, error)
             else:  # a reply with tool calls needs no text
                 outputs = {**dict.fromkeys(shown.output_fields), **error.partial}
-        native = {name: [*msg.tool_uses] for name in signature.output_fields if name not in shown.output_fields}
-        return {name: {**outputs, **native}[name] for name in signature.output_fields}
+        if shown is signature:
+            return outputs
+        return {name: outputs.get(name, [*msg.tool_uses]) for name in signature.output_fields}
 
     @abstractmethod
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
@@ -299,7 +316,7 @@ class Adapter(ABC):
         if error.failure == "no_structure":
             found = {**error.partial, **dict(_read_native(signature, msg, error.partial))}
             if found.keys() >= signature.output_fields.keys():
-                return found
+                return {name: found[name] for name in signature.output_fields}
         raise explain_error(error, msg) from None
 
     def fill_outputs(self, signature: _AnySignature, outputs: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -324,6 +341,36 @@ class Adapter(ABC):
             reason = f"expected the fields {', '.join(signature.output_fields)}, but the reply has {names}"
             raise ParseError(reason, failure="no_structure", place=missing[0], text=text, partial=found)
         return found
+
+
+@lru_cache(256)
+def _without_fields(signature: _AnySignature, names: tuple[str, ...]) -> _AnySignature:
+    for name in names:
+        signature = signature.delete(name)
+    return signature
+
+
+def _create_system_message(adapter: Adapter, signature: _AnySignature) -> Msg:
+    """Returns the system message. Equal adapters get the same object, which caches its token count."""
+    return _cached_message(_create_text(adapter, signature, "format_system_message"))
+
+
+@lru_cache(256)
+def _cached_message(text: str) -> Msg:
+    return Msg("system", text, "system")
+
+
+def _create_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
+    """Returns the result of a step that depends only on the adapter and the signature, and caches the result."""
+    try:
+        return _cached_text(adapter, signature, step)
+    except TypeError:  # an adapter of the application may have a field that cannot be hashed
+        return str(getattr(adapter, step)(signature))
+
+
+@lru_cache(512)
+def _cached_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
+    return str(getattr(adapter, step)(signature))
 
 
 def _read_native(signature: _AnySignature, msg: Msg, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from agentkit.errors import ParseError
 from agentkit.json_values import as_object, as_text
@@ -21,6 +21,9 @@ from agentkit.prompts.value_escapes import escape_markers, unescape_markers
 from agentkit.prompts.value_parsing import parse_value
 from agentkit.replies.missing_call_ids import derive_call_id
 from agentkit.reprs import shorten_repr
+
+if TYPE_CHECKING:
+    from agentkit.prompts.field_stream_parser import FieldStreamParser
 
 __all__ = ["ChatAdapter", "STRUCTURE", "parse_field", "read_sections", "write_section"]
 
@@ -98,6 +101,17 @@ class ChatAdapter(Adapter):
             return missing
         return escape_markers("".join(item for item in write_content(field, value) if isinstance(item, str)))
 
+    def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
+        """Returns a parser that reports the sections of a streamed reply as they arrive.
+
+        If a subclass has its own `parse_text`, all events come after the last text.
+        """
+        from agentkit.prompts.chat_stream_parser import ChatStreamParser
+
+        if type(self).parse_text is not ChatAdapter.parse_text:
+            return super().stream_parser(signature)
+        return ChatStreamParser(self, signature)
+
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the sections of a reply. Unknown sections are ignored, and the first one counts.
 
@@ -105,8 +119,9 @@ class ChatAdapter(Adapter):
             ParseError: The text lacks an output, or a value is invalid.
         """
         outputs: dict[str, Any] = {}
+        fields = signature.output_fields
         for name, section in read_sections(text):
-            field = signature.output_fields.get(name)
+            field = fields.get(name)
             if field is not None and name not in outputs:
                 outputs[name] = parse_field(field, unescape_markers(section), outputs)
         return self.fill_outputs(signature, outputs, text)
@@ -123,17 +138,29 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
     A line that begins with a header after white space opens a section. The text after the header on the same line
     is the first line of the section.
     """
-    name, content = "", list[str]()
-    for line in text.splitlines(keepends=True):
-        match = _HEADER.match(line.lstrip())
-        if match is None:
-            content.append(line)
+    name, start = "", 0
+    for match in _HEADER.finditer(text):
+        line_start = _skip_blanks_back(text, match.start())
+        if line_start is None:
             continue
         if name:
-            yield name, "".join(content).strip()
-        name, content = match[1], [line.lstrip()[match.end() :]]
+            yield name, text[start:line_start].strip()
+        name, start = match[1], match.end()
     if name:
-        yield name, "".join(content).strip()
+        yield name, text[start:].strip()
+
+
+def _skip_blanks_back(text: str, index: int) -> int | None:
+    """Returns the start of the line if only white space precedes an index. Returns None otherwise."""
+    while index and text[index - 1] not in _LINE_BREAKS:
+        index -= 1
+        if not text[index].isspace():
+            return None
+    return index
+
+
+_LINE_BREAKS: Final = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+"""Characters that `str.splitlines` recognizes as the end of a line."""
 
 
 def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any], *, is_json: bool = False) -> Any:

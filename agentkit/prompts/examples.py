@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from agentkit.argument_checks import check_int, check_option
 from agentkit.errors import MessageError, MissingExtraError, OptionError
 from agentkit.json_values import copy_json, parse_json
+from agentkit.messages.message import Msg
 from agentkit.messages.validation import same_json
 from agentkit.prompts.template_values import as_template_value
 from agentkit.reprs import as_one_line, bounded_repr, shorten_repr
@@ -48,6 +49,9 @@ class Example:
     mode: str | None = None
     tags: tuple[str, ...] = ()
     note: str | None = None
+    _messages: dict[object, tuple[Msg, ...]] = field(
+        default_factory=dict[object, "tuple[Msg, ...]"], init=False, repr=False, compare=False
+    )
 
     __repr__ = bounded_repr
 
@@ -55,12 +59,27 @@ class Example:
         for name in ("inputs", "outputs"):
             values = getattr(self, name)
             check_option(f"Example.{name}", values, Mapping, "Pass a dict of values by field name.")
-            for field in cast("Mapping[object, object]", values):
-                check_option(f"Example.{name}", field, str, "Pass field names as strings.")
+            for key in cast("Mapping[object, object]", values):
+                check_option(f"Example.{name}", key, str, "Pass field names as strings.")
             object.__setattr__(self, name, copy_json(dict(values)))
         check_option("Example.mode", self.mode, str | None)
         check_option("Example.note", self.note, str | None)
         object.__setattr__(self, "tags", _check_names("Example.tags", self.tags))
+
+    def cache_messages(self, key: object, create: Callable[[], Iterable[Msg]]) -> tuple[Msg, ...]:
+        """Returns the messages that `create` returned for this key. Each example keeps 16 results.
+
+        The messages stay the same objects, so that results that are cached on a message are not computed again.
+        """
+        try:
+            messages = self._messages.get(key)
+        except TypeError:  # an adapter of the application may have a field that cannot be hashed
+            return tuple(create())
+        if messages is None:
+            if len(self._messages) >= _MAX_MESSAGES:
+                self._messages.clear()
+            messages = self._messages[key] = tuple(create())
+        return messages
 
     def classify(self, input_names: Collection[str], output_names: Collection[str]) -> Completeness:
         """Compares the example with the field names of a signature, as DSPy compares a demo.
@@ -76,6 +95,9 @@ class Example:
             return "complete"
         has_both = any(name in inputs for name in input_names) and any(name in outputs for name in output_names)
         return "incomplete" if has_both else "unusable"
+
+
+_MAX_MESSAGES: Final = 16
 
 
 def _check_names(option: str, names: object) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ becomes a sentence about the tool, and tool calls become JSON without ids.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
+from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, MediaBlock, TextBlock, ToolUseBlock
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.type_names import is_tool_calls
@@ -26,8 +26,9 @@ __all__ = ["Segment", "as_tool_calls", "describe_tool", "join_segments", "write_
 Segment: TypeAlias = str | MediaBlock
 """Part of the content of a message: a text or a media block."""
 
-_MARK: Final = "\ue000"  # private use character that begins and ends the place of a media block
-_PLACE: Final = re.compile(f"{_MARK}([0-9]+){_MARK}")
+_SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
+_MARKS: Final = tuple(map(chr, range(0xE000, 0xF900)))
+"""Private use characters. One that no text of the value contains begins and ends the place of a media block."""
 
 
 def write_content(field: SignatureField, value: object) -> list[Segment]:
@@ -36,16 +37,21 @@ def write_content(field: SignatureField, value: object) -> list[Segment]:
     Raises:
         OptionError: The value cannot be written as a text.
     """
+    if type(value) in _SIMPLE:  # fast path: no media and no tools
+        return [write_value(value, field.annotation)]
     if is_tool_calls(field.type) and isinstance(value, list | tuple):
         return [json.dumps(as_tool_calls(cast("Sequence[ToolUseBlock]", value)), ensure_ascii=False)]
-    media: list[MediaBlock] = []
-    replaced = _replace(value, media)
-    annotation = field.annotation if replaced is value else Any
-    text = replaced if isinstance(replaced, str) and replaced is not value else write_value(replaced, annotation)
-    if not media:
-        return [text]
-    pieces = _PLACE.split(text)
-    return [media[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces)]
+    for mark in _MARKS:
+        media: list[MediaBlock] = []
+        replaced = _replace(value, media, mark)
+        if replaced is value:
+            return [write_value(value, field.annotation)]
+        text = replaced if isinstance(replaced, str) else write_value(replaced, Any)
+        pieces = text.split(mark)
+        if len(pieces) == 2 * len(media) + 1:
+            return [media[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces)]
+    reason = "the value contains every private use character of Unicode"
+    raise OptionError(field.name, reason, "Remove these characters.")
 
 
 def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
@@ -85,20 +91,22 @@ def _find_arguments(tool: Tool) -> dict[str, Any]:
     return cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
 
 
-def _replace(value: object, media: list[MediaBlock]) -> object:
+def _replace(value: object, media: list[MediaBlock], mark: str) -> object:
     """Replaces each media block in a value with a text that marks its place, and each tool with a sentence.
 
     Returns the same object if the value contains neither.
     """
+    if type(value) in _SIMPLE:
+        return value
     if isinstance(value, MediaBlock):
         media.append(value)
-        return f"{_MARK}{len(media) - 1}{_MARK}"
+        return f"{mark}{len(media) - 1}{mark}"
     if isinstance(value, Tool):
         return describe_tool(value)
     if callable(value) and not isinstance(value, type):
         return describe_tool(as_tools([cast("Any", value)])[0])
     items = _list_items(value)
-    replaced = {key: _replace(item, media) for key, item in items.items()}
+    replaced = {key: _replace(item, media, mark) for key, item in items.items()}
     if all(item is items[key] for key, item in replaced.items()):
         return value
     return replaced if _is_mapping(value) else [*replaced.values()]

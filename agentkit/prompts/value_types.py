@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin
 
@@ -115,29 +115,21 @@ def as_json_value(value: object) -> Any:
 # -- categories -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Identity:
-    """Cache key of a type. `int | str` and `str | int` are equal types, but pydantic reads them differently."""
-
-    annotation: Any
-
-    def __hash__(self) -> int:
-        return id(self.annotation)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.annotation is other.annotation
+_MAX_CACHED: Final = 1_024
+_cached: dict[int, ValueType] = {}
+"""The last types by `id()`. `int | str` and `str | int` are equal types, but pydantic reads them differently."""
 
 
 def get_value_type(annotation: Any) -> ValueType:
-    """Returns the `ValueType` of a type. The 1,024 types that were used last are cached."""
-    return _build(_Identity(annotation))
-
-
-@lru_cache(1_024)
-def _build(key: _Identity) -> ValueType:
-    base = _unwrap(key.annotation)
-    members = _list_members(base)
-    return ValueType(key.annotation, base, _categorize(base, members), members)
+    """Returns the `ValueType` of a type. The cached result keeps the type alive, so that its id stays unique."""
+    found = _cached.get(id(annotation))
+    if found is None:
+        if len(_cached) >= _MAX_CACHED:
+            _cached.clear()
+        base = _unwrap(annotation)
+        members = _list_members(base)
+        found = _cached[id(annotation)] = ValueType(annotation, base, _categorize(base, members), members)
+    return found
 
 
 def _unwrap(annotation: Any) -> Any:

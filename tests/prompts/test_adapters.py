@@ -573,3 +573,19 @@ def test_an_input_of_the_type_history_becomes_turns() -> None:
         ("assistant", "[[ ## answer ## ]]\ntre\n\n[[ ## completed ## ]]\n"),
         ("user", "[[ ## question ## ]]\nfour"),
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["\ue0000\ue000", "\ue000", "\ue000\ue001\ue0020\ue002", "\ue0001\ue000\ue0007\ue000"]
+)
+def test_no_text_can_take_the_place_of_a_media_block(text: str) -> None:
+    class Pictures(Signature):
+        """Look."""
+
+        pictures: dict[str, ImageBlock] = InputField()
+        answer: str = OutputField()
+
+    content = CHAT.format(Pictures, {"pictures": {text: PICTURE}})[-1].content
+    assert [block for block in content if isinstance(block, ImageBlock)] == [PICTURE]
+    assert isinstance(content[0], TextBlock)
+    assert content[0].text == f'[[ ## pictures ## ]]\n{{"{text}": "'
