@@ -197,7 +197,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 _MARKED_FOLDERS: Final = {"benchmarks": "benchmark", "conformance": "conformance", "properties": "property"}
 _ONE_LOOP_FOLDERS: Final = frozenset(
-    {"comparison", "documents", "formatting", "legalize", "properties", "providers"}
+    {"comparison", "documents", "formatting", "legalize", "prompts", "properties", "providers"}
 )
 """Folders whose tests on the second event loop are part of the full matrix (marker `sdk`)."""
 _SDK_MODULES: Final = frozenset({"test_clouds", "test_credentials"})

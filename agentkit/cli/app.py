@@ -10,6 +10,7 @@ import typer
 from agentkit.cli.compare import compare_command
 from agentkit.cli.convert import convert_command
 from agentkit.cli.format import format_command
+from agentkit.cli.prompt import prompt_command
 from agentkit.cli.read import read_command
 
 __all__ = ["dispatch"]
@@ -40,6 +41,7 @@ app.command("format")(format_command)
 app.command("read")(read_command)
 app.command("convert")(convert_command)
 app.command("compare")(compare_command)
+app.command("prompt")(prompt_command)
 
 
 def dispatch(arguments: list[str]) -> int:

@@ -1,0 +1,107 @@
+"""`agentkit prompt`: writes the messages of a typed prompt, or parses a reply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from agentkit.cli.files import parse_input
+from agentkit.cli.lines import run_conversion
+from agentkit.errors import MessageError
+from agentkit.messages.serialization import dump_messages
+from agentkit.models.registry import load_provider
+from agentkit.prompts import Adapter, ChatAdapter, Example, JSONAdapter, Signature
+from agentkit.prompts.value_types import as_json_value
+
+__all__ = ["prompt_command"]
+
+_ADAPTERS: dict[str, type[Adapter]] = {"chat": ChatAdapter, "json": JSONAdapter}
+
+
+def prompt_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="JSON file with the keys signature, instructions, inputs and examples. '-' or no file means "
+            "standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    adapter: Annotated[Literal["chat", "json"], typer.Option(help="Adapter that writes the messages.")] = "chat",
+    parse: Annotated[
+        str | None,
+        typer.Option(help="Text of a reply. Prints its values instead of messages.", show_default=False),
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Provider to build a request for. Prints the request.", show_default=False)
+    ] = None,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one object per line. The key 'reply' is the text of a reply.")
+    ] = False,
+) -> None:
+    """Write the messages of a typed prompt, the request for a provider, or the values of a reply."""
+    chosen = _ADAPTERS[adapter]()
+
+    async def convert(text: bytes) -> Any:
+        task = _read_task(text)
+        signature: Any = Signature(task["signature"], task.get("instructions") or "")
+        reply = task.get("reply") if parse is None else parse
+        if reply is not None:
+            return {name: as_json_value(value) for name, value in chosen.parse(signature, reply).items()}
+        examples = _read_examples(task)
+        msgs = chosen.format(signature, signature.from_dict(task["inputs"]), examples=examples)
+        if provider is None:
+            return dump_messages(msgs)
+        formatter = load_provider(provider).chat_formatter()
+        options = chosen.request_options(signature, formatter.capabilities())
+        return (await formatter.plan(msgs, **options)).request
+
+    raise typer.Exit(run_conversion(file, convert, lines=lines))
+
+
+_FIELDS: dict[str, tuple[type, str]] = {
+    "signature": (str, 'a text such as "question -> answer"'),
+    "instructions": (str, "a text"),
+    "inputs": (dict, "an object with the values of the inputs"),
+    "examples": (list, "a list of objects with the keys inputs and outputs"),
+    "reply": (str, "the text of a reply"),
+}
+
+
+def _read_task(text: bytes) -> dict[str, Any]:
+    """Parses the description of a prompt.
+
+    Raises:
+        MessageError: The text is not a JSON object, or a field is missing or has the wrong type.
+    """
+    data = parse_input(text)
+    if not isinstance(data, dict):
+        raise MessageError("input", f"expected an object, got {type(data).__name__}", "Pass an object.")
+    task = {"inputs": {}, **cast("dict[str, Any]", data)}
+    for name, (expected, description) in _FIELDS.items():
+        value = task.get(name)
+        if not isinstance(value, expected) and (value is not None or name == "signature"):
+            reason = f"expected {description}, got {type(value).__name__}"
+            raise MessageError(name, reason, f"Pass {description}.")
+    unknown = sorted(task.keys() - _FIELDS.keys())
+    if unknown:
+        raise MessageError(unknown[0], "unknown key", f"Use the keys {', '.join(_FIELDS)}.")
+    return task
+
+
+def _read_examples(task: dict[str, Any]) -> list[Example]:
+    """Returns the examples of a prompt.
+
+    Raises:
+        MessageError: An example is not an object with the keys inputs and outputs.
+    """
+    examples: list[Example] = []
+    for index, entry in enumerate(task.get("examples") or []):
+        fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+        if fields.keys() != {"inputs", "outputs"} or not all(isinstance(item, dict) for item in fields.values()):
+            reason = "expected an object with the objects `inputs` and `outputs`"
+            raise MessageError(f"examples[{index}]", reason, "Pass both keys.")
+        examples.append(Example(fields["inputs"], fields["outputs"]))
+    return examples
