@@ -13,22 +13,19 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar, cast
 
-from agentkit.argument_checks import check_int, check_option
-from agentkit.errors import NoAnswerError, OptionError, ParseError
+from agentkit.argument_checks import check_int
+from agentkit.errors import NoAnswerError, ParseError
 from agentkit.messages.message import Msg
 from agentkit.models.chat_model import ChatModel
-from agentkit.prompts.adapter import Adapter, HistoryItem, find_tools
-from agentkit.prompts.bound_request import get_inputs
-from agentkit.prompts.chat_adapter import ChatAdapter
+from agentkit.prompts.adapter import Adapter, HistoryItem
 from agentkit.prompts.examples import Example
 from agentkit.prompts.feedback import Feedback
-from agentkit.prompts.json_adapter import JSONAdapter
-from agentkit.prompts.prediction import Attempt, Outputs, Prediction
-from agentkit.prompts.signature import Signature, SignatureMeta
-from agentkit.reprs import shorten_repr
+from agentkit.prompts.prediction import Attempt, Prediction
+from agentkit.prompts.prompt_call import PromptCall
+from agentkit.prompts.signature import Signature
 from agentkit.tools.concurrent_calls import run_tool_calls
 from agentkit.tools.tool import ToolLike
 
@@ -84,84 +81,52 @@ async def ask(
         >>> asyncio.run(ask(model, Sum(numbers=[1, 2]))).value.total
         3
     """
-    check_option("model", model, ChatModel)
-    if not isinstance(cast("object", request), Signature):
-        reason = f"expected a signature with values, got {shorten_repr(request, 60)}"
-        raise OptionError("request", reason, "Call the signature with values, such as Judge(answer='…').")
-    check_option("adapter", adapter, Adapter | None)
     check_int("run_tools", run_tools, 0)
     check_int("retries", retries, 0)
-    chosen = ChatAdapter(fallback=JSONAdapter()) if adapter is None else adapter
     options = {"max_tokens": max_tokens, "parameters": parameters or None}
-    asking = _Asking(model, request, chosen, [*examples], [*history], [*tools], run_tools, options)
-    return cast("Prediction[T]", await asking.run(retries))
+    call = PromptCall.create(model, request, adapter, examples, history, tools, **options)
+    return cast("Prediction[T]", await _Asking(call, run_tools).run(retries))
 
 
 @dataclass
 class _Asking:
     """State of one call of `ask`."""
 
-    model: ChatModel
-    request: Signature[Any]
-    adapter: Adapter
-    examples: list[Example]
-    history: list[HistoryItem]
-    tools: list[ToolLike]
+    call: PromptCall
     rounds: int
-    options: dict[str, Any]
     attempts: list[Attempt] = field(default_factory=list[Attempt])
 
     async def run(self, retries: int) -> Prediction[Any]:
-        msgs = self._format()
+        msgs = self.call.format()
         while True:
-            msgs, reply = await self._call(msgs)
+            msgs, reply = await self._generate(msgs)
             try:
-                outputs = self.adapter.parse(type(self.request), reply)
+                outputs = self.call.adapter.parse(self.call.signature, reply)
             except ParseError as error:
                 self.attempts.append(Attempt(tuple(msgs), reply, error))
-                fallback = self.adapter.fallback
+                fallback = self.call.adapter.fallback
                 if error.failure in _FINAL:
                     raise NoAnswerError(self.attempts, str(error)) from error
                 if fallback is not None and error.failure == "no_structure":
-                    self.adapter = fallback
-                    msgs = self._format()
+                    self.call = replace(self.call, adapter=fallback)
+                    msgs = self.call.format()
                 elif retries:
                     retries -= 1
-                    feedback = self.adapter.format_feedback(Feedback.from_error(error))
+                    feedback = self.call.adapter.format_feedback(Feedback.from_error(error))
                     msgs = [*msgs, reply, Msg("user", feedback, "user")]
                 else:
                     raise NoAnswerError(self.attempts, str(error)) from error
                 continue
             self.attempts.append(Attempt(tuple(msgs), reply))
-            return self._create_prediction(outputs, msgs, reply)
+            return self.call.create_prediction(outputs, msgs, reply, self.attempts)
 
-    def _format(self) -> list[Msg]:
-        return self.adapter.format(
-            type(self.request), self.request, examples=self.examples, history=self.history, tools=self.tools
-        )
-
-    async def _call(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
+    async def _generate(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
         """Calls the model, and runs the tools that it calls, for at most `rounds` rounds."""
-        signature = type(self.request)
-        tools = [*self.tools]
-        if self.adapter.native_tools:
-            tools += find_tools(signature, get_inputs(self.request))
-        capabilities = self.model.formatter.capabilities(self.model.model)
-        options: Any = {**self.adapter.request_options(signature, capabilities, tools), **self.options}
-        reply = await self.model.generate(msgs, **options)
+        model, options = self.call.model, self.call.call_options()
+        reply = await model.generate(msgs, **options)
         while reply.tool_uses and self.rounds:
             self.rounds -= 1
-            results = await run_tool_calls(reply.tool_uses, tools)
+            results = await run_tool_calls(reply.tool_uses, self.call.list_tools())
             msgs = [*msgs, reply, Msg("tools", results, "user")]
-            reply = await self.model.generate(msgs, **options)
+            reply = await model.generate(msgs, **options)
         return msgs, reply
-
-    def _create_prediction(self, outputs: dict[str, Any], msgs: list[Msg], reply: Msg) -> Prediction[Any]:
-        signature: SignatureMeta = type(self.request)
-        return Prediction(
-            outputs["answer"] if signature.is_query else Outputs(outputs),
-            reply,
-            (*msgs, reply),
-            tuple(self.attempts),
-            reply.tool_uses,
-        )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
+from agentkit.argument_checks import check_choice
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import ParseError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field, write_section
-from agentkit.prompts.field_content import as_tool_calls
+from agentkit.prompts.compact_schema import compact_type
+from agentkit.prompts.field_content import Segment, as_tool_calls
 from agentkit.prompts.field_texts import placeholder, type_requirement
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_json
@@ -23,6 +26,9 @@ from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_types import as_json_value
 from agentkit.tools.json_schema import OutputSchema, close_schema, remove_titles
 from agentkit.tools.tool import ToolLike
+
+if TYPE_CHECKING:
+    from agentkit.prompts.field_stream_parser import FieldStreamParser
 
 __all__ = ["JSONAdapter"]
 
@@ -35,12 +41,27 @@ class JSONAdapter(ChatAdapter):
 
     The request asks for JSON through the API: with the schema of the outputs, if the API accepts a schema and the
     outputs have no open mappings such as `dict[str, int]`, and otherwise with the API's mode for any JSON object.
+
+    Attributes:
+        schema_style: Description of the outputs in the prompt. `json` is an object with JSON schemas. `compact` is
+            a shorter listing with comments, such as `name: string or null`, and models as inputs are indented.
     """
 
     native_tools: bool = True
+    schema_style: Literal["json", "compact"] = "json"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("schema_style", self.schema_style, ("json", "compact"))
 
     def format_field_structure(self, signature: _AnySignature) -> str:
-        """Returns the sections of the inputs, and the JSON object of the outputs, with placeholders."""
+        """Returns the sections of the inputs, and the JSON object of the outputs, with placeholders.
+
+        Raises:
+            OptionError: The schema style is `compact`, and a model in an output contains itself.
+        """
+        if self.schema_style == "compact":
+            return _describe_compact(signature)
         inputs = [write_section(field.name, placeholder(field)) for field in signature.input_fields.values()]
         outputs = {name: placeholder(field) for name, field in signature.output_fields.items()}
         return "\n\n".join(
@@ -52,6 +73,15 @@ class JSONAdapter(ChatAdapter):
                 _dump(outputs),
             )
         )
+
+    def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
+        """Returns the section of one input with its value."""
+        if self.schema_style == "compact" and isinstance(value, BaseModel):
+            content = super().format_field_with_value(field, value)
+            if len(content) == 2:  # the header and the value, without media
+                return [content[0], escape_markers(_dump_model(value))]
+            return content
+        return super().format_field_with_value(field, value)
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
         """Returns the reminder of the keys of the JSON object."""
@@ -83,6 +113,17 @@ class JSONAdapter(ChatAdapter):
         schema = _create_schema(shown) if capabilities.output == "schema" else None
         return {**options, "response_format": schema or "json_object"}
 
+    def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
+        """Returns a parser that reports the keys of a streamed JSON object as they arrive.
+
+        If a subclass has its own `parse_text`, all events come after the last text.
+        """
+        from agentkit.prompts.json_stream_parser import JSONStreamParser
+
+        if type(self).parse_text is not JSONAdapter.parse_text:
+            return super().stream_parser(signature)
+        return JSONStreamParser(self, signature)
+
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the JSON object of a reply. Unknown keys are ignored.
 
@@ -100,6 +141,16 @@ class JSONAdapter(ChatAdapter):
             if name in values:
                 outputs[name] = parse_field(field, values[name], outputs, is_json=True)
         return self.fill_outputs(signature, outputs, text)
+
+
+def _describe_compact(signature: _AnySignature) -> str:
+    """Returns the sections of the inputs, and a sentence with the compact type of each output."""
+    inputs = [f"{write_section(name, placeholder(field))}\n" for name, field in signature.input_fields.items()]
+    outputs = [
+        f"{write_section(name, f'Output field `{name}` should be of type: {compact_type(field.type, name)}')}\n"
+        for name, field in signature.output_fields.items()
+    ]
+    return "\n".join((f"{STRUCTURE}\n", *inputs, *outputs, COMPLETED))
 
 
 def _dump(value: object) -> str:
