@@ -236,6 +236,7 @@ SHARED_WORDS: Final = {
     "format": "keyword of JSON schemas",
     "image": "media kind",
     "index": "field of scripted events",
+    "instructions": "text of a signature",
     "message": "field of errors",
     "messages": "field of agentkit's stored conversations",
     "response": "attribute of HTTP errors",

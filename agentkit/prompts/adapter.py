@@ -18,6 +18,7 @@ from agentkit.budget.units import EXAMPLE_MARK
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
+from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
 from agentkit.messages.parsed_reply import explain_error
 from agentkit.prompts.bound_request import get_inputs
@@ -69,6 +70,17 @@ class Adapter(ABC):
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
 
+    def select_mode(self, mode: str | None) -> Adapter:
+        """Returns an adapter for requests in an answer mode. None returns this adapter.
+
+        Raises:
+            OptionError: The adapter has no such mode. Only a `PromptAdapter` has modes.
+        """
+        if mode is None:
+            return self
+        reason = f"{type(self).__name__} has no modes, got {shorten_repr(mode, 60)}"
+        raise OptionError("mode", reason, "Pass a PromptAdapter with modes={…}, or omit the mode.")
+
     # -- messages ----------------------------------------------------------------------------------------------
 
     def format(
@@ -99,7 +111,7 @@ class Adapter(ABC):
         msgs += self.format_demos(shown, examples)
         msgs += self.format_conversation_history(shown, values)
         for index, item in enumerate(history):
-            msgs += self._format_item(shown, item, f"history[{index}]")
+            msgs += self._format_item(shown, values, item, f"history[{index}]")
         content = self.format_user_message_content(shown, values, is_request=True)
         return [*msgs, Msg("user", content, "user", pinned=True)] if content else msgs
 
@@ -242,16 +254,20 @@ class Adapter(ABC):
             return str(text)
         return self.format_assistant_message_content(signature, outputs, missing)
 
-    def _format_item(self, signature: _AnySignature, item: HistoryItem, place: str) -> Iterable[Msg]:
+    def _format_item(
+        self, signature: _AnySignature, inputs: Mapping[str, Any], item: HistoryItem, place: str
+    ) -> Iterable[Msg]:
         if isinstance(item, Msg):
             return [item]
         if isinstance(item, Example):
             return self._format_turn(signature, item.inputs, item.outputs)
         check_option(place, item, Msg | Example | Feedback, "Pass messages, examples and feedback.")
-        return [Msg("user", self.format_feedback(item), "user")]
+        return [Msg("user", self.format_feedback(item, signature, inputs), "user")]
 
-    def format_feedback(self, feedback: Feedback) -> str:
-        """Returns the text of a user turn that asks for another reply."""
+    def format_feedback(
+        self, feedback: Feedback, signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]
+    ) -> str | tuple[Block, ...]:
+        """Returns the content of a user turn that asks for another reply to the request with these inputs."""
         return f'Error. Please try again.\n\n"""\n{feedback.description or feedback.label}\n"""'
 
     # -- requests and replies ----------------------------------------------------------------------------------
