@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agentkit.prompts.feedback import Feedback as Feedback
     from agentkit.prompts.field_events import FieldDelta as FieldDelta
     from agentkit.prompts.field_events import FieldEnd as FieldEnd
+    from agentkit.prompts.field_events import FieldEvent as FieldEvent
     from agentkit.prompts.field_events import FieldStart as FieldStart
     from agentkit.prompts.field_stream_parser import FieldStreamParser as FieldStreamParser
     from agentkit.prompts.field_types import Citation as Citation
@@ -52,10 +53,13 @@ if TYPE_CHECKING:
     from agentkit.prompts.prediction import Attempt as Attempt
     from agentkit.prompts.prediction import Outputs as Outputs
     from agentkit.prompts.prediction import Prediction as Prediction
+    from agentkit.prompts.prompt_adapter import PromptAdapter as PromptAdapter
     from agentkit.prompts.prompt_templates import PromptTemplates as PromptTemplates
     from agentkit.prompts.signature import Signature as Signature
+    from agentkit.prompts.streaming import PromptEvent as PromptEvent
     from agentkit.prompts.streaming import PromptStream as PromptStream
     from agentkit.prompts.streaming import stream as stream
+    from agentkit.prompts.two_step_adapter import TwoStepAdapter as TwoStepAdapter
     from agentkit.prompts.value_parsing import parse_value as parse_value
     from agentkit.prompts.xml_adapter import XMLAdapter as XMLAdapter
 else:
@@ -68,15 +72,17 @@ else:
             "agentkit.prompts.chat_adapter": "ChatAdapter",
             "agentkit.prompts.examples": "Example load_examples select_examples",
             "agentkit.prompts.feedback": "Feedback",
-            "agentkit.prompts.field_events": "FieldDelta FieldEnd FieldStart",
+            "agentkit.prompts.field_events": "FieldDelta FieldEnd FieldEvent FieldStart",
             "agentkit.prompts.field_stream_parser": "FieldStreamParser",
             "agentkit.prompts.field_types": "Citation Code History Reasoning",
             "agentkit.prompts.fields": "InputField OutputField SignatureField",
             "agentkit.prompts.json_adapter": "JSONAdapter",
             "agentkit.prompts.prediction": "Attempt Outputs Prediction",
+            "agentkit.prompts.prompt_adapter": "PromptAdapter",
             "agentkit.prompts.prompt_templates": "PromptTemplates",
             "agentkit.prompts.signature": "Signature",
-            "agentkit.prompts.streaming": "PromptStream stream",
+            "agentkit.prompts.streaming": "PromptEvent PromptStream stream",
+            "agentkit.prompts.two_step_adapter": "TwoStepAdapter",
             "agentkit.prompts.value_parsing": "parse_value",
             "agentkit.prompts.xml_adapter": "XMLAdapter",
         },

@@ -2,7 +2,7 @@
 
 A reply that cannot be parsed leads to one of two further calls:
 
-- If the reply lacks the structure of the adapter, the fallback adapter writes the prompt anew. This happens once.
+- If the reply lacks the structure of the adapter, the fallback adapter writes new messages. This happens once.
 - Otherwise, or after the fallback, a retry appends the reply and a `Feedback` with the error. The messages before
   stay unchanged, so that the provider's prompt cache can reuse them.
 
@@ -46,6 +46,7 @@ async def ask(
     history: Iterable[HistoryItem] = (),
     tools: Sequence[ToolLike] = (),
     run_tools: int = 0,
+    mode: str | None = None,
     retries: int = 0,
     max_tokens: int | None = None,
     **parameters: Any,
@@ -60,6 +61,7 @@ async def ask(
         history: Messages, earlier turns and feedback before the request.
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which tool calls are run. With 0, tool calls are part of the result.
+        mode: Answer mode of a `PromptAdapter` with modes. None means the adapter's own mode.
         retries: Maximum number of further calls after a reply that cannot be parsed.
         max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
@@ -85,6 +87,7 @@ async def ask(
     check_int("retries", retries, 0)
     options = {"max_tokens": max_tokens, "parameters": parameters or None}
     call = PromptCall.create(model, request, adapter, examples, history, tools, **options)
+    call = replace(call, adapter=call.adapter.select_mode(mode))
     return cast("Prediction[T]", await _Asking(call, run_tools).run(retries))
 
 
@@ -101,7 +104,7 @@ class _Asking:
         while True:
             msgs, reply = await self._generate(msgs)
             try:
-                outputs = self.call.adapter.parse(self.call.signature, reply)
+                outputs = await self._read(reply)
             except ParseError as error:
                 self.attempts.append(Attempt(tuple(msgs), reply, error))
                 fallback = self.call.adapter.fallback
@@ -112,13 +115,22 @@ class _Asking:
                     msgs = self.call.format()
                 elif retries:
                     retries -= 1
-                    feedback = self.call.adapter.format_feedback(Feedback.from_error(error))
+                    feedback = self.call.adapter.format_feedback(
+                        Feedback.from_error(error), self.call.signature, self.call.request
+                    )
                     msgs = [*msgs, reply, Msg("user", feedback, "user")]
                 else:
                     raise NoAnswerError(self.attempts, str(error)) from error
                 continue
             self.attempts.append(Attempt(tuple(msgs), reply))
             return self.call.create_prediction(outputs, msgs, reply, self.attempts)
+
+    async def _read(self, reply: Msg) -> dict[str, Any]:
+        """Returns the outputs in a reply. An adapter that needs a model for this has the method `extract`."""
+        adapter, signature = self.call.adapter, self.call.signature
+        extract = getattr(adapter, "extract", None)
+        outputs: dict[str, Any] = await extract(signature, reply) if extract else adapter.parse(signature, reply)
+        return outputs
 
     async def _generate(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
         """Calls the model, and runs the tools that it calls, for at most `rounds` rounds."""

@@ -19,10 +19,12 @@ from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field, w
 from agentkit.prompts.compact_schema import compact_type
 from agentkit.prompts.field_content import Segment, as_tool_calls
 from agentkit.prompts.field_texts import placeholder, type_requirement
+from agentkit.prompts.field_types import Code, Reasoning
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_json
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.type_names import is_tool_calls
+from agentkit.prompts.value_escapes import escape_markers
 from agentkit.prompts.value_types import as_json_value
 from agentkit.tools.json_schema import OutputSchema, close_schema, remove_titles
 from agentkit.tools.tool import ToolLike
@@ -76,12 +78,12 @@ class JSONAdapter(ChatAdapter):
 
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
         """Returns the section of one input with its value."""
-        if self.schema_style == "compact" and isinstance(value, BaseModel):
-            content = super().format_field_with_value(field, value)
-            if len(content) == 2:  # the header and the value, without media
-                return [content[0], escape_markers(_dump_model(value))]
+        content = super().format_field_with_value(field, value)
+        has_media = len(content) > 2  # otherwise the content is the header and a text
+        if self.schema_style == "json" or has_media or not isinstance(value, BaseModel | Code | Reasoning):
             return content
-        return super().format_field_with_value(field, value)
+        text = _dump_indented(value)
+        return [content[0], escape_markers(text)] if text else content
 
     def user_message_output_requirements(self, signature: _AnySignature) -> str:
         """Returns the reminder of the keys of the JSON object."""
@@ -150,7 +152,17 @@ def _describe_compact(signature: _AnySignature) -> str:
         f"{write_section(name, f'Output field `{name}` should be of type: {compact_type(field.type, name)}')}\n"
         for name, field in signature.output_fields.items()
     ]
-    return "\n".join((f"{STRUCTURE}\n", *inputs, *outputs, COMPLETED))
+    return "\n".join((f"{STRUCTURE}\n", *inputs, *outputs, "[[ ## completed ## ]]"))
+
+
+def _dump_indented(value: BaseModel | Code | Reasoning) -> str:
+    """Returns a value as JSON, with the aliases of its fields. Empty if JSON cannot represent the value."""
+    if not isinstance(value, BaseModel):  # DSPy's types for code and reasoning are models
+        return json.dumps(as_json_value(value), ensure_ascii=False)
+    try:
+        return value.model_dump_json(indent=2, by_alias=True)
+    except (PydanticSerializationError, UnicodeError):  # such as a function, which has a text of its own
+        return ""
 
 
 def _dump(value: object) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["CASES", "DIFFERENCES", "Case"]
+__all__ = [
+    "CASES",
+    "DIFFERENCES",
+    "MESSAGE_DIFFERENCES",
+    "REPLY_DIFFERENCES",
+    "Case",
+    "ReplyDifference",
+    "write_sections",
+    "write_source",
+]
 
 
 class Case(NamedTuple):
@@ -16,7 +25,9 @@ class Case(NamedTuple):
         source: Source code that defines the signature `S`.
         inputs: Expression for the inputs of the request.
         demos: Expression for a list of examples.
-        texts: Replies to parse, for each adapter.
+        chat: Replies to parse with the chat adapter.
+        json: Replies to parse with the JSON adapter, in both schema styles.
+        xml: Replies to parse with the XML adapter.
     """
 
     name: str
@@ -25,6 +36,25 @@ class Case(NamedTuple):
     demos: str = "[]"
     chat: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
+    xml: tuple[str, ...] = ()
+
+
+class ReplyDifference(NamedTuple):
+    """A section that the XML adapters of agentkit and DSPy read differently.
+
+    Attributes:
+        reason: Why agentkit differs.
+        annotation: Type of the output.
+        body: Text of the section, between its tags.
+        dspy: Value in DSPy, as JSON value. None if DSPy refuses the reply.
+        agentkit: Value in agentkit, as JSON value.
+    """
+
+    reason: str
+    annotation: str
+    body: str
+    dspy: object
+    agentkit: object
 
 
 _TYPES: Final[dict[str, tuple[str, ...]]] = {
@@ -90,6 +120,24 @@ class Tree(BaseModel):
 class Pair(TypedDict):
     a: int
     b: str
+
+class Team(BaseModel):
+    name: str = Field(alias="teamName")
+    lead: Optional[Point] = None
+    tags: list[str] = []
+    note: Optional[str] = None
+
+class Box(BaseModel):
+    '''Names.
+
+    In a box.'''
+    names: list[int] = Field(alias="n")
+    first: Point
+    other: Optional[Point] = Field(default=None, description="Another point.")
+    kind: Literal["a", 1, True, None] = "a"
+
+class Nothing(BaseModel):
+    pass
 """
 
 _TEXTS: Final[dict[str, tuple[str, ...]]] = {
@@ -134,6 +182,175 @@ _JSON: Final[dict[str, tuple[str, ...]]] = {
 """JSON values of an output, by type."""
 
 
+_TAGS: Final[dict[str, tuple[str, ...]]] = {
+    "str": (
+        "a &amp; b &lt; c &gt; &quot;&apos;",
+        "<b>x</b>",
+        "a &amp; <b>&amp;</b>",
+        "<![CDATA[a </y> &amp; < b]]>",
+        "a<!-- c -->b",
+        "&#65;&#x42;",
+        "",
+        "  ",
+    ),
+    "Optional[str]": ("", "null", "a", "  "),
+    "int": ("5", "<a>5</a>", ""),
+    "bool": ("True", "no"),
+    "list[str]": (
+        "<item>a</item><item>b</item>",
+        "<item>a</item>",
+        "a",
+        "",
+        "a</y><y>b",
+        '["a"]',
+        "<item />",
+        "<item><b>x</b></item>",
+        "<item> a </item>",
+        "<x>a</x>",
+        "text <item>a</item>",
+        "None",
+    ),
+    "list[int]": ("<item>1</item>", "1", "[1, 2", "<item>x</item>", "1</y><y>2"),
+    "Optional[list[str]]": ("", "<item>a</item>", "a"),
+    "Optional[list[int]]": ("", "None", "null", "<item>4</item>"),
+    "dict[str, int]": (
+        "<a>1</a><b>2</b>",
+        '<entry key="a b">1</entry>',
+        "",
+        '{"a": 1}',
+        "<a>1</a><a>2</a>",
+        "<entry key='&lt;'>1</entry>",
+    ),
+    "dict[str, list[int]]": ("<a>1</a><a>2</a>", "<a><item>1</item></a>", "<a />", "<a>3</a>"),
+    "dict[str, Any]": ("<a>x</a>", "<a><b>x</b></a>", "<b></b>"),
+    "Point": (
+        "<x>1</x>",
+        "<x>1</x><label>b</label>",
+        "<label>b</label>",
+        '{"x": 1}',
+        "<x>1</x><other>2</other>",
+        "<x> 1 </x>\n<label>a &amp; b</label>",
+        "",
+        "<x><b>1</b></x>",
+        "<x>1</x><label><b>q</b></label>",
+    ),
+    "Optional[Point]": ("", "None", "<x>1</x>"),
+    "list[Point]": (
+        "<item><x>1</x></item><item><x>2</x></item>",
+        "<x>1</x>",
+        "<x>1</x></y><y><x>2</x>",
+        '<item>{"x": 1}</item>',
+    ),
+    "Tree": (
+        "<name>a</name><inner><item><name>b</name><inner /></item></inner>",
+        "<name>a</name><inner><name>b</name></inner>",
+    ),
+    "Team": (
+        "<teamName>a</teamName>",
+        "<name>a</name>",
+        "<name>a</name><tags>x</tags><tags>z</tags>",
+        "<name>a</name><lead /><tags><item>x</item></tags><note></note>",
+        "<name>a</name><tags>x</tags><lead><x>1</x></lead>",
+    ),
+    "Pair": ("<a>1</a><b>x</b>",),
+    "Union[int, list[int]]": ("1", "<item>1</item>", "[1]", "<item>1</item><item>2</item>"),
+    "Union[list[str], str]": ("<item>a</item>",),
+    "Union[Point, Team]": ("<x>1</x>", "<name>a</name><tags><item>1</item></tags>"),
+    "list[Union[Point, Team]]": ("<item><x>2</x></item>",),
+    "list[Union[str, int]]": ("<item>5</item><item>a</item>",),
+    "list[Literal['a', 'b']]": ("<item>a</item>", "<item>c</item>"),
+    "list[Color]": ("<item>red</item>", "<item>RED</item>"),
+    "list[Optional[int]]": ("<item>1</item><item />",),
+    "list[list[int]]": ("<item><item>1</item></item><item />", "<item>1</item>", "[[1],[]]"),
+    "tuple[int, str]": ("<item>1</item><item>a</item>",),
+    "set[int]": ("<item>1</item>", "[1]"),
+    "list[bool]": ("<item>True</item><item>no</item>",),
+    "list[float]": ("<item>1.50</item>",),
+    "list[datetime.date]": ("<item>2026-11-26</item>",),
+    "Any": ("5", "x", "", "[1]"),
+    "Union[str, list[int], None]": ("a", "<item>1</item>", "<b>a</b>", ""),
+    "Color": (" red ", "<b>red</b>"),
+    "Literal['a', 'b']": ("<b>a</b>",),
+    "Code": ("a &lt; b",),
+}
+"""Sections of an output with tags or references, by type."""
+
+_REPLIES: Final = (
+    "{}",
+    "Sure.\n{}\nDone.",
+    "```xml\n{}\n```",
+    "<think>hm</think>{}",
+    "<think><y>draft</y></think>{}",
+    "<!-- <y>draft</y> -->{}",
+    "<response>{}</response>",
+    "<!DOCTYPE x>{}",
+    '<!DOCTYPE x [<!ENTITY a "b">]>{}',
+    "<y>a</y>",
+    "<y>a",
+    "<z>ok</z>",
+    "<Y>a</Y><z>b</z>",
+    "<y >a</y ><z id='1'>b</z>",
+    "<y/><z/>",
+)
+"""Replies for two outputs y and z. The braces are the place of both sections."""
+
+REPLY_DIFFERENCES: Final = (
+    ReplyDifference("a Python tuple is a list, as in ChatAdapter", "list[int]", "(1, 2)", None, [1, 2]),
+    ReplyDifference("a Python tuple is a list, as in ChatAdapter", "tuple[int, str]", "(1, 'a')", None, [1, "a"]),
+    ReplyDifference("half a tag is text", "str", "a < b && <c> d", None, "a < b && <c> d"),
+    ReplyDifference("half a tag is text", "Code", "vector<int> x", None, "vector<int> x"),
+    ReplyDifference("an unknown reference is text", "str", "&nbsp;&x;", None, "&nbsp;&x;"),
+    ReplyDifference("tags in a text are text", "Code", "<b>x</b>", None, "<b>x</b>"),
+    ReplyDifference("tags in a text are text", "Reasoning", "<b>x</b>", None, "<b>x</b>"),
+    ReplyDifference(
+        "tags in a text are unchanged",
+        "str",
+        "<b a='>'>></b><br/>",
+        '<b a="&gt;">&gt;</b><br />',
+        "<b a='>'>></b><br/>",
+    ),
+    ReplyDifference("a section has no outer white space", "str", " <b>x</b>\n", " <b>x</b>\n", "<b>x</b>"),
+    ReplyDifference("a reference is no white space of the section", "str", "&#32;a", "a", " a"),
+    ReplyDifference("the first section of a text counts", "str", "a</y><y>b", "['a', 'b']", "a"),
+    ReplyDifference("line breaks are unchanged", "str", "a\rb\r\nc", "a\nb\nc", "a\rb\r\nc"),
+    ReplyDifference("control characters are unchanged", "str", "a\x00b", None, "a\x00b"),
+    ReplyDifference("None is no text, as in ChatAdapter", "Optional[str]", "None", "None", None),
+    ReplyDifference("None is no item", "Optional[list[str]]", "None", ["None"], None),
+    ReplyDifference("a number is no text", "dict[str, Any]", "<a>1</a>", {"a": "1"}, {"a": 1}),
+    ReplyDifference("a boolean is no text", "dict[str, Any]", "<a>True</a>", {"a": "True"}, {"a": True}),
+    ReplyDifference("None is no text", "dict[str, Any]", "<a />", {"a": ""}, {"a": None}),
+    ReplyDifference("a number is no text", "list[Union[int, str]]", "<item>5</item>", ["5"], [5]),
+    ReplyDifference("a number is no text", "list[Literal[1, 2]]", "<item>1</item>", None, [1]),
+    ReplyDifference(
+        "items are a list", "dict[str, Any]", "<a><item>x</item></a>", {"a": {"item": "x"}}, {"a": ["x"]}
+    ),
+    ReplyDifference("a text is a member of the union", "Union[list[str], str]", "hi", ["hi"], "hi"),
+    ReplyDifference(
+        "the tags select the member of the union",
+        "list[Union[Point, Team]]",
+        "<item><name>a</name><tags><item>1</item></tags></item>",
+        None,
+        [{"teamName": "a", "lead": None, "tags": ["1"], "note": None}],
+    ),
+)
+"""Sections that agentkit reads differently (see the table in `xml_adapter`)."""
+
+MESSAGE_DIFFERENCES: Final = {
+    ("compact", "type Tree"): "no message: both refuse models that contain themselves",
+    ("compact", "type Code"): "the comment before the listing is the docstring of a class of DSPy",
+    ("compact", "type Reasoning"): "the comment before the listing is the docstring of a class of DSPy",
+    ("compact", "tags of Tree"): "no message: both refuse models that contain themselves",
+    ("compact", "tags of Code"): "the comment before the listing is the docstring of a class of DSPy",
+    ("compact", "a model twice"): "DSPy takes a model that occurs twice for one that contains itself",
+}
+"""Reasons of different messages, by adapter and case. All of them differ in the system message only."""
+
+
+def write_sections(body: str) -> str:
+    """Returns a reply with the outputs y and z."""
+    return f"<y>{body}</y>\n\n<z>\nok\n</z>"
+
+
 def _list_cases() -> Iterator[Case]:
     for number, (annotation, values) in enumerate(_TYPES.items()):
         source = (
@@ -149,9 +366,27 @@ def _list_cases() -> Iterator[Case]:
         )
         chat = tuple(f"[[ ## y ## ]]\n{text}\n\n[[ ## z ## ]]\nok\n\n[[ ## completed ## ]]\n" for text in texts)
         objects = tuple(f'{{"y": {value}, "z": "ok"}}' for value in _JSON.get(annotation, ()))
-        yield Case(f"type {annotation}", source, f"{{'x': {first}, 'n': 2}}", demos, chat, objects)
+        read_differently = {row.body for row in REPLY_DIFFERENCES if row.annotation == annotation}
+        tags = tuple(write_sections(f"\n{text}\n") for text in texts if text not in read_differently)
+        yield Case(f"type {annotation}", source, f"{{'x': {first}, 'n': 2}}", demos, chat, objects, tags)
         for index, value in enumerate(values[1:], 1):
             yield Case(f"value {index} of {annotation}", source, f"{{'x': {value}, 'n': {number}}}")
+
+
+def _list_tags() -> Iterator[Case]:
+    """Yields cases with replies of the XML adapter."""
+    for annotation, bodies in _TAGS.items():
+        yield Case(
+            f"tags of {annotation}", write_source(annotation), "{'x': 1}", xml=tuple(map(write_sections, bodies))
+        )
+    replies = tuple(text.format(write_sections("a")) for text in _REPLIES)
+    yield Case("replies with tags", write_source("str"), "{'x': 1}", xml=replies)
+
+
+def write_source(annotation: str, input_type: str = "int") -> str:
+    """Returns the source code of a signature with the input x and the outputs y and z."""
+    fields = f"x: {input_type} = InputField()\n    y: {annotation} = OutputField()\n    z: str = OutputField()"
+    return f"{_CLASSES}\nclass S(Signature):\n    'Do it.'\n    {fields}\n"
 
 
 _NAMED: Final = (
@@ -236,6 +471,12 @@ _OBJECTS: Final = (
 CASES: Final = (
     *_list_cases(),
     *_list_texts(),
+    *_list_tags(),
+    Case("a model twice", write_source("Box", "Box"), "{'x': Box(n=[1], first=Point(x=1))}"),
+    Case("a model without fields", write_source("list[Nothing]")),
+    Case("a list of models", write_source("list[Team]", "Team"), "{'x': Team(teamName='ü')}"),
+    Case("a model and text", write_source("Union[Team, str, None]")),
+    Case("lists of unions", write_source("dict[str, list[Optional[Literal['a', 2]]]]")),
     Case(
         "several fields",
         _TWO,
@@ -277,13 +518,38 @@ CASES: Final = (
 )
 
 _TEXT: Final = "S = Signature('x: Optional[str], n: int -> y', 'Do it.')"
+_NAN: Final = "S = Signature('x: list[float], n: int -> y', 'Do it.')"
+_NONE: Final = Case("the text None beside None", _TEXT, "{'x': 'None', 'n': 1}")
+_SPACE: Final = Case("outer white space", _TEXT, "{'x': ' a ', 'n': 1}")
+_MARKER: Final = Case("a line that looks like a section", _TEXT, "{'x': 'a\\n[[ ## n ## ]]\\n2', 'n': 1}")
+_NUMBER: Final = Case("NaN in a list", _NAN, "{'x': [float('nan')], 'n': 1}")
+
+
+def _list_demos() -> Iterator[Case]:
+    """Yields values of the output y that the XML adapter writes differently."""
+    for name, annotation, value in (
+        ("an empty text beside None", "Optional[str]", "''"),
+        ("an empty list beside None", "Optional[list[str]]", "[]"),
+        ("a closing tag in a text with None", "Optional[str]", "'a</y><z>b</z>'"),
+        ("a closing tag in code", "Code", "Code(code='</y>')"),
+        ("a reference in code", "Code", "Code(code='a &lt; b')"),
+        ("white space in an item", "list[str]", "[' a']"),
+        ("a text that is a number", "dict[str, Any]", "{'a': '1'}"),
+        ("a text None in a list", "list[Optional[str]]", "['']"),
+        ("tags in a value of any type", "Any", "'<b>a</b>'"),
+        ("tags in a text beside a list", "Union[str, list[int], None]", "'<item>1</item>'"),
+    ):
+        yield Case(name, write_source(annotation), "{'x': 1}", f"[{{'x': 2, 'y': {value}, 'z': 'ok'}}]")
+
 
 DIFFERENCES: Final = (
-    Case("the text None beside None", _TEXT, "{'x': 'None', 'n': 1}"),
-    Case("outer white space", _TEXT, "{'x': ' a ', 'n': 1}"),
-    Case("a line that looks like a section", _TEXT, "{'x': 'a\\n[[ ## n ## ]]\\n2', 'n': 1}"),
-    Case(
-        "NaN in a list", "S = Signature('x: list[float], n: int -> y', 'Do it.')", "{'x': [float('nan')], 'n': 1}"
-    ),
+    *((adapter, case) for adapter in ("chat", "json", "compact") for case in (_NONE, _SPACE, _MARKER, _NUMBER)),
+    *(("xml", case) for case in (_NONE, _SPACE, _NUMBER, *_list_demos())),
+    ("xml", Case("a closing tag", _TEXT, "{'x': 'a</x><n>2</n>', 'n': 1}")),
+    ("xml", Case("a reference", _TEXT, "{'x': 'a &amp; b', 'n': 1}")),
+    ("xml", Case("an open CDATA section", _TEXT, "{'x': '<![CDATA[', 'n': 1}")),
 )
-"""Values that DSPy writes as the text of another value. agentkit escapes them (see `value_escapes`)."""
+"""Adapters and cases with one message that differs, because DSPy writes the text of another value there.
+
+agentkit escapes these values (see `value_escapes` and `xml_adapter`).
+"""

@@ -27,7 +27,12 @@ NAMES: dict[str, typing.Any] = {
     "Reasoning": dspy.Reasoning,
     "because": dspy.Reasoning(content="Because."),
 }
-ADAPTERS: dict[str, typing.Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONAdapter}
+ADAPTERS: dict[str, typing.Any] = {
+    "chat": dspy.ChatAdapter,
+    "json": dspy.JSONAdapter,
+    "compact": importlib.import_module("dspy.adapters.baml_adapter").BAMLAdapter,
+    "xml": dspy.XMLAdapter,
+}
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import pydantic_core
 import pytest
 import typing_extensions
 
-from agentkit import ParseError
+from agentkit import OptionError, ParseError
 from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.examples import Example
@@ -25,11 +25,27 @@ from agentkit.prompts.field_types import Code, History, Reasoning
 from agentkit.prompts.fields import InputField, OutputField
 from agentkit.prompts.json_adapter import JSONAdapter
 from agentkit.prompts.signature import Signature
-from tests.parity.cases import CASES, DIFFERENCES, Case
+from agentkit.prompts.xml_adapter import XMLAdapter
+from tests.parity.cases import (
+    CASES,
+    DIFFERENCES,
+    MESSAGE_DIFFERENCES,
+    REPLY_DIFFERENCES,
+    Case,
+    ReplyDifference,
+    write_sections,
+    write_source,
+)
 
 pytestmark = pytest.mark.parity
 
-_ADAPTERS: Final[dict[str, Adapter]] = {"chat": ChatAdapter(), "json": JSONAdapter(native_tools=False)}
+_ADAPTERS: Final[dict[str, Adapter]] = {
+    "chat": ChatAdapter(),
+    "json": JSONAdapter(native_tools=False),
+    "compact": JSONAdapter(native_tools=False, schema_style="compact"),
+    "xml": XMLAdapter(),
+}
+_PAIRS: Final = [(case, adapter) for case in CASES for adapter in _ADAPTERS]
 _NAMES: Final[dict[str, Any]] = {
     **{name: getattr(typing, name) for name in ("Any", "Literal", "Optional", "Union")},
     "Signature": Signature,
@@ -59,25 +75,64 @@ def worker() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.parametrize("adapter", [*_ADAPTERS])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def _name(value: object) -> str:
+    return value.name if isinstance(value, Case) else str(value)
+
+
+@pytest.mark.parametrize(
+    ("case", "adapter"),
+    [(case, adapter) for case, adapter in _PAIRS if (adapter, case.name) not in MESSAGE_DIFFERENCES],
+    ids=_name,
+)
 def test_messages_and_values_are_those_of_dspy(worker: subprocess.Popen[str], case: Case, adapter: str) -> None:
-    texts = case.chat if adapter == "chat" else case.json
+    texts = {"chat": case.chat, "xml": case.xml}.get(adapter, case.json)
     expected = _ask(worker, case, adapter, texts)
     signature, messages = _format(case, adapter)
     assert messages == expected["messages"]
     assert [_parse(_ADAPTERS[adapter], signature, text) for text in texts] == expected["parsed"]
 
 
-@pytest.mark.parametrize("adapter", [*_ADAPTERS])
-@pytest.mark.parametrize("case", DIFFERENCES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("case", "adapter"),
+    [(case, adapter) for case, adapter in _PAIRS if (adapter, case.name) in MESSAGE_DIFFERENCES],
+    ids=_name,
+)
+def test_only_the_system_message_differs_for_these_types(
+    worker: subprocess.Popen[str], case: Case, adapter: str
+) -> None:
+    expected = _ask(worker, case, adapter, case.json)
+    if "error" in expected and "twice" not in case.name:
+        with pytest.raises(OptionError, match="contains itself"):
+            _format(case, adapter)
+        return
+    signature, messages = _format(case, adapter)
+    if "error" in expected:
+        assert messages[0][1].count("x: int,") == 2
+        return
+    assert messages[0] != expected["messages"][0]
+    assert messages[1:] == expected["messages"][1:]
+    assert [_parse(_ADAPTERS[adapter], signature, text) for text in case.json] == expected["parsed"]
+
+
+@pytest.mark.parametrize(("adapter", "case"), DIFFERENCES, ids=_name)
 def test_values_that_dspy_confuses_have_different_texts(
     worker: subprocess.Popen[str], case: Case, adapter: str
 ) -> None:
     _, messages = _format(case, adapter)
     expected = _ask(worker, case, adapter, ())["messages"]
-    assert messages[:-1] == expected[:-1]
-    assert messages[-1] != expected[-1]
+    assert sum(own != other for own, other in zip(messages, expected, strict=True)) == 1
+
+
+@pytest.mark.parametrize("row", REPLY_DIFFERENCES, ids=lambda row: f"{row.reason} in {row.annotation}")
+def test_sections_that_are_read_differently(worker: subprocess.Popen[str], row: ReplyDifference) -> None:
+    case = Case(row.reason, write_source(row.annotation), "{'x': 1}")
+    text = write_sections(row.body)
+    (expected,) = _ask(worker, case, "xml", (text,))["parsed"]
+    signature, _ = _format(case, "xml")
+    outputs = _parse(_ADAPTERS["xml"], signature, text)
+    assert (expected and expected["y"]) == row.dspy
+    assert outputs["y"] == row.agentkit
+    assert outputs["y"] != row.dspy
 
 
 def _format(case: Case, adapter: str) -> tuple[Any, list[Any]]:

@@ -1,0 +1,179 @@
+"""`FieldStreamParser`: base class of the parsers that find the outputs in the text of a streamed reply.
+
+Parsers perform no I/O. Read `chat_stream_parser` for a parser that reports fields while their text arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from agentkit.argument_checks import check_option
+from agentkit.errors import OptionError, ParseError
+from agentkit.prompts.adapter import Adapter
+from agentkit.prompts.chat_adapter import parse_field
+from agentkit.prompts.field_content import write_content
+from agentkit.prompts.field_events import FieldDelta, FieldEnd, FieldEvent, FieldStart
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.signature import Signature
+
+__all__ = ["FieldStreamParser"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+_OWN_TEXT: Final = object()
+
+
+class FieldStreamParser:
+    """Parser of the text of a streamed reply, which may be split anywhere. One parser object parses one reply.
+
+    `feed` returns the events of the fields that a piece of the text contains. `finish` returns the outputs, or
+    raises the error of `Adapter.parse`. `drain` then returns the last events:
+
+        parser = adapter.stream_parser(signature)
+        for piece in pieces:
+            events = parser.feed(piece)
+        outputs = parser.finish()
+        events = parser.drain()
+
+    The deltas of a field together are the text that its value is parsed from. Some outputs are not in the text: a
+    default, thinking, citations and tool calls. Their events come last, with one delta unless the value is None.
+    A field whose value is invalid has no FieldEnd, and `finish` raises the error.
+
+    This class works for any adapter, because it knows no format: all events come last. A subclass for a format
+    overrides `read` and `read_end`, which call `start_field`, `add_text`, and `end_field` or `leave_field`.
+
+    Args:
+        adapter: Adapter that wrote the request.
+        signature: Signature class of the request.
+
+    Raises:
+        OptionError: The adapter does not accept the signature.
+    """
+
+    def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
+        self._adapter = adapter
+        self._signature = signature
+        self._fields = adapter.select_fields(signature).output_fields
+        self._pieces: list[str] = []  # all text of the reply
+        self._events: list[FieldEvent] = []
+        self._sent: dict[str, list[str]] = {}  # text of the deltas of each field
+        self._values: dict[str, Any] = {}  # values of the fields that have ended
+        self._field: SignatureField | None = None  # the open field
+        self._delta: list[str] = []  # text of the open field that no event contains yet
+        self._is_finished = False
+
+    def feed(self, text: str) -> list[FieldEvent]:
+        """Parses the next piece of the text. Returns the events that are complete after this piece.
+
+        Raises:
+            OptionError: `text` is not a string, or `end` or `finish` was called before.
+        """
+        check_option("text", text, str, "Pass the text of a TextDelta.")
+        if self._is_finished:
+            reason = "`end` or `finish` was already called"
+            raise OptionError("text", reason, "Create a new parser for each reply.")
+        self._pieces.append(text)
+        self.read(text)
+        return self.drain()
+
+    def end(self) -> list[FieldEvent]:
+        """Ends the text. Returns the events of the text that was held back. `finish` calls this method."""
+        if not self._is_finished:
+            self._is_finished = True
+            self.read_end()
+        return self.drain()
+
+    def finish(self, outputs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Ends the parsing and returns the outputs, by name. `drain` then returns the last events.
+
+        Args:
+            outputs: Outputs of the complete reply, which may also have thinking and tool calls. None means that
+                `Adapter.parse` reads the outputs from the text.
+
+        Raises:
+            ParseError: The error of `Adapter.parse`.
+        """
+        self._events = self.end()
+        if outputs is None:
+            outputs = self._adapter.parse(self._signature, "".join(self._pieces))
+        for name, value in outputs.items():
+            if name not in self._values:
+                self._complete_field(name, value)
+        return outputs
+
+    def drain(self) -> list[FieldEvent]:
+        """Returns the events since the previous call of `feed`, `end` or `drain`."""
+        self._add_delta()
+        events, self._events = self._events, []
+        return events
+
+    # -- for subclasses ----------------------------------------------------------------------------------------
+
+    def read(self, text: str) -> None:
+        """Reads the next piece of the text. Does nothing by default."""
+
+    def read_end(self) -> None:
+        """Reads the text that is still incomplete at the end of the reply. Does nothing by default."""
+
+    def write(self, field: SignatureField, value: Any) -> str:
+        """Returns a text that a value can be parsed from, for an output whose text did not arrive."""
+        return "".join(item for item in write_content(field, value) if isinstance(item, str))
+
+    def start_field(self, name: str) -> None:
+        """Opens a field. Text of unknown fields, and of fields that already had a start, is ignored."""
+        self.leave_field()
+        self._field = None if name in self._sent else self._fields.get(name)
+        if self._field is not None:
+            self._sent[name] = []
+            self._events.append(FieldStart(name))
+
+    def add_text(self, text: str) -> None:
+        """Adds a piece of the text of the open field."""
+        if text and self._field is not None:
+            self._delta.append(text)
+
+    def end_field(self, value: Any = _OWN_TEXT, *, is_json: bool = False) -> None:
+        """Closes the open field and parses its value.
+
+        Args:
+            value: Text or JSON value that the value is parsed from. The default is the text of the deltas.
+            is_json: True if `value` is a JSON value.
+        """
+        field = self._field
+        self.leave_field()
+        if field is None:
+            return
+        if value is _OWN_TEXT:
+            value = "".join(self._sent[field.name])
+        try:
+            parsed = parse_field(field, value, self._values, is_json=is_json)
+        except ParseError:  # `finish` raises the error
+            return
+        self._values[field.name] = parsed
+        self._events.append(FieldEnd(field.name, parsed))
+
+    def leave_field(self) -> None:
+        """Closes the open field, if there is one. Its FieldEnd comes last, with the value that `finish` reads."""
+        self._add_delta()
+        self._field = None
+
+    # ----------------------------------------------------------------------------------------------------------
+
+    def _add_delta(self) -> None:
+        if self._delta and self._field is not None:
+            text = "".join(self._delta)
+            self._delta.clear()
+            self._sent[self._field.name].append(text)
+            self._events.append(FieldDelta(self._field.name, text))
+
+    def _complete_field(self, name: str, value: Any) -> None:
+        """Adds the missing events of an output. If the text of the value begins with the deltas, adds the rest."""
+        sent = "".join(self._sent.get(name, ()))
+        if name not in self._sent:
+            self._sent[name] = []
+            self._events.append(FieldStart(name))
+        text = "" if value is None else self.write(self._signature.output_fields[name], value)
+        if text.startswith(sent) and text != sent:
+            self._events.append(FieldDelta(name, text[len(sent) :]))
+        self._values[name] = value
+        self._events.append(FieldEnd(name, value))

@@ -1,0 +1,504 @@
+"""`PromptAdapter`: writes the messages of a typed prompt with templates, and reads the reply with a parser.
+
+The adapter corresponds to the queries of Delphyne 0.15. The kinds of templates are `system`, `instance` (the user
+message), `feedback`, and any other kind for `format_prompt`. The text of a kind is the first that exists of:
+
+1. the file `{Name}.{kind}.jinja` in the folders of `templates`, where `Name` is the name of the signature;
+2. the option of the adapter: `system`, `user` or `feedback`;
+3. the attribute `__{kind}_prompt__` of the signature, without indentation and outer white space;
+4. the default. For `system`, it is the instructions of the signature, for `instance`, the inputs as YAML, and for
+   `feedback`, the error.
+
+All these texts are templates, including the instructions. Their variables are:
+
+- `query`: the inputs by name;
+- `mode`, `available_modes` and `params`: see `PromptAdapter`;
+- `format`: the format of the reply, with the keys `where`, `what`, `schema` and `instructions`;
+- `example` (True in an example) and `example_id` (1 in the first example, and None in a request);
+- `data`: see `PromptTemplates`;
+- `globals`: the attribute `globals` of the signature, if there is one;
+- `feedback`: the `Feedback`, for the kinds `feedback` and `repair` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from agentkit.argument_checks import check_option
+from agentkit.budget.units import EXAMPLE_MARK
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.errors import OptionError, ParseError
+from agentkit.formatting.formatter import RequestOptions
+from agentkit.json_values import copy_json
+from agentkit.messages.blocks import Block, TextBlock, ToolUseBlock
+from agentkit.messages.message import Msg, build_part
+from agentkit.prompts.adapter import Adapter, HistoryItem
+from agentkit.prompts.bound_parser import BoundParser, bind_parser
+from agentkit.prompts.examples import Example, ReplyText
+from agentkit.prompts.feedback import Feedback
+from agentkit.prompts.field_content import Segment, join_segments, write_content
+from agentkit.prompts.field_types import History
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.lenient_json import require_json_repair
+from agentkit.prompts.parsers import Parser, structured
+from agentkit.prompts.prompt_inputs import get_prefix, is_prefix, read_inputs
+from agentkit.prompts.prompt_templates import PromptTemplates
+from agentkit.prompts.prompt_texts import PromptTexts, get_empty_templates
+from agentkit.prompts.signature import Signature
+from agentkit.prompts.type_names import is_tool_calls
+from agentkit.tools.tool import ToolLike, as_tools
+
+__all__ = ["PromptAdapter"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+_CALLS: Final = "tool_calls"
+"""Output of an example with tool calls, for signatures without such an output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptAdapter(Adapter):
+    """Adapter that writes prompts with templates.
+
+    The messages are: system prompt, examples, history, user message, prefix. The prefix is the value of an input
+    with the name `prefix` and a type such as `list[Msg | Feedback]`: a conversation that follows the user message.
+    The prefix and inputs of the type `History` are not part of the variable `query`.
+
+    If the template of the user message has a line `!<assistant>`, the text after this line is the priming: an
+    assistant message after the user message. A media block in a variable is printed as the block itself.
+
+    A mode is another way to answer. Its adapter in `modes` writes and reads requests in this mode, and examples of
+    this mode. The adapter of a mode needs only the options that differ.
+
+    Attributes:
+        system: Template of the system prompt. An empty text omits the system prompt. None means the default (see
+            `agentkit.prompts.prompt_adapter`).
+        user: Template of the user message. None means the default.
+        feedback: Template of a `Feedback`. None means the default.
+        parser: Parser of the replies. None means `structured`. A parser without a type, such as `yaml`, gets the
+            type of the outputs. With several outputs, the value is an object with one key for each output.
+        modes: Adapters of the modes, by the name of the mode.
+        mode: Mode of requests. None means that this adapter itself is used. `ask(mode=…)` takes precedence.
+        templates: Folders with templates and data. None means that there are no folders.
+        params: Variable `params` of the templates, with JSON values. The params of a mode are added.
+        native_tools: See `Adapter`. False is allowed for signatures without tool calls only.
+        order: See `Adapter`.
+
+    Raises:
+        OptionError: An option is invalid.
+        MissingExtraError: A package of the extra `prompts` is not installed.
+
+    Example:
+        >>> from agentkit.prompts import Signature
+        >>> class Tide(Signature[int]):
+        ...     "Tell the height of the tide in centimeters."
+        ...     harbor: str
+        >>> adapter = PromptAdapter(user="Harbor: {{ query.harbor }}")
+        >>> [msg.text for msg in adapter.format(Tide, {"harbor": "Brest"})]
+        ['Tell the height of the tide in centimeters.', 'Harbor: Brest']
+        >>> adapter.parse(Tide, '{"value": 640}')
+        {'answer': 640}
+    """
+
+    system: str | None = None
+    user: str | None = None
+    feedback: str | None = None
+    parser: Parser[Any] | None = None
+    modes: Mapping[str, PromptAdapter] = field(default_factory=dict[str, "PromptAdapter"], hash=False)
+    mode: str | None = None
+    templates: PromptTemplates | None = None
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    native_tools: bool = True
+    order: Literal["complete_last", "given"] = "given"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("system", "user", "feedback", "mode"):
+            check_option(name, getattr(self, name), str | None)
+        check_option("parser", self.parser, Parser | None, "Pass a parser, such as `structured` or `yaml`.")
+        check_option("templates", self.templates, PromptTemplates | None, "Pass PromptTemplates(folder).")
+        check_option("params", self.params, Mapping, "Pass a dict of JSON values.")
+        check_option("modes", self.modes, Mapping, "Pass a dict of adapters by mode.")
+        object.__setattr__(self, "params", copy_json(dict(self.params)))
+        object.__setattr__(self, "modes", dict(self.modes))
+        for name, adapter in self.modes.items():
+            _check_mode(name, adapter)
+        self._find_mode(self.mode)
+        get_empty_templates()  # raises MissingExtraError
+        require_json_repair()
+
+    # -- modes -------------------------------------------------------------------------------------------------
+
+    def select_mode(self, mode: str | None) -> PromptAdapter:
+        """Returns an adapter for requests in a mode. None returns this adapter.
+
+        Raises:
+            OptionError: `modes` has no such mode.
+        """
+        self._find_mode(mode)
+        return self if mode is None else replace(self, mode=mode)
+
+    def _find_mode(self, mode: str | None, place: str = "mode") -> PromptAdapter:
+        """Returns the adapter of a mode. Without a mode, this is the adapter itself."""
+        if mode is None:
+            return self
+        check_option(place, mode, str | None)
+        if mode not in self.modes:
+            names = ", ".join(self.modes) or "none"
+            raise OptionError(place, f"{mode!r} is unknown", f"The modes are: {names}.")
+        return self.modes[mode]
+
+    def _get_option(self, name: str, mode: str | None) -> Any:
+        """Returns an option of the adapter of a mode. If the option is None, returns that of this adapter."""
+        value = getattr(self._find_mode(mode), name)
+        return getattr(self, name) if value is None else value
+
+    def _bind(self, signature: _AnySignature, mode: str | None) -> BoundParser:
+        parser = self._get_option("parser", mode)
+        return bind_parser(structured if parser is None else parser, signature)
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    def format(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        *,
+        examples: Iterable[Example] = (),
+        history: Iterable[HistoryItem] = (),
+        tools: Sequence[ToolLike] = (),
+    ) -> list[Msg]:
+        """Returns the messages of a request. See `Adapter.format`.
+
+        Raises:
+            OptionError: An argument is invalid, or a template needs a value that JSON cannot represent.
+            MessageError: A value of an input or of an example does not fit its type.
+            TemplateError: A template is invalid, lacks a variable or an included template, or calls `fail`.
+        """
+        as_tools(tools)
+        shown = self.select_fields(signature)
+        values = read_inputs(shown, inputs)
+        prompt = self._create_prompt(shown, values, self.mode)
+        system = prompt.render("system")
+        msgs = [Msg("system", system, "system")] if system else []
+        msgs += self.format_demos(shown, examples)
+        msgs += self.format_conversation_history(shown, values)
+        for index, item in enumerate(history):
+            msgs += self._format_entry(prompt, item, f"history[{index}]")
+        msgs += [replace(msg, pinned=True) for msg in prompt.render_user()]
+        for index, item in enumerate(get_prefix(shown, values)):
+            msgs += self._format_entry(prompt, item, f"{signature.__name__}.prefix[{index}]")
+        return msgs
+
+    def conversation(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        outputs: Mapping[str, Any],
+        examples: Iterable[Example] = (),
+    ) -> list[Msg]:
+        """Returns the messages of a request and the reply with the given outputs, for example for training."""
+        shown = self.select_fields(signature)
+        reply = self._write_reply(shown, Example({}, outputs, self.mode), self.mode, "reply")
+        return [*self.format(signature, inputs, examples=examples), reply]
+
+    def select_fields(self, signature: _AnySignature) -> _AnySignature:
+        """Returns the signature with the fields that the prompt shows. Tool calls are never part of a text.
+
+        Raises:
+            OptionError: The signature has tool calls but no input for tools, or `native_tools` is False.
+        """
+        shown = super().select_fields(signature)
+        calls = [name for name, item in shown.output_fields.items() if is_tool_calls(item.type)]
+        if calls:
+            reason = f"the output {calls[0]!r} has tool calls, which templates cannot describe"
+            raise OptionError("signature", reason, "Pass native_tools=True, or use ChatAdapter.")
+        return shown
+
+    def format_demos(self, signature: _AnySignature, examples: Iterable[Example]) -> list[Msg]:
+        """Returns the messages of the examples: a user message and a reply for each example.
+
+        An example may lack outputs, or have tool calls only. An example without inputs or without an answer is
+        omitted, unless the signature has no inputs.
+        """
+        rows: list[tuple[bool, str, Example]] = []
+        for index, example in enumerate(examples):
+            check_option(f"examples[{index}]", example, Example)
+            kind = example.classify(signature.input_fields, signature.output_fields)
+            has_inputs = not signature.input_fields or signature.input_fields.keys() & example.inputs.keys()
+            if kind != "unusable" or (has_inputs and _has_answer(signature, example)):
+                rows.append((kind == "complete", f"examples[{index}]", example))
+        if self.order == "complete_last":
+            rows.sort(key=lambda row: row[0])
+        msgs: list[Msg] = []
+        for number, (_, place, example) in enumerate(rows, 1):
+            create = partial(self._mark_example, signature, example, place, number)
+            msgs += example.cache_messages((self, signature, place, number), create)
+        return msgs
+
+    def _mark_example(self, signature: _AnySignature, example: Example, place: str, number: int) -> Iterator[Msg]:
+        """Yields the messages of an example. Their mark makes them one unit for a budget."""
+        for msg in self._format_example(signature, example, example.mode, place, number):
+            yield replace(msg, metadata={**(msg.metadata or {}), EXAMPLE_MARK: number - 1})
+
+    def _format_example(
+        self, signature: _AnySignature, example: Example, mode: str | None, place: str, number: int | None = None
+    ) -> Iterator[Msg]:
+        """Yields the messages of an example, or of an earlier turn if `number` is None."""
+        self._find_mode(mode, f"{place}.mode")
+        values = read_inputs(signature, example.inputs, place)
+        prompt = self._create_prompt(signature, values, mode, number)
+        if not signature.input_fields or signature.input_fields.keys() & example.inputs.keys():
+            yield from prompt.render_user()
+        for index, item in enumerate(get_prefix(signature, values)):
+            yield from self._format_entry(prompt, item, f"{place}.inputs.prefix[{index}]")
+        if _has_answer(signature, example):
+            yield self._write_reply(signature, example, mode, place)
+
+    def _write_reply(self, signature: _AnySignature, example: Example, mode: str | None, place: str) -> Msg:
+        calls = [
+            call
+            for name, value in example.outputs.items()
+            if name not in signature.output_fields and (name == _CALLS or _is_calls(value))
+            for call in cast("Sequence[object]", value)
+        ]
+        return self._bind(signature, mode).write_message(example.outputs, calls, note=example.note, seed=place)
+
+    def format_conversation_history(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> list[Msg]:
+        """Returns the messages of the rows in an input of the type `History`."""
+        names = [name for name, item in signature.input_fields.items() if item.type is History]
+        rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
+        msgs: list[Msg] = []
+        for index, row in enumerate(rows):
+            known = {name: value for name, value in row.items() if name in signature.input_fields}
+            msgs += self._format_example(signature, Example(known, row), self.mode, f"{names[0]}[{index}]")
+        return msgs
+
+    def _format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
+        """Returns the messages of an entry of the history or of a prefix."""
+        if isinstance(item, Msg):
+            return [item]
+        if isinstance(item, Example):
+            return self._format_example(prompt.signature, item, item.mode, place)
+        check_option(place, item, Msg | Example | Feedback, "Pass messages, examples and feedback.")
+        content = prompt.render("feedback", {"feedback": item})
+        return [Msg("user", content, "user")]
+
+    # -- texts -------------------------------------------------------------------------------------------------
+
+    def format_prompt(
+        self,
+        kind: str,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        variables: Mapping[str, object] | None = None,
+    ) -> str | tuple[Block, ...]:
+        """Returns a prompt of any kind: a text, or blocks if the prompt has media.
+
+        The kinds `repair` (with the variable `feedback`) and `more` have the default texts of Delphyne. They ask
+        for another reply in the same conversation.
+
+        Args:
+            kind: Kind of the prompt.
+            signature: Signature class.
+            inputs: Values of the inputs, or a request that is bound to this signature.
+            variables: Further variables of the template.
+
+        Raises:
+            TemplateNotFoundError: There is no file `{Name}.{kind}.jinja`, and no other text of this kind.
+            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            OptionError: An argument is invalid.
+        """
+        check_option("kind", kind, str)
+        shown = self.select_fields(signature)
+        return self._create_prompt(shown, read_inputs(shown, inputs), self.mode).render(kind, variables)
+
+    def format_feedback(
+        self, feedback: Feedback, signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]
+    ) -> str | tuple[Block, ...]:
+        """Returns the content of a user turn that asks for another reply.
+
+        Raises:
+            TemplateError: The template calls `fail`. The default template does so if there is no description.
+        """
+        return self.format_prompt("feedback", signature, inputs, {"feedback": feedback})
+
+    def format_system_message(self, signature: _AnySignature) -> str:
+        """Returns the text of the system message of a request without inputs."""
+        return str(self._create_prompt(signature, {}, self.mode).render("system"))
+
+    def format_user_message_content(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any],
+        *,
+        prefix: str = "",
+        suffix: str = "",
+        is_request: bool = False,
+    ) -> Any:
+        """Returns the content of a user message without the priming. `is_request` has no effect."""
+        prompt = self._create_prompt(signature, read_inputs(signature, inputs), self.mode)
+        contents = [msg.content for msg in prompt.render_user() if msg.role == "user"]
+        segments: list[Segment] = [f"{prefix}\n\n"] if prefix else []
+        for content in contents:
+            blocks = [content] if isinstance(content, str) else content
+            segments += [item.text if isinstance(item, TextBlock) else cast("Segment", item) for item in blocks]
+        return join_segments([*segments, f"\n\n{suffix}"] if suffix else segments)
+
+    def format_field_description(self, signature: _AnySignature) -> str:
+        """Returns an empty text, because templates describe the fields."""
+        return ""
+
+    def format_field_structure(self, signature: _AnySignature) -> str:
+        """Returns an empty text, because templates describe the format."""
+        return ""
+
+    def format_task_description(self, signature: _AnySignature) -> str:
+        """Returns the instructions of the signature."""
+        return signature.instructions
+
+    def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
+        """Returns the name of one input, and its value. The default template writes YAML instead."""
+        return [f"{field.name}: ", *write_content(field, value)]
+
+    def user_message_output_requirements(self, signature: _AnySignature) -> str:
+        """Returns an empty text, because templates describe the format."""
+        return ""
+
+    def format_assistant_message_content(
+        self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
+    ) -> str:
+        """Returns a reply with the given outputs, as the parser reads it. Missing outputs are omitted."""
+        return self._bind(signature, self.mode).write(outputs)
+
+    def _create_prompt(
+        self, signature: _AnySignature, values: Mapping[str, Any], mode: str | None, number: int | None = None
+    ) -> PromptTexts:
+        """Returns the texts of a request, or of an example with a number."""
+        inner = self._find_mode(mode)
+        hidden = {name for name, item in signature.input_fields.items() if item.type is History or is_prefix(item)}
+        variables = {
+            "mode": mode,
+            "available_modes": [None, *self.modes],
+            "params": {**self.params, **inner.params},
+            "format": self._bind(signature, mode).format_variable if signature.output_fields else None,
+            "example": number is not None,
+            "example_id": number,
+        }
+        return PromptTexts(
+            signature,
+            {name: value for name, value in values.items() if name not in hidden},
+            variables,
+            self._get_option("templates", mode) or get_empty_templates(),
+            {
+                "system": self._get_option("system", mode),
+                "instance": self._get_option("user", mode),
+                "feedback": self._get_option("feedback", mode),
+            },
+        )
+
+    # -- requests and replies ----------------------------------------------------------------------------------
+
+    def request_options(
+        self, signature: _AnySignature, capabilities: Capabilities, tools: Sequence[ToolLike] = ()
+    ) -> RequestOptions:
+        """Returns the options that the parser needs: response format, tools and tool choice. See `Adapter`."""
+        shown = self.select_fields(signature)
+        if not shown.output_fields:
+            return super().request_options(signature, capabilities, tools)
+        parser = self._bind(shown, self.mode).parser
+        further = [tool for tool in as_tools(tools) if tool not in parser.tools]
+        options = super().request_options(signature, capabilities, [*parser.tools, *further])
+        if parser.tool_choice is not None:
+            options["tool_choice"] = parser.tool_choice
+        if parser.response_format is not None:
+            options["response_format"] = parser.response_format
+        return options
+
+    def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
+        """Returns the outputs in a reply, by name. See `Adapter.parse`.
+
+        If the signature has an output for tool calls, a reply with tool calls needs no text. If the parser returns
+        a `ParseError` (`or_error`) or `ToolRequests` (`with_tools`), each output has this value.
+
+        Raises:
+            ParseError: The reply does not contain a valid value.
+            OptionError: `reply` is neither a message nor a text, or the parser does not fit the outputs.
+        """
+        check_option("reply", reply, Msg | str, "Pass the reply of a model.")
+        shown = self.select_fields(signature)
+        calls = [*reply.tool_uses] if isinstance(reply, Msg) else []
+        has_call_field = len(shown.output_fields) < len(signature.output_fields)
+        outputs: dict[str, Any] = {}
+        if shown.output_fields:
+            outputs = self._parse_text(shown, _remove_calls(reply) if has_call_field else reply, calls)
+        return {name: outputs.get(name, calls) for name in signature.output_fields}
+
+    def _parse_text(
+        self, signature: _AnySignature, reply: Msg | str, calls: Sequence[ToolUseBlock]
+    ) -> dict[str, Any]:
+        try:
+            outputs = self._bind(signature, self.mode).parse(reply)
+            return self.fill_outputs(signature, outputs, reply if isinstance(reply, str) else reply.text)
+        except ParseError as error:
+            if not calls or not isinstance(reply, Msg) or reply.tool_uses or error.failure != "no_structure":
+                raise
+            return {**dict.fromkeys(signature.output_fields), **error.partial}
+
+    def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
+        """Returns the outputs in the text of a reply.
+
+        Raises:
+            ParseError: The text does not contain a valid value.
+        """
+        return self._parse_text(signature, text, ())
+
+
+# -- options --------------------------------------------------------------------------------------------------
+
+_OUTER: Final[Mapping[str, Any]] = {
+    "modes": {},
+    "mode": None,
+    "fallback": None,
+    "native_tools": True,
+    "order": "given",
+}
+"""Options that an adapter of a mode must not change, because the outer adapter decides them."""
+
+
+def _check_mode(name: object, adapter: object) -> None:
+    """Checks one entry of `modes`."""
+    check_option("modes", name, str, "Pass a dict of adapters by mode.")
+    place = f"modes[{name!r}]"
+    check_option(place, adapter, PromptAdapter, "Pass a PromptAdapter.")
+    for option, default in _OUTER.items():
+        if getattr(adapter, option) != default:
+            raise OptionError(
+                f"{place}.{option}", "the outer adapter decides this option", "Pass it to the outer adapter."
+            )
+
+
+def _has_answer(signature: _AnySignature, example: Example) -> bool:
+    """Returns True if an example has an output, the text of a reply, or tool calls."""
+    return any(
+        name == _CALLS or name in signature.output_fields or isinstance(value, ReplyText) or _is_calls(value)
+        for name, value in example.outputs.items()
+    )
+
+
+def _is_calls(value: object) -> bool:
+    """Returns True if a value is a list of tool calls with at least one call."""
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(call, ToolUseBlock) for call in cast("Sequence[object]", value))
+
+
+def _remove_calls(reply: Msg | str) -> Msg | str:
+    """Returns a reply without its tool calls."""
+    if isinstance(reply, str) or not reply.tool_uses:
+        return reply
+    blocks = tuple(block for block in reply.blocks if not isinstance(block, ToolUseBlock))
+    return build_part(reply, blocks, reply.role)

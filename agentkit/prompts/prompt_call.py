@@ -1,0 +1,120 @@
+"""`PromptCall`: a typed prompt for one model, with the options that `ask` and `stream` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from agentkit.argument_checks import check_option
+from agentkit.errors import OptionError, ParseError
+from agentkit.messages.message import Msg
+from agentkit.models.chat_model import ChatModel
+from agentkit.prompts.adapter import Adapter, HistoryItem, find_tools
+from agentkit.prompts.bound_request import get_inputs
+from agentkit.prompts.chat_adapter import ChatAdapter
+from agentkit.prompts.examples import Example
+from agentkit.prompts.json_adapter import JSONAdapter
+from agentkit.prompts.prediction import Attempt, Outputs, Prediction
+from agentkit.prompts.signature import Signature
+from agentkit.reprs import shorten_repr
+from agentkit.tools.tool import ToolLike
+
+__all__ = ["PromptCall"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+_Extract: TypeAlias = Callable[[_AnySignature, Msg], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class PromptCall:
+    """Typed prompt for one model, with the options of the call.
+
+    Attributes:
+        model: Model to call.
+        request: Bound request.
+        adapter: Adapter that writes the messages.
+        examples: Examples of the task.
+        history: Messages, earlier turns and feedback before the request.
+        tools: Tools that the model may call, without those of the inputs.
+        options: Options of the model call: `max_tokens` and `parameters`.
+    """
+
+    model: ChatModel
+    request: Signature[Any]
+    adapter: Adapter
+    examples: Sequence[Example]
+    history: Sequence[HistoryItem]
+    tools: Sequence[ToolLike]
+    options: Mapping[str, Any]
+
+    @classmethod
+    def create(
+        cls,
+        model: ChatModel,
+        request: Signature[Any],
+        adapter: Adapter | None,
+        examples: Iterable[Example],
+        history: Iterable[HistoryItem],
+        tools: Iterable[ToolLike],
+        **options: Any,
+    ) -> PromptCall:
+        """Checks the arguments of `ask` or `stream`. The default adapter is a `ChatAdapter` with a fallback.
+
+        Raises:
+            OptionError: An argument is invalid.
+        """
+        check_option("model", model, ChatModel)
+        if not isinstance(cast("object", request), Signature):
+            reason = f"expected a signature with values, got {shorten_repr(request, 60)}"
+            raise OptionError("request", reason, "Call the signature with values, such as Judge(answer='…').")
+        check_option("adapter", adapter, Adapter | None)
+        chosen = ChatAdapter(fallback=JSONAdapter()) if adapter is None else adapter
+        return cls(model, request, chosen, [*examples], [*history], [*tools], options)
+
+    @property
+    def signature(self) -> _AnySignature:
+        """Signature class of the request."""
+        return type(self.request)
+
+    def format(self) -> list[Msg]:
+        """Returns the messages of the request."""
+        return self.adapter.format(
+            self.signature, self.request, examples=self.examples, history=self.history, tools=self.tools
+        )
+
+    def list_tools(self) -> list[ToolLike]:
+        """Returns the tools of the model call. With native tools, those of the inputs are included."""
+        inputs = get_inputs(self.request) if self.adapter.native_tools else {}
+        return [*self.tools, *find_tools(self.signature, inputs)]
+
+    def call_options(self) -> dict[str, Any]:
+        """Returns the options of the model call."""
+        capabilities = self.model.formatter.capabilities(self.model.model)
+        options = self.adapter.request_options(self.signature, capabilities, self.list_tools())
+        return {**options, **self.options}
+
+    async def parse(self, reply: Msg) -> dict[str, Any]:
+        """Returns the outputs in a reply. If the adapter has a method `extract`, this method reads the reply.
+
+        Raises:
+            ParseError: The reply lacks an output, or a value is invalid.
+            ModelError: The adapter reads replies with a model, and the call fails.
+        """
+        extract: _Extract | None = getattr(self.adapter, "extract", None)
+        if extract is None:
+            return self.adapter.parse(self.signature, reply)
+        return await extract(self.signature, reply)
+
+    def create_prediction(
+        self, outputs: Mapping[str, Any], msgs: Sequence[Msg], reply: Msg, attempts: Sequence[Attempt]
+    ) -> Prediction[Any]:
+        """Returns the prediction with the outputs of a reply."""
+        return Prediction(
+            outputs["answer"] if self.signature.is_query else Outputs(outputs),
+            reply,
+            (*msgs, reply),
+            tuple(attempts),
+            reply.tool_uses,
+            next((value for value in outputs.values() if isinstance(value, ParseError)), None),
+        )

@@ -1,0 +1,77 @@
+"""`PromptMedia`: the media blocks in the variables of a template, and their places in the rendered text."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, cast
+
+from pydantic import BaseModel
+
+from agentkit.messages.blocks import Block, MediaBlock, TextBlock
+from agentkit.prompts.field_content import describe_tool
+from agentkit.tools.tool import Tool, as_tools
+
+__all__ = ["PromptMedia"]
+
+_SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
+_MARK: Final = f"\ue000{secrets.randbelow(10**30):030}"
+"""Start of the text in place of a media block. No text of an input contains it, because the number is random."""
+_PLACE: Final = re.compile(f"{_MARK}-([0-9]{{6}})\ue000")
+
+
+class PromptMedia:
+    """Media blocks of one prompt.
+
+    A variable cannot contain a block, so that a template reaches no Python object. `replace` puts a mark in place
+    of each block, and `restore` puts the blocks in place of the marks in the rendered text.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[MediaBlock] = []
+
+    def replace(self, value: object) -> Any:
+        """Returns a value with a mark in place of each media block, and a sentence in place of each tool.
+
+        A value with neither is returned unchanged.
+        """
+        if type(value) in _SIMPLE:
+            return value
+        if isinstance(value, MediaBlock):
+            self._blocks.append(value)
+            return f"{_MARK}-{len(self._blocks) - 1:06}\ue000"
+        if isinstance(value, Tool):
+            return describe_tool(value)
+        if callable(value) and not isinstance(value, type):
+            return describe_tool(as_tools([cast("Any", value)])[0])
+        items = _list_items(value)
+        replaced = {key: self.replace(item) for key, item in items.items()}
+        if all(item is items[key] for key, item in replaced.items()):
+            return value
+        return [*replaced.values()] if isinstance(value, list | tuple) else replaced
+
+    def restore(self, text: str) -> str | tuple[Block, ...]:
+        """Returns a rendered text as the content of a message: a text, or blocks if the text has media."""
+        if _MARK not in text:
+            return text
+        pieces = _PLACE.split(text)
+        return tuple(
+            self._blocks[int(piece)] if index % 2 else TextBlock(piece)
+            for index, piece in enumerate(pieces)
+            if piece
+        )
+
+
+def _list_items(value: object) -> Mapping[Any, object]:
+    """Returns the items of a list, a dict, a model or a dataclass by index or name. Empty for any other value."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, object]", value)
+    if isinstance(value, list | tuple):
+        return dict(enumerate(cast("Iterable[object]", value)))
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in fields(value)}
+    return {}

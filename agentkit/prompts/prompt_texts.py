@@ -1,0 +1,115 @@
+"""`PromptTexts`: the texts of one request or example of a `PromptAdapter`, rendered from templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import cleandoc
+from typing import Any, Final, TypeAlias
+
+from agentkit.argument_checks import check_option
+from agentkit.messages.blocks import Block
+from agentkit.messages.message import Msg
+from agentkit.prompts.feedback import FEEDBACK_TEMPLATE
+from agentkit.prompts.prompt_media import PromptMedia
+from agentkit.prompts.prompt_templates import PromptTemplates
+from agentkit.prompts.signature import Signature
+
+__all__ = ["PromptTexts", "get_empty_templates"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+_DEFAULTS: Final = {
+    "instance": "{{ query | yaml | trim }}",
+    "feedback": FEEDBACK_TEMPLATE,
+    "repair": (
+        "Invalid answer. Please consider the following feedback and try again:\n\n{{ feedback.description }}"
+    ),
+    "more": "Good! Can you generate a different answer now?",
+}
+"""Default templates by kind, from Delphyne 0.15. The default of the kind `system` is the instructions."""
+
+
+@lru_cache(1)
+def get_empty_templates() -> PromptTemplates:
+    """Returns templates without folders.
+
+    Raises:
+        MissingExtraError: The packages of the extra `prompts` are missing.
+    """
+    return PromptTemplates()
+
+
+@dataclass(frozen=True)
+class PromptTexts:
+    """Renders the prompts of one request or example.
+
+    Attributes:
+        signature: Signature with the fields that the prompt shows.
+        query: Values of the inputs, for the variable `query`.
+        variables: Further variables of all kinds.
+        templates: Templates in folders.
+        texts: Templates by kind, which take precedence over those of the signature. None if there is none.
+    """
+
+    signature: _AnySignature
+    query: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    templates: PromptTemplates
+    texts: Mapping[str, str | None]
+
+    def render(self, kind: str, variables: Mapping[str, object] | None = None) -> str | tuple[Block, ...]:
+        """Returns a prompt: a text, or blocks if the prompt has media.
+
+        Args:
+            kind: Kind of the prompt.
+            variables: Variables of this kind.
+
+        Raises:
+            TemplateNotFoundError: There is no template of this kind.
+            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            OptionError: A variable has a value that JSON cannot represent.
+        """
+        media = PromptMedia()
+        values = self._create_variables(media, variables or {})
+        text = self.templates.render(self.signature.__name__, kind, values, default=self._find_text(kind))
+        return media.restore(text)
+
+    def render_user(self) -> Iterator[Msg]:
+        """Yields the user message, and the priming if there is one. An empty user message is omitted.
+
+        Raises:
+            TemplateError: The template is invalid, lacks a variable, or calls `fail`.
+            OptionError: A variable has a value that JSON cannot represent.
+        """
+        media = PromptMedia()
+        values, default = self._create_variables(media, {}), self._find_text("instance")
+        text, priming = self.templates.render_with_priming(
+            self.signature.__name__, "instance", values, default=default
+        )
+        if text:
+            yield Msg("user", media.restore(text), "user")
+        if priming is not None:
+            yield Msg("assistant", media.restore(priming), "assistant")
+
+    def _create_variables(self, media: PromptMedia, variables: Mapping[str, object]) -> dict[str, object]:
+        values: dict[str, object] = {**self.variables, **variables, "query": media.replace({**self.query})}
+        # A field with this name is an input, and not an attribute of the class.
+        globals_ = getattr(self.signature, "globals", None)
+        if globals_ is not None:
+            check_option(f"{self.signature.__name__}.globals", globals_, Mapping, "Assign a dict of JSON values.")
+            values["globals"] = globals_
+        return values
+
+    def _find_text(self, kind: str) -> str | None:
+        """Returns the template of a kind for signatures without a file. None if there is none."""
+        text = self.texts.get(kind)
+        if text is not None:
+            return text
+        name = f"__{kind}_prompt__"
+        own: object = getattr(self.signature, name, None)
+        if own is not None:
+            check_option(f"{self.signature.__name__}.{name}", own, str, "Assign a text.")
+            return cleandoc(str(own)).strip()
+        return self.signature.instructions if kind == "system" else _DEFAULTS.get(kind)

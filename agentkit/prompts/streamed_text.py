@@ -1,0 +1,90 @@
+"""`StreamedText`: text of a reply from its stream events, as `Msg.text` of the complete reply will have it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentkit.history.frame_escaping import safe_name
+from agentkit.history.speaker_prefix import strip_speaker_prefix
+from agentkit.messages.message import Msg
+from agentkit.replies.events import StreamEvent, TextDelta, TextEnd, TextStart
+
+__all__ = ["StreamedText"]
+
+_MAX_PREFIX_SPACE: Final = 200  # maximum number of blanks and colons around a name that is held back
+
+
+class StreamedText:
+    """Text of a reply that is still arriving.
+
+    Text blocks are in order and joined by line breaks, even if their pieces alternate. The prefix `NAME:` with the
+    viewer's name is omitted, so the first characters are held back until they differ from this prefix. White space
+    at the start of the reply is omitted too.
+
+    Args:
+        viewer: Name of the agent for which the model replies. None if there is no viewer.
+    """
+
+    def __init__(self, viewer: str | None = None) -> None:
+        self._viewer = viewer or ""
+        self._spellings = (self._viewer, safe_name(self._viewer, "history")) if self._viewer.strip() else ()
+        self._head = ""  # start of the text that may be the prefix
+        self._has_head = bool(self._spellings)
+        self._has_text = False
+        self._is_new_block = False
+        self._current: int | None = None  # index of the block whose text is read
+        self._waiting: dict[int, list[str]] = {}  # text of later blocks
+        self._ended: set[int] = set()
+
+    def read(self, event: StreamEvent) -> str:
+        """Returns the text that is known after an event. Empty for most events."""
+        if isinstance(event, TextDelta):
+            if event.index == self._current:
+                return self._add(event.text)
+            self._waiting.setdefault(event.index, []).append(event.text)
+        elif isinstance(event, TextStart):
+            self._waiting[event.index] = []
+            return "" if self._current is not None else self._open_next()
+        elif isinstance(event, TextEnd):
+            self._ended.add(event.index)
+            return self._open_next() if event.index == self._current else ""
+        return ""
+
+    def _open_next(self) -> str:
+        """Returns the text of the next blocks, up to a block that has not ended."""
+        texts: list[str] = []
+        while self._waiting:
+            self._current = min(self._waiting)
+            self._is_new_block = self._has_text
+            texts += [self._add(text) for text in self._waiting.pop(self._current)]
+            if self._current not in self._ended:
+                return "".join(texts)
+        self._current = None
+        return "".join(texts)
+
+    def _add(self, text: str) -> str:
+        if not self._has_text:
+            text = text.lstrip()
+        if not text:
+            return ""
+        if self._is_new_block:
+            text = f"\n{text}"
+            self._is_new_block = False
+        self._has_text = True
+        return self._strip_prefix(text) if self._has_head else text
+
+    def _strip_prefix(self, text: str) -> str:
+        """Holds the text back while it may be the prefix. Then returns the text without the prefix."""
+        self._head += text
+        if any(map(self._can_be_prefix, self._spellings)):
+            return ""
+        self._has_head = False
+        return strip_speaker_prefix(Msg(self._viewer, self._head, "assistant"), self._viewer).text
+
+    def _can_be_prefix(self, spelling: str) -> bool:
+        head = self._head
+        if len(head) > len(spelling) + _MAX_PREFIX_SPACE:
+            return False
+        return spelling.startswith(head) or (
+            head.startswith(spelling) and not head[len(spelling) :].strip(" \t\n:：")
+        )

@@ -1,0 +1,241 @@
+r"""`Element`: an XML element in the reply of a model, which need not be well-formed XML.
+
+The reader expands no entities other than the five of XML, loads nothing, and needs linear time. A tag without its
+other half is text. Comments and CDATA sections contain no tags. Line breaks and control characters are unchanged.
+
+>>> [(element.name, element.text) for element in read_elements("So: <a>1 < 2</a><b>R&amp;D</b>")]
+[('a', '1 < 2'), ('b', 'R&D')]
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+__all__ = ["Element", "decode_references", "escape_references", "has_declaration", "read_elements"]
+
+_CLOSINGS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
+_NAME: Final = r"[^\W\d][^\s<>/=\"'&]*+"
+_ATTRIBUTES: Final = r"(?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+"
+_TAG: Final = re.compile(rf"<!--|<!\[CDATA\[|<(/?)({_NAME})({_ATTRIBUTES})>")
+_REFERENCE: Final = re.compile(r"<!--|<!\[CDATA\[|&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
+_KEY: Final = re.compile(r"\skey\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_DECLARATION: Final = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Yields the matches of a pattern with their ends. A comment or CDATA section ends after its closing text.
+
+    An opening text without a closing text is no match.
+    """
+    unclosed: set[str] = set()
+    position = 0
+    while match := pattern.search(text, position):
+        position = match.end()
+        closing = _CLOSINGS.get(match[0])
+        if closing is not None:
+            end = -1 if closing in unclosed else text.find(closing, position)
+            if end < 0:
+                unclosed.add(closing)
+                continue
+            position = end + len(closing)
+        yield match, position
+
+
+# -- references -----------------------------------------------------------------------------------------------
+
+
+def escape_references(text: str) -> str:
+    """Replaces `&` and `<` by their references."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def decode_references(text: str) -> str:
+    """Replaces references by their characters and CDATA sections by their texts, and removes comments.
+
+    An unknown reference, such as `&nbsp;`, is text.
+
+    >>> decode_references("a &lt; b&#33; <![CDATA[&lt;]]><!-- c -->&nbsp;")
+    'a < b! &lt;&nbsp;'
+    """
+    if "&" not in text and "<!" not in text:
+        return text
+    pieces: list[str] = []
+    position = 0
+    for match, end in _scan(_REFERENCE, text):
+        pieces += (text[position : match.start()], _decode(match, end))
+        position = end
+    return "".join((*pieces, text[position:]))
+
+
+def _decode(match: re.Match[str], end: int) -> str:
+    if match[0] in _CLOSINGS:
+        return match.string[match.end() : end - 3] if match[0] == "<![CDATA[" else ""
+    if match[1]:
+        return _CHARACTERS[match[1]]
+    code = int(match[2]) if match[2] else int(match[3], 16)
+    is_character = 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF
+    return chr(code) if is_character else match[0]
+
+
+# -- elements -------------------------------------------------------------------------------------------------
+
+
+class _Tag(NamedTuple):
+    """A tag in a text. `kind` is `/` for a closing tag, `empty` for `<a />`, and the empty text otherwise."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Document:
+    """A text with its tags.
+
+    Attributes:
+        text: The text.
+        tags: Tags in the order of the text.
+        ends: For each opening tag, by index: the index of its closing tag.
+        closings: For each name: the indexes of all closing tags.
+    """
+
+    text: str
+    tags: Sequence[_Tag]
+    ends: dict[int, int]
+    closings: dict[str, list[int]]
+
+    @classmethod
+    def read(cls, text: str) -> _Document:
+        tags: list[_Tag] = []
+        for match, end in _scan(_TAG, text) if "<" in text else ():
+            if match[0] not in _CLOSINGS:
+                kind = match[1] or ("empty" if match[3].endswith("/") else "")
+                tags.append(_Tag(kind, match[2], match.start(), end))
+        ends: dict[int, int] = {}
+        closings: dict[str, list[int]] = {}
+        opened: dict[str, list[int]] = {}
+        for index, tag in enumerate(tags):
+            if not tag.kind:
+                opened.setdefault(tag.name, []).append(index)
+            elif tag.kind == "/":
+                closings.setdefault(tag.name, []).append(index)
+                if indexes := opened.get(tag.name):
+                    ends[indexes.pop()] = index
+        return cls(text, tags, ends, closings)
+
+    def list_elements(self, first: int, last: int, names: Collection[str] = ()) -> Iterator[Element]:
+        """Yields the elements between two tags, but not the elements inside of them.
+
+        If a name in `names` has no balanced closing tag, its element ends at the next closing tag.
+        """
+        index = first
+        while index < last:
+            end = self._find_end(index, names)
+            if end is None or end >= last:
+                index += 1
+                continue
+            yield Element(self, index, end)
+            index = end + 1
+
+    def _find_end(self, index: int, names: Collection[str]) -> int | None:
+        tag = self.tags[index]
+        if tag.kind:
+            return index if tag.kind == "empty" else None
+        if index in self.ends or tag.name not in names:
+            return self.ends.get(index)
+        closings = self.closings.get(tag.name, [])
+        position = bisect_left(closings, index)
+        return closings[position] if position < len(closings) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """An element: its opening tag, its closing tag, and the text between them.
+
+    Attributes:
+        document: The complete text.
+        first: Index of the opening tag.
+        last: Index of the closing tag. The same index for an empty tag such as `<a />`.
+    """
+
+    document: _Document
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """Name of the tag. The attribute `key` if the tag is `<entry key="…">`."""
+        tag = self.document.tags[self.first]
+        if tag.name == "entry" and (match := _KEY.search(self.document.text, tag.start, tag.end)):
+            return decode_references(match[1] if match[1] is not None else match[2])
+        return tag.name
+
+    @property
+    def is_empty_tag(self) -> bool:
+        """True for a tag such as `<a />`."""
+        return self.first == self.last
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and end of the element in the complete text."""
+        return self.document.tags[self.first].start, self.document.tags[self.last].end
+
+    @property
+    def source(self) -> str:
+        """Text between the tags, unchanged."""
+        tags = self.document.tags
+        return "" if self.is_empty_tag else self.document.text[tags[self.first].end : tags[self.last].start]
+
+    @cached_property
+    def children(self) -> tuple[Element, ...]:
+        """Elements between the tags."""
+        return tuple(self.document.list_elements(self.first + 1, self.last))
+
+    @cached_property
+    def text(self) -> str:
+        """Text between the tags, without outer white space.
+
+        References are decoded up to the first child. The text of the children and after them is markup, which
+        stays unchanged.
+        """
+        if not self.children:
+            return decode_references(self.source.strip())
+        start, end = self.document.tags[self.first].end, self.document.tags[self.last].start
+        middle = self.children[0].span[0]
+        head, tail = self.document.text[start:middle], self.document.text[middle:end]
+        return decode_references(head.lstrip()) + tail.rstrip()
+
+    @property
+    def is_blank(self) -> bool:
+        """True if there is nothing but white space between the tags. A CDATA section is a text, even if empty."""
+        return not self.source.strip()
+
+
+def read_elements(text: str, names: Collection[str] = ()) -> Iterator[Element]:
+    """Yields the outermost elements of a text.
+
+    Args:
+        text: Text of a reply.
+        names: Names of the elements that may contain unbalanced tags of their own name. Such an element ends at
+            its first closing tag.
+    """
+    document = _Document.read(text)
+    yield from document.list_elements(0, len(document.tags), names)
+
+
+def has_declaration(text: str, elements: Sequence[Element]) -> bool:
+    """Returns True if a text declares a document type or an entity outside its elements."""
+    spans = [element.span for element in elements]
+    position = 0
+    for start, end in (*spans, (len(text), len(text))):
+        if _DECLARATION.search(text, position, start):
+            return True
+        position = end
+    return False
