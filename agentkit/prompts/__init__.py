@@ -1,7 +1,7 @@
 r"""Typed prompts: a `Signature` declares the inputs and outputs of a task, and `ask` returns a validated value.
 
 Input: the values of a request, examples and a history. Output: messages for any model, and validated values from
-its reply, or an error that names the field. Read `signature` first, then `adapter` and `ask`.
+its reply, or an error that names the field. Read `signature` first, then `adapter` and `model_calls`.
 
 Example:
     >>> import asyncio
@@ -24,7 +24,6 @@ from agentkit.lazy_names import import_on_first_use
 
 if TYPE_CHECKING:
     from agentkit.prompts.adapter import Adapter as Adapter
-    from agentkit.prompts.ask import ask as ask
     from agentkit.prompts.bound_request import choices as choices
     from agentkit.prompts.bound_request import default as default
     from agentkit.prompts.bound_request import from_dict as from_dict
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from agentkit.prompts.fields import OutputField as OutputField
     from agentkit.prompts.fields import SignatureField as SignatureField
     from agentkit.prompts.json_adapter import JSONAdapter as JSONAdapter
+    from agentkit.prompts.model_calls import ask as ask
     from agentkit.prompts.prediction import Attempt as Attempt
     from agentkit.prompts.prediction import Outputs as Outputs
     from agentkit.prompts.prediction import Prediction as Prediction
@@ -67,7 +67,7 @@ else:
         __name__,
         {
             "agentkit.prompts.adapter": "Adapter",
-            "agentkit.prompts.ask": "ask",
+            "agentkit.prompts.model_calls": "ask",
             "agentkit.prompts.bound_request": "choices default from_dict get_inputs replace tags to_dict",
             "agentkit.prompts.chat_adapter": "ChatAdapter",
             "agentkit.prompts.examples": "Example load_examples select_examples",
