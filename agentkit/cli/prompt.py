@@ -12,12 +12,17 @@ from agentkit.cli.lines import run_conversion
 from agentkit.errors import MessageError
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
-from agentkit.prompts import Adapter, ChatAdapter, Example, JSONAdapter, Signature
+from agentkit.prompts import Adapter, ChatAdapter, Example, JSONAdapter, PromptAdapter, Signature, XMLAdapter
 from agentkit.prompts.value_types import as_json_value
 
 __all__ = ["prompt_command"]
 
-_ADAPTERS: dict[str, type[Adapter]] = {"chat": ChatAdapter, "json": JSONAdapter}
+_ADAPTERS: dict[str, type[Adapter]] = {
+    "chat": ChatAdapter,
+    "json": JSONAdapter,
+    "prompt": PromptAdapter,
+    "xml": XMLAdapter,
+}
 
 
 def prompt_command(
@@ -29,7 +34,9 @@ def prompt_command(
             show_default=False,
         ),
     ] = None,
-    adapter: Annotated[Literal["chat", "json"], typer.Option(help="Adapter that writes the messages.")] = "chat",
+    adapter: Annotated[
+        Literal["chat", "json", "xml", "prompt"], typer.Option(help="Adapter that writes the messages.")
+    ] = "chat",
     parse: Annotated[
         str | None,
         typer.Option(help="Text of a reply. Prints its values instead of messages.", show_default=False),

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from agentkit.prompts.fields import SignatureField as SignatureField
     from agentkit.prompts.json_adapter import JSONAdapter as JSONAdapter
     from agentkit.prompts.model_calls import ask as ask
+    from agentkit.prompts.parsers import Parser as Parser
+    from agentkit.prompts.parsers import ToolRequests as ToolRequests
     from agentkit.prompts.prediction import Attempt as Attempt
     from agentkit.prompts.prediction import Outputs as Outputs
     from agentkit.prompts.prediction import Prediction as Prediction
@@ -67,7 +69,6 @@ else:
         __name__,
         {
             "agentkit.prompts.adapter": "Adapter",
-            "agentkit.prompts.model_calls": "ask",
             "agentkit.prompts.bound_request": "choices default from_dict get_inputs replace tags to_dict",
             "agentkit.prompts.chat_adapter": "ChatAdapter",
             "agentkit.prompts.examples": "Example load_examples select_examples",
@@ -77,6 +78,8 @@ else:
             "agentkit.prompts.field_types": "Citation Code History Reasoning",
             "agentkit.prompts.fields": "InputField OutputField SignatureField",
             "agentkit.prompts.json_adapter": "JSONAdapter",
+            "agentkit.prompts.model_calls": "ask",
+            "agentkit.prompts.parsers": "Parser ToolRequests",
             "agentkit.prompts.prediction": "Attempt Outputs Prediction",
             "agentkit.prompts.prompt_adapter": "PromptAdapter",
             "agentkit.prompts.prompt_templates": "PromptTemplates",

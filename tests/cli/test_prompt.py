@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from agentkit import load_messages, load_provider
-from agentkit.prompts import ChatAdapter, Example, JSONAdapter, Signature
+from agentkit.prompts import ChatAdapter, Example, JSONAdapter, PromptAdapter, Signature, XMLAdapter
 from tests.cli.test_cli import call as call_command
 from tests.providers import PROVIDERS, problems
 
@@ -41,7 +41,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "adapter"), [("chat", ChatAdapter()), ("json", JSONAdapter())])
+@pytest.mark.parametrize(
+    ("name", "adapter"),
+    [("chat", ChatAdapter()), ("json", JSONAdapter()), ("xml", XMLAdapter()), ("prompt", PromptAdapter())],
+)
 def test_the_command_writes_the_messages_of_the_adapter(call: Call, file: Path, name: str, adapter: Any) -> None:
     code, out, err = call("prompt", str(file), "--adapter", name)
     assert (code, err) == (0, "")
