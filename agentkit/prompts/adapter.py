@@ -20,7 +20,7 @@ from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
-from agentkit.messages.parsed_reply import explain_error
+from agentkit.messages.parsed_reply import EARLY_ENDS, explain_error
 from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
@@ -298,11 +298,19 @@ class Adapter(ABC):
         """Returns the outputs in a reply, by name.
 
         Raises:
-            ParseError: The reply lacks an output, or a value is invalid. `partial` has the outputs that were read.
+            ParseError: The reply lacks an output, a value is invalid, or the reply was cut off, refused or
+                filtered. `partial` has the outputs that were read.
             OptionError: `reply` is neither a message nor a text.
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
+        outputs = self._read_outputs(signature, msg)
+        if msg.finish_reason in EARLY_ENDS:  # the last output may lack its end
+            error = ParseError("the outputs may be incomplete", text=msg.text, partial=outputs)
+            raise explain_error(error, msg)
+        return outputs
+
+    def _read_outputs(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
         shown = self.select_fields(signature)
         try:
             outputs = self.parse_text(shown, msg.text) if shown.output_fields else {}

@@ -366,6 +366,14 @@ def test_a_reply_that_was_cut_off_says_so() -> None:
     assert caught.value.failure == "cut_off"
 
 
+@pytest.mark.parametrize(("adapter", "text"), [(CHAT, "[[ ## title ## ]]\nTid"), (JSON, '{"title": "Tid')])
+def test_a_value_that_may_lack_its_end_is_no_value(adapter: Adapter, text: str) -> None:
+    reply = Msg("assistant", text, "assistant", metadata={"reply": {"finish_reason": "length"}})
+    with pytest.raises(ParseError) as caught:
+        adapter.parse(Report, reply)
+    assert (caught.value.failure, caught.value.partial["title"], caught.value.message) == ("cut_off", "Tid", reply)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
