@@ -86,8 +86,7 @@ async def ask(
     check_int("run_tools", run_tools, 0)
     check_int("retries", retries, 0)
     options = {"max_tokens": max_tokens, "parameters": parameters or None}
-    call = PromptCall.create(model, request, adapter, examples, history, tools, **options)
-    call = replace(call, adapter=call.adapter.select_mode(mode))
+    call = PromptCall.create(model, request, adapter, mode, examples, history, tools, **options)
     return cast("Prediction[T]", await _Asking(call, run_tools).run(retries))
 
 

@@ -54,6 +54,7 @@ class PromptCall:
         model: ChatModel,
         request: Signature[Any],
         adapter: Adapter | None,
+        mode: str | None,
         examples: Iterable[Example],
         history: Iterable[HistoryItem],
         tools: Iterable[ToolLike],
@@ -70,7 +71,7 @@ class PromptCall:
             raise OptionError("request", reason, "Call the signature with values, such as Judge(answer='…').")
         check_option("adapter", adapter, Adapter | None)
         chosen = ChatAdapter(fallback=JSONAdapter()) if adapter is None else adapter
-        return cls(model, request, chosen, [*examples], [*history], [*tools], options)
+        return cls(model, request, chosen.select_mode(mode), [*examples], [*history], [*tools], options)
 
     @property
     def signature(self) -> _AnySignature:

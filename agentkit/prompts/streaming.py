@@ -42,6 +42,7 @@ def stream(
     examples: Iterable[Example] = (),
     history: Iterable[HistoryItem] = (),
     tools: Sequence[ToolLike] = (),
+    mode: str | None = None,
     max_tokens: int | None = None,
     **parameters: Any,
 ) -> PromptStream[T]:
@@ -58,6 +59,7 @@ def stream(
         examples: Examples of the task.
         history: Messages, earlier turns and feedback before the request.
         tools: Tools that the model may call. Tool calls are part of the result.
+        mode: Answer mode of the adapter. None means its default mode.
         max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
         **parameters: Parameters under the provider's own names, such as `temperature=0`.
 
@@ -82,7 +84,7 @@ def stream(
         Outputs(answer='Green tea.')
     """
     options = {"max_tokens": max_tokens, "parameters": parameters or None}
-    return PromptStream(PromptCall.create(model, request, adapter, examples, history, tools, **options))
+    return PromptStream(PromptCall.create(model, request, adapter, mode, examples, history, tools, **options))
 
 
 class PromptStream(AsyncIterator[PromptEvent], Generic[T]):

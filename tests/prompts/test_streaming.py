@@ -35,6 +35,7 @@ from agentkit.prompts import (
     JSONAdapter,
     OutputField,
     Prediction,
+    PromptAdapter,
     PromptStream,
     Signature,
     ask,
@@ -402,3 +403,13 @@ async def test_cancellation_closes_the_connection(provider: str) -> None:
                         scope.cancel()
         assert scope.cancelled_caught
         assert server.requests[0].wait().disconnected
+
+
+async def test_a_stream_uses_a_mode_of_the_adapter() -> None:
+    adapter = PromptAdapter(modes={"brief": PromptAdapter(system="Be brief.")})
+    model = ScriptedModel(['{"value": "Tea."}'])
+    request: Any = Signature("question -> answer")(question="Tea?")
+    async with stream(model, request, adapter=adapter, mode="brief") as events:
+        await events.finish()
+    assert events.prediction.value.answer == "Tea."
+    assert model.calls[0].request["messages"][0]["content"] == "Be brief."
