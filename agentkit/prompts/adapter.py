@@ -21,6 +21,7 @@ from agentkit.formatting.formatter import RequestOptions
 from agentkit.messages.blocks import Block
 from agentkit.messages.message import Msg
 from agentkit.messages.parsed_reply import EARLY_ENDS, explain_error
+from agentkit.models.registry import load_provider
 from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
@@ -126,6 +127,23 @@ class Adapter(ABC):
         shown = self.select_fields(signature)
         reply = Msg("assistant", self.format_assistant_message_content(shown, outputs), "assistant")
         return [*self.format(signature, inputs, examples=examples), reply]
+
+    def format_finetune_data(
+        self,
+        signature: _AnySignature,
+        inputs: Mapping[str, Any] | Signature[Any],
+        outputs: Mapping[str, Any],
+        examples: Iterable[Example] = (),
+    ) -> dict[str, Any]:
+        """Returns a row of training data: `{"messages": […]}` in the format of OpenAI Chat Completions.
+
+        The messages are those of `conversation`, with media as the formatter of OpenAI writes them.
+
+        Raises:
+            OptionError: An argument is invalid, or a value cannot be written.
+        """
+        msgs = self.conversation(signature, inputs, outputs, examples)
+        return {"messages": load_provider("openai").chat_formatter().lower(msgs).request["messages"]}
 
     def select_fields(self, signature: _AnySignature) -> _AnySignature:
         """Returns the signature with the fields that the prompt shows.

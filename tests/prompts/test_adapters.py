@@ -156,6 +156,20 @@ def test_conversation_ends_with_the_reply() -> None:
     assert texts(msgs[1:]) == [("user", f"{USER}\n\n{REMINDER}"), ("assistant", COMPLETE)]
 
 
+@pytest.mark.parametrize("adapter", [CHAT, JSON])
+def test_training_data_are_the_messages_of_the_conversation(adapter: Adapter) -> None:
+    outputs = {"verdict": "grounded", "score": 9}
+    row = adapter.format_finetune_data(Judge, INPUTS, outputs, DEMOS)
+    msgs = adapter.conversation(Judge, INPUTS, outputs, DEMOS)
+    assert row == {"messages": [{"role": msg.role, "content": msg.text} for msg in msgs]}
+
+
+def test_training_data_have_media_in_the_format_of_openai() -> None:
+    signature: Any = Signature("picture: ImageBlock -> answer")
+    user = CHAT.format_finetune_data(signature, {"picture": PICTURE}, {"answer": "A boat."})["messages"][1]
+    assert user["content"][1] == {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+
+
 def test_equal_inputs_give_equal_messages_and_stay_unchanged() -> None:
     inputs = {"passages": ["a"], "answer": "b"}
     first = CHAT.format(Judge, inputs, examples=DEMOS)
