@@ -330,6 +330,7 @@ PROVIDER_NAMES: Final = {
     "messages/block_dict_keys.py": "issuers of signatures in blocks of AgentScope",
     "messages/log_recognition.py": "names the loader of a log in errors",
     "logs": "issuers of signatures in logs of AgentScope and LangChain",
+    "prompts/adapter.py": "the format of training data",
     "testing/scripted.py": "default provider of a ScriptedModel",
     "tokens/model_encodings.py": "patterns of model names",
     "tokens/image_tokens.py": "patterns of model names",
