@@ -195,7 +195,8 @@ class Adapter(ABC):
     ) -> str:
         """Returns the text of a reply with the given outputs.
 
-        `missing` is the text in place of an output without a value. None means that the output is None.
+        `missing` is the text in place of an output that `outputs` does not have. None means that the output is
+        None.
         """
 
     def format_user_message_content(

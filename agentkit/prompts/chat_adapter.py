@@ -96,9 +96,9 @@ class ChatAdapter(Adapter):
         return f"{sections.strip()}\n\n{_COMPLETED}\n"
 
     def _write_output(self, field: SignatureField, outputs: Mapping[str, Any], missing: str | None) -> str:
-        value = outputs.get(field.name)
-        if value is None and missing is not None:
+        if missing is not None and field.name not in outputs:
             return missing
+        value = outputs.get(field.name)
         return escape_markers("".join(item for item in write_content(field, value) if isinstance(item, str)))
 
     def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:

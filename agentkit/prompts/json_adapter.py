@@ -46,7 +46,8 @@ class JSONAdapter(ChatAdapter):
 
     Attributes:
         schema_style: Description of the outputs in the prompt. `json` is an object with JSON schemas. `compact` is
-            a shorter listing with comments, such as `name: string or null`, and models as inputs are indented.
+            a shorter listing with comments, such as `name: string or null`. Inputs that are models become JSON
+            with indentation.
     """
 
     native_tools: bool = True
@@ -101,7 +102,7 @@ class JSONAdapter(ChatAdapter):
         """Returns a reply with the JSON object of all outputs."""
         values = {name: _as_json(field, outputs.get(name)) for name, field in signature.output_fields.items()}
         if missing is not None:
-            values = {name: missing if value is None else value for name, value in values.items()}
+            values = {name: value if name in outputs else missing for name, value in values.items()}
         return _dump(values)
 
     def request_options(

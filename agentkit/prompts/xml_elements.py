@@ -1,7 +1,8 @@
 r"""`Element`: an XML element in the reply of a model, which need not be well-formed XML.
 
-The reader expands no entities other than the five of XML, loads nothing, and needs linear time. A tag without its
-other half is text. Comments and CDATA sections contain no tags. Line breaks and control characters are unchanged.
+The reader expands no entities other than the five of XML, loads nothing, and needs linear time. An opening tag
+without a closing tag is text, and so is a closing tag without an opening tag. Comments and CDATA sections contain
+no tags. Line breaks and control characters are unchanged.
 
 >>> [(element.name, element.text) for element in read_elements("So: <a>1 < 2</a><b>R&amp;D</b>")]
 [('a', '1 < 2'), ('b', 'R&D')]

@@ -92,7 +92,7 @@ class _Schema:
         return bool(self.schema.get("additionalProperties")) or names <= known.keys()
 
     def choose(self, names: set[str]) -> _Schema:
-        """Returns the member of a union for a value whose children have these names. Empty if it is a text."""
+        """Returns the member of a union for a value with children of these names. A text has no children."""
         choices = [choice for choice in self.choices if choice.type != "null"]
         if not names:
             return choices[0] if choices else self

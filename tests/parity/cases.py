@@ -486,6 +486,7 @@ CASES: Final = (
     ),
     Case("a missing input", _TWO, "{'q': 'hi'}"),
     Case("no input", _TWO),
+    Case("None as an output", _TWO, "{'q': 'hi'}", "[{'q': 'a', 'verdict': 'a', 'score': None, 'why': None}]"),
     Case("None as an input", _TWO, "{'q': None, 'ctx': None}", "[{'q': None, 'ctx': ['x'], 'verdict': 'a'}]"),
     Case("a list for a text", _TWO, "{'q': ['a', 'two\\nlines', '«»'], 'ctx': []}"),
     Case("a list of one text for a text", _TWO, "{'q': ['a'], 'ctx': []}"),
