@@ -86,7 +86,7 @@ def _read_task(text: bytes) -> dict[str, Any]:
     data = parse_input(text)
     if not isinstance(data, dict):
         raise MessageError("input", f"expected an object, got {type(data).__name__}", "Pass an object.")
-    task = {"inputs": {}, **cast("dict[str, Any]", data)}
+    task: dict[str, Any] = {"inputs": {}, **cast("dict[str, Any]", data)}
     for name, (expected, description) in _FIELDS.items():
         value = task.get(name)
         if not isinstance(value, expected) and (value is not None or name == "signature"):

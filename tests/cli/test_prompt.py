@@ -82,19 +82,19 @@ def test_each_line_is_a_prompt_or_a_reply(call: Call, tmp_path: Path) -> None:
     assert [row["error"]["class"] for row in (third, fourth)] == ["ParseError", "OptionError"]
 
 
-@pytest.mark.parametrize(
-    ("task", "sentence"),
-    [
-        ([], "agentkit: input: expected an object, got list. Pass an object."),
-        ({}, 'agentkit: signature: expected a text such as "question -> answer", got NoneType.'),
-        ({"signature": "a -> b", "inputs": []}, "agentkit: inputs: expected an object with the values"),
-        ({"signature": "a -> b", "imputs": {}}, "agentkit: imputs: unknown key. Use the keys signature,"),
-        ({"signature": "a -> b", "examples": [{"inputs": {}}]}, "agentkit: examples[0]: expected an object with"),
-        ({"signature": "a -> b", "examples": [3], "inputs": {"a": "x"}}, "agentkit: examples[0]: expected"),
-        ({"signature": "a -> b", "inputs": {"a": "x", "c": 1}}, "agentkit: StringSignature.c: "),
-        ({"signature": "a: os.PathLike -> b"}, "agentkit: signature"),
-    ],
-)
+WRONG: Final[list[tuple[Any, str]]] = [
+    ([], "agentkit: input: expected an object, got list. Pass an object."),
+    ({}, 'agentkit: signature: expected a text such as "question -> answer", got NoneType.'),
+    ({"signature": "a -> b", "inputs": []}, "agentkit: inputs: expected an object with the values"),
+    ({"signature": "a -> b", "imputs": {}}, "agentkit: imputs: unknown key. Use the keys signature,"),
+    ({"signature": "a -> b", "examples": [{"inputs": {}}]}, "agentkit: examples[0]: expected an object with"),
+    ({"signature": "a -> b", "examples": [3], "inputs": {"a": "x"}}, "agentkit: examples[0]: expected"),
+    ({"signature": "a -> b", "inputs": {"a": "x", "c": 1}}, "agentkit: StringSignature.c: "),
+    ({"signature": "a: os.PathLike -> b"}, "agentkit: signature"),
+]
+
+
+@pytest.mark.parametrize(("task", "sentence"), WRONG)
 def test_a_wrong_description_is_refused_with_its_place(
     call: Call, tmp_path: Path, task: Any, sentence: str
 ) -> None:
