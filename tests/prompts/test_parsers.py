@@ -370,6 +370,7 @@ def test_a_type_that_pydantic_does_not_support_is_an_error_when_the_parser_is_cr
         text.as_type(list[Unknown])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "{", "- ", "a: ", "&a ", "```\n", '{"a":'])
 @pytest.mark.parametrize("parser", [json, yaml, last_code_block.as_type(dict[str, int])])
 def test_a_large_damaged_reply_ends_with_a_parse_error(parser: Parser[Any], unit: str) -> None:

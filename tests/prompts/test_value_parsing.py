@@ -721,6 +721,7 @@ def test_the_fields_of_a_model_are_read_by_name_and_by_alias() -> None:
     assert parse_value('{"size": 1}', Aliased) == parse_value('{"SIZE": 1}', Aliased)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "{", '{"a":', "(", "[]", "]", "(1)", "-", "'", '"', "[{", "9", "\\"])
 def test_a_megabyte_of_brackets_is_an_error(unit: str) -> None:
     with pytest.raises(ParseError):

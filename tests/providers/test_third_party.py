@@ -157,7 +157,7 @@ async def test_names_tools_and_output_schemas_are_adapted_without_extra_code(par
         [BOB, call("an id"), result("an id")],
         tools=[{"name": "sing"}],
         tool_choice="sing",
-        response_format={"type": "object"},
+        response_format={"type": "object", "properties": {}},
     )
     (sent_id,) = plan.call_ids
     assert squawks(plan)[1]["calls"] == {sent_id: {"trick": "search", "arguments": '{"q":"an id"}'}}

@@ -161,7 +161,7 @@ def test_options_cache_markers_and_server_tools_load() -> None:
         assert list_cache_markers(provider, request) == ["abilities[0]", "abilities[2]"]
 
 
-@pytest.mark.parametrize("text", ['{"type": "object", "title": "t"}', '{"type": "array"}', "json", "{"])
+@pytest.mark.parametrize("text", ['{"type": "object", "title": "t"}', '{"type": "text"}', "json", "{"])
 def test_an_output_schema_may_be_json_text(text: str) -> None:
     layout = WireLayout(options=OptionLayout(outputs=("format.schema",)))
     options = load_request_options(layout, {"messages": [], "format": {"schema": text}})
