@@ -27,7 +27,7 @@ from agentkit.prompts.prediction import Attempt, Prediction
 from agentkit.prompts.prompt_call import PromptCall
 from agentkit.prompts.signature import Signature
 from agentkit.tools.concurrent_calls import run_tool_calls
-from agentkit.tools.tool import ToolLike
+from agentkit.tools.tool import ToolLike, as_tools
 
 __all__ = ["ask"]
 
@@ -61,6 +61,7 @@ async def ask(
         history: Messages, earlier turns and feedback before the request.
         tools: Tools that the model may call.
         run_tools: Maximum number of rounds in which tool calls are run. With 0, tool calls are part of the result.
+            A reply that calls a tool without a function is not run, and is the last reply.
         mode: Answer mode of a `PromptAdapter` with modes. None means the adapter's own mode.
         retries: Maximum number of further calls after a reply that cannot be parsed.
         max_tokens: Maximum tokens of the reply. None means the `max_tokens` of the model.
@@ -103,7 +104,7 @@ class _Asking:
         while True:
             msgs, reply = await self._generate(msgs)
             try:
-                outputs = await self._read(reply)
+                outputs = await self.call.parse(reply)
             except ParseError as error:
                 self.attempts.append(Attempt(tuple(msgs), reply, error))
                 fallback = self.call.adapter.fallback
@@ -124,20 +125,21 @@ class _Asking:
             self.attempts.append(Attempt(tuple(msgs), reply))
             return self.call.create_prediction(outputs, msgs, reply, self.attempts)
 
-    async def _read(self, reply: Msg) -> dict[str, Any]:
-        """Returns the outputs in a reply. An adapter that needs a model for this has the method `extract`."""
-        adapter, signature = self.call.adapter, self.call.signature
-        extract = getattr(adapter, "extract", None)
-        outputs: dict[str, Any] = await extract(signature, reply) if extract else adapter.parse(signature, reply)
-        return outputs
-
     async def _generate(self, msgs: list[Msg]) -> tuple[list[Msg], Msg]:
-        """Calls the model, and runs the tools that it calls, for at most `rounds` rounds."""
+        """Calls the model, and runs the tools that it calls, for at most `rounds` rounds.
+
+        A reply that calls a tool without a function is not run, because its calls are for the parser or the
+        application.
+        """
         model, options = self.call.model, self.call.call_options()
+        tools = as_tools(options.get("tools", ()))
+        without_function = {tool.name for tool in tools if tool.function is None}
         reply = await model.generate(msgs, **options)
-        while reply.tool_uses and self.rounds:
+        while (
+            reply.tool_uses and self.rounds and without_function.isdisjoint(call.name for call in reply.tool_uses)
+        ):
             self.rounds -= 1
-            results = await run_tool_calls(reply.tool_uses, self.call.list_tools())
+            results = await run_tool_calls(reply.tool_uses, tools)
             msgs = [*msgs, reply, Msg("tools", results, "user")]
             reply = await model.generate(msgs, **options)
         return msgs, reply

@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import cleandoc
-from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Final, Generic, Literal, TypeVar, cast, get_origin, overload
 
 from pydantic import ValidationError
 
@@ -436,7 +436,7 @@ def _make_tool(type: Any) -> Tool:
     if not has_object_root(schema):
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         schema = {"type": "object", "properties": {VALUE_KEY: schema}, "required": [VALUE_KEY], **definitions}
-    name = str(getattr(type, "__name__", ""))
+    name = str(getattr(type, "__name__", "")) if get_origin(type) is None else ""  # no name such as "Literal"
     return Tool(name if _is_tool_name(name) else "answer", description, find_root(schema))
 
 

@@ -528,28 +528,29 @@ _texts = st.text() | st.sampled_from(
         "\u2028[[ ## text ## ]]",
     ]
 )
-_values: Final = st.fixed_dictionaries(
-    {
-        "text": _texts,
-        "optional": st.none() | _texts,
-        "number": st.none() | st.integers(),
-        "color": st.sampled_from(Color),
-        "choice": st.sampled_from(["a", 1, "1"]),
-        "items": st.lists(
-            st.builds(
-                Item,
-                name=_texts,
-                size=st.none() | st.floats(allow_nan=False),
-                colors=st.lists(st.sampled_from(Color)),
-            ),
-            max_size=3,
-        ),
-        "mapping": st.dictionaries(_texts, st.lists(_texts, max_size=2), max_size=3),
-    }
-)
 
 
-@examples(100)
+def draw_outputs(texts: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
+    """Returns a strategy for the outputs of `Everything`, with texts of another strategy."""
+    items = st.builds(
+        Item, name=texts, size=st.none() | st.floats(allow_nan=False), colors=st.lists(st.sampled_from(Color))
+    )
+    return st.fixed_dictionaries(
+        {
+            "text": texts,
+            "optional": st.none() | texts,
+            "number": st.none() | st.integers(),
+            "color": st.sampled_from(Color),
+            "choice": st.sampled_from(["a", 1, "1"]),
+            "items": st.lists(items, max_size=3),
+            "mapping": st.dictionaries(texts, st.lists(texts, max_size=2), max_size=3),
+        }
+    )
+
+
+_values: Final = draw_outputs(_texts)
+
+
 @given(_values, st.sampled_from([CHAT, JSON]))
 def test_the_values_of_a_reply_are_those_that_were_written(values: dict[str, Any], adapter: Adapter) -> None:
     text = adapter.format_assistant_message_content(Everything, values)

@@ -6,7 +6,7 @@ import json as json_module
 import sys
 from dataclasses import FrozenInstanceError, dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Optional
 
 import pytest
 from hypothesis import given
@@ -198,6 +198,11 @@ def test_a_tool_call_has_the_fields_of_the_type() -> None:
         "required": ["column"],
     }
     assert parser.tool_choice == ToolChoice("tool", "Move")
+
+
+@pytest.mark.parametrize("type_", [int, Literal["a", "b"], Move | None, Optional[Move], list[Move]], ids=str)  # noqa: UP045
+def test_the_name_of_a_typing_form_is_no_name_of_a_tool(type_: Any) -> None:
+    assert [tool.name for tool in tool_call.as_type(type_).tools] == ["answer"]
 
 
 def test_a_type_without_fields_is_the_only_argument_of_the_tool() -> None:

@@ -27,6 +27,7 @@ from agentkit import (
     TemplateError,
     TextBlock,
     Tool,
+    ToolResultBlock,
     ToolUseBlock,
     URLSource,
 )
@@ -44,7 +45,7 @@ from agentkit.prompts import (
     parsers,
 )
 from agentkit.prompts.examples import ReplyText
-from agentkit.prompts.parsers import ToolRequests, last_code_block, structured, text, yaml
+from agentkit.prompts.parsers import ToolRequests, last_code_block, structured, text, tool_call, yaml
 from agentkit.prompts.prompt_texts import get_empty_templates
 from agentkit.testing import ScriptedModel
 from agentkit.tools.json_schema import as_output_schema
@@ -688,6 +689,29 @@ async def test_tools_run_before_the_answer() -> None:
     model = ScriptedModel([CALL, '{"value": 3}'])
     prediction = await ask(model, Height(harbor="Brest"), adapter=PromptAdapter(), tools=[search], run_tools=1)
     assert prediction.value == 3
+
+
+@pytest.mark.anyio
+async def test_tools_of_the_parser_run_before_the_answer() -> None:
+    model = ScriptedModel([CALL, '{"value": 3}'])
+    adapter = PromptAdapter(parser=structured.as_type(int).with_tools(search))
+    prediction = await ask(model, Height(harbor="Brest"), adapter=adapter, run_tools=1)
+    assert prediction.value == 3
+    (result,) = [
+        block for msg in prediction.messages for block in msg.blocks if isinstance(block, ToolResultBlock)
+    ]
+    assert result.id == CALL.tool_uses[0].id
+    assert not result.is_error
+
+
+@pytest.mark.anyio
+async def test_the_tool_call_that_is_the_answer_is_not_run() -> None:
+    answer = Msg("Friday", [ToolUseBlock("call_2", "answer", {"value": 3})], "assistant")
+    model = ScriptedModel([CALL, answer])
+    adapter = PromptAdapter(parser=tool_call.as_type(int).with_tools(search))
+    prediction = await ask(model, Height(harbor="Brest"), adapter=adapter, run_tools=5)
+    assert prediction.value == 3
+    assert len(model.calls) == 2
 
 
 @pytest.mark.anyio

@@ -26,7 +26,7 @@ from agentkit.prompts import (
 from agentkit.prompts.xml_adapter import escape_section
 from agentkit.prompts.xml_elements import read_elements
 from tests.profiles import examples
-from tests.prompts.test_adapters import Color, Everything, Item, Judge
+from tests.prompts.test_adapters import Color, Everything, Judge, draw_outputs
 
 XML: Final = XMLAdapter()
 INPUTS: Final[dict[str, Any]] = {"passages": ["It rains."], "answer": "Rain."}
@@ -476,25 +476,7 @@ _nodes: Final = st.recursive(
     ),
     max_leaves=3,
 )
-_everything: Final = st.fixed_dictionaries(
-    {
-        "text": _texts,
-        "optional": st.none() | _texts,
-        "number": st.none() | st.integers(),
-        "color": st.sampled_from(Color),
-        "choice": st.sampled_from(["a", 1, "1"]),
-        "items": st.lists(
-            st.builds(
-                Item,
-                name=_texts,
-                size=st.none() | st.floats(allow_nan=False),
-                colors=st.lists(st.sampled_from(Color)),
-            ),
-            max_size=2,
-        ),
-        "mapping": st.dictionaries(_texts, st.lists(_texts, max_size=2), max_size=2),
-    }
-)
+_everything: Final = draw_outputs(_texts)
 _others: Final = st.fixed_dictionaries(
     {
         "code": _texts.map(Code),
