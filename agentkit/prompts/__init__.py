@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from agentkit.prompts.fields import SignatureField as SignatureField
     from agentkit.prompts.json_adapter import JSONAdapter as JSONAdapter
     from agentkit.prompts.model_calls import ask as ask
-    from agentkit.prompts.parsers import Parser as Parser
-    from agentkit.prompts.parsers import ToolRequests as ToolRequests
+    from agentkit.prompts.parser import Parser as Parser
+    from agentkit.prompts.parser import ToolRequests as ToolRequests
     from agentkit.prompts.prediction import Attempt as Attempt
     from agentkit.prompts.prediction import Outputs as Outputs
     from agentkit.prompts.prediction import Prediction as Prediction
@@ -79,7 +79,7 @@ else:
             "agentkit.prompts.fields": "InputField OutputField SignatureField",
             "agentkit.prompts.json_adapter": "JSONAdapter",
             "agentkit.prompts.model_calls": "ask",
-            "agentkit.prompts.parsers": "Parser ToolRequests",
+            "agentkit.prompts.parser": "Parser ToolRequests",
             "agentkit.prompts.prediction": "Attempt Outputs Prediction",
             "agentkit.prompts.prompt_adapter": "PromptAdapter",
             "agentkit.prompts.prompt_templates": "PromptTemplates",

@@ -20,7 +20,7 @@ from agentkit.messages.parsed_reply import VALUE_KEY, has_object_root
 from agentkit.prompts.chat_adapter import parse_field
 from agentkit.prompts.examples import ReplyText
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.parsers import Parser, ToolRequests
+from agentkit.prompts.parser import Parser, ToolRequests
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.value_texts import write_value
 from agentkit.prompts.value_types import as_json_value

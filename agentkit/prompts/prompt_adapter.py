@@ -43,7 +43,8 @@ from agentkit.prompts.field_content import Segment, join_segments, write_content
 from agentkit.prompts.field_types import History
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import require_json_repair
-from agentkit.prompts.parsers import Parser, structured
+from agentkit.prompts.parser import Parser
+from agentkit.prompts.parsers import structured
 from agentkit.prompts.prompt_inputs import get_prefix, is_prefix, read_inputs
 from agentkit.prompts.prompt_templates import PromptTemplates
 from agentkit.prompts.prompt_texts import PromptTexts, get_empty_templates

@@ -23,7 +23,8 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit.prompts import Example, Feedback, InputField, PromptAdapter, PromptTemplates, Signature, parsers
-from agentkit.prompts.parsers import ToolRequests, first_word, last_code_block, structured, text, tool_call, yaml
+from agentkit.prompts.parser import ToolRequests
+from agentkit.prompts.parsers import first_word, last_code_block, structured, text, tool_call, yaml
 from agentkit.testing import ScriptedModel
 from agentkit.tools.choices import ToolChoice
 

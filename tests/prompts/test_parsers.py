@@ -15,11 +15,9 @@ from pydantic import BaseModel, Field
 
 from agentkit import MessageError, MissingExtraError, Msg, OptionError, ParseError, Tool, ToolChoice
 from agentkit.messages.blocks import TextBlock, ToolUseBlock
-from agentkit.prompts import lenient_json, parsers
+from agentkit.prompts import lenient_json, safe_yaml
+from agentkit.prompts.parser import Parser, ReplyFormat, ToolRequests
 from agentkit.prompts.parsers import (
-    Parser,
-    ReplyFormat,
-    ToolRequests,
     first_word,
     json,
     last_code_block,
@@ -361,7 +359,7 @@ def test_a_missing_package_is_an_error_when_the_parser_is_created(monkeypatch: p
 
 
 def test_missing_yaml_is_an_error_when_the_parser_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsers._get_yaml.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    safe_yaml._get_yaml.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(MissingExtraError, match="pyyaml"):
         yaml.as_type(int)

@@ -45,7 +45,8 @@ from agentkit.prompts import (
     parsers,
 )
 from agentkit.prompts.examples import ReplyText
-from agentkit.prompts.parsers import ToolRequests, last_code_block, structured, text, tool_call, yaml
+from agentkit.prompts.parser import ToolRequests
+from agentkit.prompts.parsers import last_code_block, structured, text, tool_call, yaml
 from agentkit.prompts.prompt_texts import get_empty_templates
 from agentkit.testing import ScriptedModel
 from agentkit.tools.json_schema import as_output_schema
