@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 __all__ = ["PROFILE", "examples"]
 
-_FACTORS: Final = {"dev": 0.15, "ci": 1.0, "deep": 50.0}
+_FACTORS: Final = {"dev": 0.15, "ci": 0.5, "deep": 50.0}
 _MIN_EXAMPLES: Final = 5
 _SLOW: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
@@ -21,7 +21,7 @@ PROFILE: Final = os.environ.get("AGENTKIT_PROFILE", "dev")
 
 
 def examples(number: int, *suppressed: HealthCheck) -> settings:
-    """Returns the settings of a property that draws `number` examples in CI.
+    """Returns the settings of a property that draws `number` examples, times the factor of the profile.
 
     `suppressed` are health checks to leave out besides those on slow and large examples.
     """

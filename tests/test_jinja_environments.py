@@ -360,7 +360,6 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.property
 @examples(500)
 @given(JSON)
 def test_yaml_is_read_as_the_same_value(value: object) -> None:
@@ -369,7 +368,6 @@ def test_yaml_is_read_as_the_same_value(value: object) -> None:
     assert text.endswith("\n")
 
 
-@pytest.mark.property
 @examples(100)
 @given(JSON)
 def test_equal_values_have_equal_yaml(value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Annotated
 
 import typer
@@ -43,15 +44,17 @@ app.command("convert")(convert_command)
 app.command("compare")(compare_command)
 app.command("prompt")(prompt_command)
 
+_get_command = lru_cache(maxsize=1)(typer.main.get_command)
+"""Builds the command. The result is cached, because reading the signatures takes several milliseconds."""
+
 
 def dispatch(arguments: list[str]) -> int:
     """Runs one command and returns its exit code.
 
     Prints a usage error on stderr in one line. If there are no arguments, prints the help.
     """
-    command = typer.main.get_command(app)
     try:
-        code: object = command.main(
+        code: object = _get_command(app).main(
             _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
     except SystemExit:  # the command exits if its output pipe is closed, which is not an error

@@ -52,6 +52,7 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
     gc.collect()
+    has_frozen = gc.get_freeze_count() > 0  # the objects of a test run
     gc.freeze()  # excludes objects of the imported libraries from later collections
     try:
         for number in range(rounds + warm):
@@ -60,7 +61,8 @@ def interleave(
                 if number >= warm:
                     seconds[name].append(duration)
     finally:
-        gc.unfreeze()
+        if not has_frozen:
+            gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
     return {name: Samples(samples) for name, samples in seconds.items()}
 

@@ -87,7 +87,7 @@ def _measure(rows: Sequence[_Row], number: int, rounds: int) -> dict[_Row, Sampl
             if active:
                 reply = build_stream(api, delta_kind, number)
                 cases = {str(index): row.create_case(reply) for index, row in enumerate(active)}
-                new_samples = interleave(cases, rounds, collector=True, warm=number <= 1_000)
+                new_samples = interleave(cases, rounds, collector=True, warm=number <= 1_000 and rounds > 1)
                 samples |= {active[int(index)]: sampled for index, sampled in new_samples.items()}
     return samples
 

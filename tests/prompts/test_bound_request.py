@@ -301,7 +301,6 @@ def _list_attributes(cls: type) -> dict[str, object]:
     return {name: value for name, value in cls.__dict__.items() if not name.startswith("__")}
 
 
-@pytest.mark.property
 @given(st.lists(_NAMES, min_size=1, max_size=5, unique=True), st.data())
 @examples(100)
 def test_any_identifier_can_be_the_name_of_a_field(names: list[str], data: st.DataObject) -> None:
@@ -320,7 +319,6 @@ def test_any_identifier_can_be_the_name_of_a_field(names: list[str], data: st.Da
     assert list(task.fields) == names
 
 
-@pytest.mark.property
 @given(_NAMES.filter(lambda name: not iskeyword(name)))
 @examples(100)
 def test_a_class_may_declare_a_field_of_any_name(name: str) -> None:

@@ -146,7 +146,6 @@ def test_an_item_that_is_no_example_is_refused() -> None:
         select_examples(invalid)
 
 
-@pytest.mark.property
 @examples(100)
 @given(st.integers(0, 12), st.integers())
 def test_a_seed_selects_the_same_examples_in_their_order(count: int, seed: int) -> None:

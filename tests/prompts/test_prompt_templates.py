@@ -395,7 +395,6 @@ def test_render_keeps_the_line() -> None:
 LINES = st.lists(st.sampled_from(["!<assistant>", "", "a", " !<assistant>", "{{"]), max_size=6).map("\n".join)
 
 
-@pytest.mark.property
 @examples(100)
 @given(LINES | st.text(), LINES)
 def test_a_variable_cannot_forge_a_priming(before: str, after: str) -> None:

@@ -184,7 +184,6 @@ _PIECES: Final = st.sampled_from(
 )
 
 
-@pytest.mark.property
 @given(st.lists(_PIECES, max_size=12).map("".join))
 @examples(300)
 def test_no_signature_text_imports_a_module_or_raises_another_error(text: str) -> None:

@@ -248,7 +248,6 @@ _SECTIONS: Final = st.tuples(_CHAT_TEXT, _CHAT_TEXT, _CHAT_TEXT).map(
 )
 
 
-@pytest.mark.property
 @examples(600)
 @given(_CHAT_TEXT | _SECTIONS, POINTS)
 def test_the_deltas_of_a_section_are_the_text_of_its_value_for_any_pieces(text: str, points: list[int]) -> None:
@@ -265,7 +264,6 @@ def test_the_deltas_of_a_section_are_the_text_of_its_value_for_any_pieces(text: 
             assert ends(events) == outputs
 
 
-@pytest.mark.property
 @examples(100)
 @given(_CHAT_TEXT, _CHAT_TEXT, POINTS)
 def test_written_values_are_streamed_back(first: str, second: str, points: list[int]) -> None:
@@ -397,7 +395,6 @@ class Open(Signature):
     b: Any = OutputField()
 
 
-@pytest.mark.property
 @examples(400)
 @given(
     st.dictionaries(st.sampled_from(["a", "b", "c"]) | _JSON_TEXT, _JSON_VALUE),
@@ -431,7 +428,6 @@ def test_the_deltas_of_a_key_are_the_text_of_its_value_for_any_pieces(
         assert parser.drain() == []
 
 
-@pytest.mark.property
 @examples(400)
 @given(_JSON_TEXT, _JSON_TEXT, st.integers(0, 60), st.sampled_from(['"', "\\", "}", "\n", " x", ""]), POINTS)
 def test_damaged_json_has_the_result_of_parse_for_any_pieces(

@@ -70,7 +70,6 @@ def test_an_empty_name_has_no_prefix() -> None:
     assert read([S(0), D(0, ": x")], " ") == read([S(0), D(0, ": x")], "") == ["", ": x"]
 
 
-@pytest.mark.property
 @examples(300)
 @given(
     st.lists(st.sampled_from(["Mr", ": X", "\\:", ":", "：", " ", "\n", "\t", "x", "Friday", "Fri"]), max_size=8),
