@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 __all__ = ["PROFILE", "examples"]
 
-_FACTORS: Final = {"dev": 0.15, "ci": 0.5, "deep": 50.0}
+_FACTORS: Final = {"dev": 0.15, "ci": 0.3, "deep": 50.0}
 _MIN_EXAMPLES: Final = 5
 _SLOW: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 

@@ -24,6 +24,7 @@ from agentkit.lazy_names import import_on_first_use
 
 if TYPE_CHECKING:
     from agentkit.prompts.adapter import Adapter as Adapter
+    from agentkit.prompts.adapter_events import AdapterEvent as AdapterEvent
     from agentkit.prompts.bound_request import choices as choices
     from agentkit.prompts.bound_request import default as default
     from agentkit.prompts.bound_request import from_dict as from_dict
@@ -69,6 +70,7 @@ else:
         __name__,
         {
             "agentkit.prompts.adapter": "Adapter",
+            "agentkit.prompts.adapter_events": "AdapterEvent",
             "agentkit.prompts.bound_request": "choices default from_dict get_inputs replace tags to_dict",
             "agentkit.prompts.chat_adapter": "ChatAdapter",
             "agentkit.prompts.examples": "Example load_examples select_examples",

@@ -6,8 +6,9 @@ with DSPy's name, so that a subclass may change one step.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import NoneType
@@ -18,16 +19,18 @@ from agentkit.budget.units import EXAMPLE_MARK
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError, ParseError
 from agentkit.formatting.formatter import RequestOptions
-from agentkit.messages.blocks import Block
+from agentkit.messages.blocks import Block, TextBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.parsed_reply import EARLY_ENDS, explain_error
 from agentkit.models.registry import load_provider
+from agentkit.prompts.adapter_events import Observer, observe_step
 from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments
 from agentkit.prompts.field_types import Citation, History, Reasoning, read_citations
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.history_rows import RESULTS, HistoryRow, read_row
 from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.reprs import shorten_repr
@@ -60,16 +63,20 @@ class Adapter(ABC):
             there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
             complete ones. `given` keeps the order.
+        observe: Function that gets an `AdapterEvent` before and after each `format` and `parse`. Its exceptions
+            are logged. None means that there is no such function. The fallback adapter has its own.
     """
 
     native_tools: bool = False
     fallback: Adapter | None = None
     order: Literal["complete_last", "given"] = "complete_last"
+    observe: Observer | None = dataclasses.field(default=None, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_option("native_tools", self.native_tools, bool)
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
+        check_option("observe", self.observe, Callable | None, "Pass a function of an AdapterEvent.")
 
     def select_mode(self, mode: str | None) -> Adapter:
         """Returns an adapter for requests in an answer mode. None returns this adapter.
@@ -84,6 +91,7 @@ class Adapter(ABC):
 
     # -- messages ----------------------------------------------------------------------------------------------
 
+    @observe_step("format")
     def format(
         self,
         signature: _AnySignature,
@@ -253,17 +261,47 @@ class Adapter(ABC):
         """Returns the messages of the rows in an input of the type `History`."""
         names = [name for name, field in signature.input_fields.items() if field.type is History]
         rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
-        return [msg for row in rows for msg in self._format_turn(signature, row, row)]
+        msgs: list[Msg] = []
+        for index, values in enumerate(rows):
+            row = read_row(values, f"{names[0]}[{index}]")
+            if not row.calls:
+                msgs += self._format_turn(signature, values, values)
+            elif self.native_tools:
+                msgs += self._format_native_row(signature, row)
+            else:
+                msgs += self._format_text_row(signature, row)
+        return msgs
+
+    def _format_native_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
+        """Yields a turn whose tool calls and results are blocks."""
+        outputs = [name for name in signature.output_fields if row.values.get(name) is not None]
+        absent = tuple(name for name in signature.output_fields if name not in outputs)
+        text = self._format_outputs(_without_fields(signature, absent), row.values) if outputs else ""
+        yield from self._format_request(signature, row.values)
+        yield Msg("assistant", [*([TextBlock(text)] if text else []), *row.calls], "assistant")
+        if row.results:
+            yield Msg("tools", row.results, "user")
+
+    def _format_text_row(self, signature: _AnySignature, row: HistoryRow) -> Iterator[Msg]:
+        """Yields a turn whose tool calls and results are texts."""
+        yield from self._format_turn(signature, row.values, row.values)
+        if row.results:
+            section = self.format_field_with_value(SignatureField(RESULTS, Any, is_output=False), row.stored)
+            yield Msg("user", join_segments(section), "user")
 
     def _format_turn(
         self, signature: _AnySignature, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
     ) -> Iterator[Msg]:
         """Yields the messages of an earlier turn, with the same text as when the turn was the current request."""
+        yield from self._format_request(signature, inputs)
+        yield Msg("assistant", self._format_outputs(signature, outputs), "assistant")
+
+    def _format_request(self, signature: _AnySignature, inputs: Mapping[str, Any]) -> Iterator[Msg]:
+        """Yields the user message of an earlier turn. A turn without inputs has none."""
         names = {name for name, field in signature.input_fields.items() if field.type is not History}
         if names & inputs.keys():
             content = self.format_user_message_content(signature, inputs, is_request=True)
             yield Msg("user", content, "user")
-        yield Msg("assistant", self._format_outputs(signature, outputs), "assistant")
 
     def _format_outputs(
         self, signature: _AnySignature, outputs: Mapping[str, Any], missing: str | None = None
@@ -313,6 +351,7 @@ class Adapter(ABC):
 
         return FieldStreamParser(self, signature)
 
+    @observe_step("parse")
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name.
 

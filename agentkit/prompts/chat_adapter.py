@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agentkit.errors import ParseError
-from agentkit.json_values import as_object, as_text
-from agentkit.messages.blocks import ToolUseBlock
 from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.field_content import Segment, write_content
 from agentkit.prompts.field_texts import field_list, placeholder, type_requirement
 from agentkit.prompts.fields import SignatureField
-from agentkit.prompts.lenient_json import read_json, require_json_repair
+from agentkit.prompts.lenient_json import require_json_repair
 from agentkit.prompts.signature import Signature
+from agentkit.prompts.tool_call_values import read_tool_calls
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_escapes import escape_markers, unescape_markers
 from agentkit.prompts.value_parsing import parse_value
-from agentkit.replies.missing_call_ids import derive_call_id
-from agentkit.reprs import shorten_repr
 
 if TYPE_CHECKING:
     from agentkit.prompts.field_stream_parser import FieldStreamParser
@@ -177,28 +174,8 @@ def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any]
     """
     try:
         if is_tool_calls(field.type):
-            return _read_tool_calls(field.name, value)
+            return read_tool_calls(field.name, value)
         return parse_value(value, field.annotation, is_json=is_json, place=field.name)
     except ParseError as error:
         error.partial = dict(partial)
         raise
-
-
-def _read_tool_calls(name: str, value: object) -> list[ToolUseBlock]:
-    """Reads tool calls: a list, one call, or an object with the key `tool_calls`. Each call gets a new id."""
-    found = read_json(value) if isinstance(value, str) else value
-    listed: object = as_object(found).get("tool_calls", found)
-    entries = cast("list[object]", listed) if isinstance(listed, list) else [listed]
-    calls: list[ToolUseBlock] = []
-    for index, entry in enumerate(entries):
-        call = as_object(entry)
-        call = as_object(call.get("function")) or call
-        tool = as_text(call.get("name"))
-        arguments = call.get("args", call.get("arguments", {}))
-        arguments = read_json(arguments) if isinstance(arguments, str) else arguments
-        if not tool or not isinstance(arguments, dict):
-            reason = f"expected a tool call with `name` and `args`, got {shorten_repr(entry, 60)}"
-            raise ParseError(reason, place=f"{name}[{index}]", text=value if isinstance(value, str) else "")
-        values = cast("dict[str, Any]", arguments)
-        calls.append(ToolUseBlock(derive_call_id(repr((name, index, tool, values))), tool, values))
-    return calls

@@ -35,7 +35,6 @@ class ClassFields:
         namespaces: Global and local variables for the source code of types.
         instructions: Instructions of the class. Empty if the class has none.
         edited: All fields, those of the base classes included, if an edit created the class. None otherwise.
-        additions: Texts after the instructions.
     """
 
     owner: str
@@ -46,7 +45,6 @@ class ClassFields:
     namespaces: tuple[dict[str, Any], dict[str, Any]] = field(default=({}, {}), repr=False)
     instructions: str = ""
     edited: Mapping[str, SignatureField] | None = None
-    additions: tuple[str, ...] = ()
     _types: dict[str, Any] | None = field(default=None, repr=False)
 
     @classmethod

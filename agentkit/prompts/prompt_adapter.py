@@ -36,12 +36,14 @@ from agentkit.json_values import copy_json
 from agentkit.messages.blocks import Block, TextBlock, ToolUseBlock
 from agentkit.messages.message import Msg, build_part
 from agentkit.prompts.adapter import Adapter, HistoryItem
+from agentkit.prompts.adapter_events import observe_step
 from agentkit.prompts.bound_parser import BoundParser, bind_parser
 from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments, write_content
 from agentkit.prompts.field_types import History
 from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.history_rows import read_row
 from agentkit.prompts.lenient_json import require_json_repair
 from agentkit.prompts.parser import Parser
 from agentkit.prompts.parsers import structured
@@ -87,6 +89,7 @@ class PromptAdapter(Adapter):
         params: Variable `params` of the templates, with JSON values. The params of a mode are added.
         native_tools: See `Adapter`. False is allowed for signatures without tool calls only.
         order: See `Adapter`.
+        observe: See `Adapter`.
 
     Raises:
         OptionError: An option is invalid.
@@ -163,6 +166,7 @@ class PromptAdapter(Adapter):
 
     # -- messages ----------------------------------------------------------------------------------------------
 
+    @observe_step("format")
     def format(
         self,
         signature: _AnySignature,
@@ -273,9 +277,17 @@ class PromptAdapter(Adapter):
         names = [name for name, item in signature.input_fields.items() if item.type is History]
         rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
         msgs: list[Msg] = []
-        for index, row in enumerate(rows):
-            known = {name: value for name, value in row.items() if name in signature.input_fields}
-            msgs += self._format_example(signature, Example(known, row), self.mode, f"{names[0]}[{index}]")
+        for index, values in enumerate(rows):
+            place = f"{names[0]}[{index}]"
+            row = read_row(values, place)
+            known = {name: value for name, value in values.items() if name in signature.input_fields}
+            outputs = {name: value for name, value in row.values.items() if value is not row.calls}
+            msgs += self._format_example(signature, Example(known, outputs), self.mode, place)
+            if row.calls:
+                text = msgs.pop().blocks if _has_answer(signature, Example({}, outputs)) else ()
+                msgs.append(Msg("assistant", [*text, *row.calls], "assistant"))
+            if row.results:
+                msgs.append(Msg("tools", row.results, "user"))
         return msgs
 
     def _format_entry(self, prompt: PromptTexts, item: HistoryItem, place: str) -> Iterable[Msg]:
@@ -419,6 +431,7 @@ class PromptAdapter(Adapter):
             options["response_format"] = parser.response_format
         return options
 
+    @observe_step("parse")
     def parse(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Returns the outputs in a reply, by name. See `Adapter.parse`.
 
@@ -466,6 +479,7 @@ _OUTER: Final[Mapping[str, Any]] = {
     "fallback": None,
     "native_tools": True,
     "order": "given",
+    "observe": None,
 }
 """Options that an adapter of a mode must not change, because the outer adapter decides them."""
 

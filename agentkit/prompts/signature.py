@@ -115,21 +115,19 @@ class SignatureMeta(type):
     @property
     def instructions(cls) -> str:
         """Docstring or text of the signature. If there is none, a sentence that names the fields."""
-        explicit, additions = cls._find_instructions()
-        return "\n\n".join((explicit or cls._describe_fields(), *additions))
+        return cls._find_instructions() or cls._describe_fields()
 
     def with_instructions(cls: type[_Class], instructions: str) -> type[_Class]:
         """Returns a signature with other instructions. An empty text selects the default instructions."""
         check_text("signature.instructions", instructions)
         signature = cast("SignatureMeta", cls)
-        return signature._derive(signature.fields, cleandoc(instructions), ())
+        return signature._derive(signature.fields, cleandoc(instructions))
 
     def append_instructions(cls: type[_Class], instructions: str) -> type[_Class]:
         """Returns a signature with a blank line and a text after its instructions."""
         check_text("signature.instructions", instructions)
         signature = cast("SignatureMeta", cls)
-        explicit, additions = signature._find_instructions()
-        return signature._derive(signature.fields, explicit, (*additions, cleandoc(instructions)))
+        return signature._derive(signature.fields, f"{signature.instructions}\n\n{cleandoc(instructions)}")
 
     def with_updated_fields(cls, name: str, type: Any = None, **options: Any) -> type[Any]:
         """Returns a signature whose field `name` has another type or other options.
@@ -200,26 +198,25 @@ class SignatureMeta(type):
         )
         return f"Given the fields {inputs}, produce the fields {outputs}."
 
-    def _find_instructions(cls) -> tuple[str, tuple[str, ...]]:
-        """Returns the explicit instructions, empty if there are none, and the texts that were appended to them."""
+    def _find_instructions(cls) -> str:
+        """Returns the explicit instructions. Empty if there are none."""
         for base in cls.__mro__:
             own = base.__dict__.get("_own")
             if own is not None and (own.instructions or own.edited is not None):
-                return own.instructions, own.additions
-        return "", ()
+                return cast("str", own.instructions)
+        return ""
 
     def _edit(cls, fields: _Fields) -> type[Any]:
-        return cls._derive(fields, *cls._find_instructions())
+        """Returns a signature with other fields and the same instructions, as in DSPy."""
+        return cls._derive(fields, cls.instructions)
 
-    def _derive(cls, fields: _Fields, instructions: str, additions: tuple[str, ...]) -> type[Any]:
+    def _derive(cls, fields: _Fields, instructions: str) -> type[Any]:
         """Returns a subclass with exactly these fields and instructions, and with the name of this class."""
         base = cls.__mro__[1] if cls._own.edited is not None and cls is not Signature else cls
         namespace = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": instructions}
         edited = type.__new__(type(cls), cls.__name__, (base,), namespace)
         is_query = cls._own.is_query and [name for name, field in fields.items() if field.is_output] == ["answer"]
-        edited._own = ClassFields(
-            cls.__name__, is_query=is_query, edited=fields, instructions=instructions, additions=additions
-        )
+        edited._own = ClassFields(cls.__name__, is_query=is_query, edited=fields, instructions=instructions)
         edited._resolve()
         return cast("type[Any]", edited)
 
@@ -344,7 +341,7 @@ def _read_signature(
     fields = read_signature_text(text, types)
     own = {"__module__": __name__, "__qualname__": _TEXT_NAME, "__doc__": instructions or None}
     blank: Any = SignatureMeta(_TEXT_NAME, (Signature,), own)
-    return cast("type[Any]", blank._derive(fields, cleandoc(instructions), ()))
+    return cast("type[Any]", blank._derive(fields, cleandoc(instructions)))
 
 
 _TEXT_NAME: Final = "StringSignature"  # class name of a signature from a text, as in DSPy

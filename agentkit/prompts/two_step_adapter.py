@@ -16,6 +16,7 @@ from agentkit.errors import OptionError, ParseError
 from agentkit.messages.message import Msg
 from agentkit.models.chat_model import ChatModel
 from agentkit.prompts.adapter import Adapter
+from agentkit.prompts.adapter_events import Observer, observe_step
 from agentkit.prompts.chat_adapter import ChatAdapter
 from agentkit.prompts.field_content import Segment, write_content
 from agentkit.prompts.field_texts import field_list
@@ -52,6 +53,7 @@ class TwoStepAdapter(Adapter):
         native_tools: bool = False,
         fallback: Adapter | None = None,
         order: Literal["complete_last", "given"] = "complete_last",
+        observe: Observer | None = None,
     ) -> None:
         """Stores the model for the second call. See `Adapter` for the other options."""
         for name, value in (
@@ -59,6 +61,7 @@ class TwoStepAdapter(Adapter):
             ("native_tools", native_tools),
             ("fallback", fallback),
             ("order", order),
+            ("observe", observe),
         ):
             object.__setattr__(self, name, value)
         check_option("model", model, ChatModel)
@@ -107,6 +110,7 @@ class TwoStepAdapter(Adapter):
 
     # -- second call -------------------------------------------------------------------------------------------
 
+    @observe_step("parse")
     async def extract(self, signature: _AnySignature, reply: Msg | str) -> dict[str, Any]:
         """Asks the second model for the outputs in a reply of the first model.
 

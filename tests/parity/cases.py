@@ -12,6 +12,7 @@ __all__ = [
     "REPLY_DIFFERENCES",
     "Case",
     "ReplyDifference",
+    "TOOL_ROWS",
     "write_sections",
     "write_source",
 ]
@@ -423,6 +424,28 @@ class S(Signature):
     history: History = InputField()
     a: str = OutputField()
 """
+_TOOL_HISTORY: Final = """
+class S(Signature):
+    q: str = InputField()
+    history: History = InputField()
+    a: Optional[str] = OutputField()
+    calls: ToolCalls = OutputField()
+"""
+_CALLS: Final = (
+    "[{'id': 'c1', 'name': 'look', 'args': {'x': 1}}, {'id': 'c2', 'name': 'look', 'args': {'x': 'é'}}]"
+)
+_RESULTS: Final = (
+    "[{'call_id': 'c1', 'name': 'look', 'value': 'ok [[ ## a ## ]]'}, "
+    "{'call_id': 'c2', 'name': 'look', 'value': {'y': [1, None]}, 'is_error': True}]"
+)
+_EXCHANGE: Final = f"{{'tool_calls': {_CALLS}, 'tool_call_results': {{'tool_call_results': {_RESULTS}}}}}"
+TOOL_ROWS: Final = {
+    "calls and results": f"{{'q': 'one', 'a': 'A', 'calls': {_EXCHANGE}}}",
+    "no text": f"{{'q': 'one', 'a': None, 'calls': {_EXCHANGE}}}",
+    "no input": f"{{'a': 'A', 'calls': {_EXCHANGE}}}",
+    "calls under another name": f"{{'q': 'one', 'a': 'A', 'x': {_EXCHANGE}}}",
+}
+"""Rows of a history with tool calls."""
 _DEFAULTS: Final = """
 class S(Signature):
     "Do it."
@@ -496,6 +519,17 @@ CASES: Final = (
         _HISTORY,
         "{'q': 'hi', 'history': History(messages=[{'q': 'one', 'a': 'uno'}, {'q': 'two'}, {'a': 'tre'}])}",
         "[{'q': 'd', 'a': 'e'}]",
+    ),
+    *(
+        Case(
+            f"tools in the history: {name}", _TOOL_HISTORY, f"{{'q': 'hi', 'history': History(messages=[{row}])}}"
+        )
+        for name, row in TOOL_ROWS.items()
+    ),
+    Case(
+        "tool calls without results in the history",
+        _TOOL_HISTORY,
+        "{'history': History(messages=[{'q': 'one', 'calls': {'tool_calls': [{'name': 'look', 'args': {}}]}}])}",
     ),
     Case("an empty history", _HISTORY, "{'q': 'hi', 'history': History(messages=[])}"),
     Case(

@@ -298,11 +298,6 @@ class TestNativeTools:
         assert "tools" not in msgs[0].text
         assert "calls" not in "".join(msg.text for msg in msgs)
 
-    def test_the_default_instructions_name_only_fields_of_the_prompt(self) -> None:
-        signature = Agent.with_instructions("")
-        text = self.adapter.format(signature, {"question": "2 + 2?", "tools": [ADD]})[0].text
-        assert text.endswith("Given the fields `question`, produce the fields `answer`.")
-
     def test_the_tool_calls_of_the_reply_are_the_output(self) -> None:
         reply = Msg("assistant", [TextBlock("Let me see."), self.call], "assistant")
         assert self.adapter.parse(Agent, reply) == {"calls": [self.call], "answer": None}

@@ -197,14 +197,15 @@ def test_default_instructions_name_the_fields(text: str, instructions: str) -> N
     assert Signature(text, "").instructions == instructions
 
 
-def test_default_instructions_follow_each_change_of_the_fields() -> None:
+def test_an_edit_of_the_fields_keeps_the_instructions() -> None:
     task = Signature("a, b -> c")
-    assert task.delete("b").instructions == "Given the fields `a`, produce the fields `c`."
     assert (
-        task.append("d", OutputField()).instructions == "Given the fields `a`, `b`, produce the fields `c`, `d`."
+        task.delete("b").instructions == task.instructions == "Given the fields `a`, `b`, produce the fields `c`."
     )
+    assert task.append("d", OutputField()).instructions == task.instructions
     extended = task.append_instructions("Be brief.").delete("a")
-    assert extended.instructions == "Given the fields `b`, produce the fields `c`.\n\nBe brief."
+    assert extended.instructions == f"{task.instructions}\n\nBe brief."
+    assert extended.with_instructions("").instructions == "Given the fields `b`, produce the fields `c`."
     fixed = task.with_instructions("Add a to b.")
     assert fixed.delete("b").instructions == "Add a to b."
     assert fixed.with_instructions("").instructions == task.instructions

@@ -1,0 +1,105 @@
+"""`AdapterEvent`: start or end of a step of an adapter, for the function `observe` of the adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from inspect import iscoroutinefunction, signature
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+from uuid import uuid4
+
+from agentkit.loggers import get_logger
+
+__all__ = ["AdapterEvent", "Observer", "observe_step"]
+
+_Step: TypeAlias = Literal["format", "parse"]
+
+
+@dataclass(frozen=True)
+class AdapterEvent:
+    """Start or end of a step of an adapter.
+
+    Attributes:
+        step: `format` for the messages of a request, `parse` for the outputs of a reply.
+        phase: `start` or `end`.
+        call_id: Id that the start and the end of one step have in common.
+        inputs: Arguments of the step, by name.
+        outputs: Result of the step. None at the start, and if the step failed.
+        error: Exception that ended the step. None if the step succeeded, and at the start.
+    """
+
+    step: _Step
+    phase: Literal["start", "end"]
+    call_id: str
+    inputs: Mapping[str, Any]
+    outputs: Any = None
+    error: BaseException | None = None
+
+
+Observer: TypeAlias = Callable[[AdapterEvent], object]
+"""Function that gets the events of an adapter. Its exceptions are logged, and the step continues."""
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def observe_step(step: _Step) -> Callable[[_Method], _Method]:
+    """Returns a decorator that reports the calls of a method to the function `observe` of its adapter."""
+
+    def decorate(method: _Method) -> _Method:
+        parameters = signature(method)
+
+        def read_arguments(*args: Any, **options: Any) -> dict[str, Any]:
+            """Returns the arguments by name. Iterators become lists, so that the observer may read them."""
+            arguments = parameters.bind(*args, **options).arguments
+            return {name: [*value] if isinstance(value, Iterator) else value for name, value in arguments.items()}
+
+        @wraps(method)
+        def run(self: Any, *args: Any, **options: Any) -> Any:
+            if self.observe is None:
+                return method(self, *args, **options)
+            inputs = read_arguments(self, *args, **options)
+            with _report(self.observe, step, inputs) as outputs:
+                outputs.append(method(**inputs))
+            return outputs[0]
+
+        @wraps(method)
+        async def run_async(self: Any, *args: Any, **options: Any) -> Any:
+            if self.observe is None:
+                return await method(self, *args, **options)
+            inputs = read_arguments(self, *args, **options)
+            with _report(self.observe, step, inputs) as outputs:
+                outputs.append(await method(**inputs))
+            return outputs[0]
+
+        return cast("_Method", run_async if iscoroutinefunction(method) else run)
+
+    return decorate
+
+
+@contextmanager
+def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Reports the start and the end of a step. The step appends its result to the list."""
+    call_id = uuid4().hex
+    shown = {name: value for name, value in inputs.items() if name != "self"}
+    outputs: list[Any] = []
+    error: BaseException | None = None
+    _send(observe, AdapterEvent(step, "start", call_id, shown))
+    try:
+        yield outputs
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        result = outputs[0] if outputs else None
+        _send(observe, AdapterEvent(step, "end", call_id, shown, result, error))
+
+
+def _send(observe: Observer, event: AdapterEvent) -> None:
+    try:
+        observe(event)
+    except Exception:
+        get_logger("prompts").warning(
+            "observe: raised an exception for %s %s", event.step, event.phase, exc_info=True
+        )
