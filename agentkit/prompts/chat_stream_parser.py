@@ -49,8 +49,6 @@ class ChatStreamParser(FieldStreamParser):
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
         self._start: _LineStart | None = _LineStart(can_open=True)  # None inside a line
-        self._space: list[str] = []  # white space that is part of the section only if more text follows
-        self._has_text = False  # True if the section has text that is not white space
 
     def read(self, text: str) -> None:
         """Reads the next piece of the text."""
@@ -61,14 +59,14 @@ class ChatStreamParser(FieldStreamParser):
     def read_end(self) -> None:
         """Reads the text that was held back, and ends the last section."""
         if self._start is not None:
-            self._add(self._start.text)
-        self._end_section()
+            self.add_trimmed(self._start.text)
+        self.end_field()
 
     def _read_line(self, text: str, index: int) -> int:
         """Reads the remaining line. Returns the index after the line."""
         match = _LINE_BREAK.search(text, index)
         end = match.end() if match else len(text)
-        self._add(text[index:end])
+        self.add_trimmed(text[index:end])
         if match:
             self._start = _LineStart(can_open=True)
         return end
@@ -82,32 +80,16 @@ class ChatStreamParser(FieldStreamParser):
             return index
         self._start = None
         if not start.is_marker:
-            self._add(start.text)
+            self.add_trimmed(start.text)
         elif start.is_escaped:
-            self._add(start.unescaped_text)
+            self.add_trimmed(start.unescaped_text)
         elif start.can_open:
-            self._end_section()
+            self.end_field()
             self.start_field(start.name)
             self._start = _LineStart(can_open=False)
         else:
-            self._add(start.text)
+            self.add_trimmed(start.text)
         return index
-
-    def _add(self, text: str) -> None:
-        """Adds text to the section. White space at the start is dropped, and at the end it is held back."""
-        visible = text.rstrip()
-        if visible:
-            if self._has_text:
-                self.add_text("".join(self._space))
-            self.add_text(visible if self._has_text else visible.lstrip())
-            self._has_text = True
-            self._space.clear()
-        if self._has_text:
-            self._space.append(text[len(visible) :])
-
-    def _end_section(self) -> None:
-        self._has_text = False
-        self.end_field()
 
 
 _CLOSING: Final = " ## ]]"

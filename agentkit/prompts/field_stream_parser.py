@@ -40,7 +40,8 @@ class FieldStreamParser:
     A field whose value is invalid has no FieldEnd, and `finish` raises the error.
 
     This class works for any adapter, because it knows no format: all events come last. A subclass for a format
-    overrides `read` and `read_end`, which call `start_field`, `add_text`, and `end_field` or `leave_field`.
+    overrides `read` and `read_end`, which call `start_field`, `add_text` or `add_trimmed`, and `end_field` or
+    `leave_field`.
 
     Args:
         adapter: Adapter that wrote the request.
@@ -60,6 +61,8 @@ class FieldStreamParser:
         self._values: dict[str, Any] = {}  # values of the fields that have ended
         self._field: SignatureField | None = None  # the open field
         self._delta: list[str] = []  # text of the open field that no event contains yet
+        self._space: list[str] = []  # white space that is part of the open field only if more text follows
+        self._has_text = False  # True if the open field has text that is not white space
         self._is_finished = False
 
     def feed(self, text: str) -> list[FieldEvent]:
@@ -132,6 +135,20 @@ class FieldStreamParser:
         if text and self._field is not None:
             self._delta.append(text)
 
+    def add_trimmed(self, text: str) -> None:
+        """Adds a piece of the text of the open field, without outer white space of the field."""
+        visible = text.rstrip()
+        if visible:
+            self.add_visible(visible if self._has_text else visible.lstrip())
+        if self._has_text:
+            self._space.append(text[len(visible) :])
+
+    def add_visible(self, text: str) -> None:
+        """Adds a piece of text that the field contains even at its start or end, and the white space before it."""
+        self.add_text("".join((*self._space, text)))
+        self._space.clear()
+        self._has_text = True
+
     def end_field(self, value: Any = _OWN_TEXT, *, is_json: bool = False) -> None:
         """Closes the open field and parses its value.
 
@@ -156,6 +173,8 @@ class FieldStreamParser:
         """Closes the open field, if there is one. Its FieldEnd comes last, with the value that `finish` reads."""
         self._add_delta()
         self._field = None
+        self._space.clear()
+        self._has_text = False
 
     # ----------------------------------------------------------------------------------------------------------
 

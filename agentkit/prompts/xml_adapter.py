@@ -51,7 +51,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from agentkit.errors import OptionError, ParseError
 from agentkit.prompts.chat_adapter import STRUCTURE, ChatAdapter, parse_field
@@ -61,9 +61,12 @@ from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_parsing import parse_value
-from agentkit.prompts.value_types import as_json_value, get_value_type
+from agentkit.prompts.value_types import as_json_value
 from agentkit.prompts.xml_elements import Element, escape_references, has_declaration, read_elements
-from agentkit.prompts.xml_values import describe_tags, has_tags, is_list, read_tags, write_tags
+from agentkit.prompts.xml_values import describe_tags, has_tags, is_list, is_text_field, read_tags, write_tags
+
+if TYPE_CHECKING:
+    from agentkit.prompts.field_stream_parser import FieldStreamParser
 
 __all__ = ["XMLAdapter", "escape_section"]
 
@@ -93,7 +96,7 @@ class XMLAdapter(ChatAdapter):
     def format_field_with_value(self, field: SignatureField, value: object) -> list[Segment]:
         """Returns the section of one input with its value."""
         content = [
-            escape_section(field.name, item, is_text=_is_text(field)) if isinstance(item, str) else item
+            escape_section(field.name, item, is_text=is_text_field(field)) if isinstance(item, str) else item
             for item in write_content(field, value)
         ]
         return [f"<{field.name}>\n", *content, f"\n</{field.name}>"]
@@ -118,6 +121,17 @@ class XMLAdapter(ChatAdapter):
             else _write_output(field, outputs.get(field.name))
             for field in signature.output_fields.values()
         )
+
+    def stream_parser(self, signature: _AnySignature) -> FieldStreamParser:
+        """Returns a parser that reports texts between the tags of a streamed reply as they arrive.
+
+        If a subclass has its own `parse_text`, all events come after the last text.
+        """
+        from agentkit.prompts.xml_stream_parser import XMLStreamParser
+
+        if type(self).parse_text is not XMLAdapter.parse_text:
+            return super().stream_parser(signature)
+        return XMLStreamParser(self, signature)
 
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
         """Returns the outputs in the sections of a reply. Other elements are ignored.
@@ -153,11 +167,6 @@ def _describe_nested(field: SignatureField) -> str:
         return describe_tags(field.name, field.type)
     except OptionError as error:
         raise OptionError(field.name, error.reason, error.advice) from None
-
-
-def _is_text(field: SignatureField) -> bool:
-    """Returns True if the value of a field is text, so that tags in the section are part of the text."""
-    return get_value_type(field.type).category not in ("mixed_text", "other")
 
 
 # -- writing --------------------------------------------------------------------------------------------------
@@ -197,7 +206,7 @@ def _write_output(field: SignatureField, value: object) -> str:
     elif not text and _allows_none(field):
         text = _EMPTY
     else:
-        text = escape_section(field.name, text, is_text=_is_text(field))
+        text = escape_section(field.name, text, is_text=is_text_field(field))
     return write_section(field.name, text)
 
 
@@ -233,7 +242,7 @@ def _read_output(field: SignatureField, sections: Sequence[Element], partial: Ma
     if is_tool_calls(field.type):
         value = section.text if _is_json(section) else next(read_tags(sections, Any))
         return parse_field(field, value, partial)
-    if _is_text(field):
+    if is_text_field(field):
         return parse_field(field, section.text, partial)
     try:
         return _read_nested(field, field.annotation, sections)

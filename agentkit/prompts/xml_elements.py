@@ -17,13 +17,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-__all__ = ["Element", "decode_references", "escape_references", "has_declaration", "read_elements"]
+__all__ = [
+    "Element",
+    "MARKUP_CLOSINGS",
+    "REFERENCE",
+    "TAG",
+    "decode_references",
+    "escape_references",
+    "has_declaration",
+    "is_open_tag",
+    "read_elements",
+]
 
-_CLOSINGS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
+MARKUP_CLOSINGS: Final = {"<!--": "-->", "<![CDATA[": "]]>"}
+"""Closing texts of comments and CDATA sections, by their opening texts."""
 _NAME: Final = r"[^\W\d][^\s<>/=\"'&]*+"
 _ATTRIBUTES: Final = r"(?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+"
-_TAG: Final = re.compile(rf"<!--|<!\[CDATA\[|<(/?)({_NAME})({_ATTRIBUTES})>")
-_REFERENCE: Final = re.compile(r"<!--|<!\[CDATA\[|&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
+TAG: Final = re.compile(rf"<!--|<!\[CDATA\[|<(/?)({_NAME})({_ATTRIBUTES})>")
+REFERENCE: Final = re.compile(r"<!--|<!\[CDATA\[|&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
+_OPEN_TAG: Final = re.compile(rf"</?(?:{_NAME}(?:\"[^\"<]*\"|'[^'<]*'|[^<>\"'])*+(?:\"[^\"<]*|'[^'<]*)?)?")
 _KEY: Final = re.compile(r"\skey\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DECLARATION: Final = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -38,7 +50,7 @@ def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
     position = 0
     while match := pattern.search(text, position):
         position = match.end()
-        closing = _CLOSINGS.get(match[0])
+        closing = MARKUP_CLOSINGS.get(match[0])
         if closing is not None:
             end = -1 if closing in unclosed else text.find(closing, position)
             if end < 0:
@@ -46,6 +58,13 @@ def _scan(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
                 continue
             position = end + len(closing)
         yield match, position
+
+
+def is_open_tag(text: str, start: int) -> bool:
+    """Returns True if more text may complete the `<` at `start` to a tag, a comment or a CDATA section."""
+    if _OPEN_TAG.fullmatch(text, start):
+        return True
+    return any(opening.startswith(text[start:]) for opening in MARKUP_CLOSINGS)
 
 
 # -- references -----------------------------------------------------------------------------------------------
@@ -68,14 +87,14 @@ def decode_references(text: str) -> str:
         return text
     pieces: list[str] = []
     position = 0
-    for match, end in _scan(_REFERENCE, text):
+    for match, end in _scan(REFERENCE, text):
         pieces += (text[position : match.start()], _decode(match, end))
         position = end
     return "".join((*pieces, text[position:]))
 
 
 def _decode(match: re.Match[str], end: int) -> str:
-    if match[0] in _CLOSINGS:
+    if match[0] in MARKUP_CLOSINGS:
         return match.string[match.end() : end - 3] if match[0] == "<![CDATA[" else ""
     if match[1]:
         return _CHARACTERS[match[1]]
@@ -115,8 +134,8 @@ class _Document:
     @classmethod
     def read(cls, text: str) -> _Document:
         tags: list[_Tag] = []
-        for match, end in _scan(_TAG, text) if "<" in text else ():
-            if match[0] not in _CLOSINGS:
+        for match, end in _scan(TAG, text) if "<" in text else ():
+            if match[0] not in MARKUP_CLOSINGS:
                 kind = match[1] or ("empty" if match[3].endswith("/") else "")
                 tags.append(_Tag(kind, match[2], match.start(), end))
         ends: dict[int, int] = {}

@@ -17,11 +17,12 @@ from pydantic.errors import PydanticUserError
 
 from agentkit.errors import OptionError
 from agentkit.json_values import as_list, as_object
+from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import read_json, read_strict_json
 from agentkit.prompts.value_types import get_value_type
 from agentkit.prompts.xml_elements import Element, escape_references
 
-__all__ = ["describe_tags", "has_tags", "is_list", "read_tags", "write_tags"]
+__all__ = ["describe_tags", "has_tags", "is_list", "is_text_field", "read_tags", "write_tags"]
 
 
 def has_tags(annotation: Any) -> bool:
@@ -40,6 +41,11 @@ def has_tags(annotation: Any) -> bool:
     is_model = isinstance(annotation, type) and origin is None and issubclass(annotation, BaseModel)
     is_typed_dict = hasattr(annotation, "__required_keys__")
     return origin in (list, dict) or is_typed_dict or is_model
+
+
+def is_text_field(field: SignatureField) -> bool:
+    """Returns True if the value of a field is text, so that tags in its section are part of the text."""
+    return get_value_type(field.type).category not in ("mixed_text", "other")
 
 
 # -- schemas --------------------------------------------------------------------------------------------------

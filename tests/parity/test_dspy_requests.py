@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit.prompts import Adapter, ChatAdapter, JSONAdapter, XMLAdapter
+from agentkit.prompts import Adapter, ChatAdapter, FieldDelta, FieldEnd, JSONAdapter, XMLAdapter
 from agentkit.prompts.adapter import find_tools
 from agentkit.tools.json_schema import OutputSchema
 from agentkit_openai import OpenAIChatFormatter
@@ -26,6 +26,19 @@ _ADAPTERS: Final[dict[str, Adapter]] = {
     "xml": XMLAdapter(),
     "native": ChatAdapter(native_tools=True),
 }
+
+
+STREAMS: Final = (
+    ("chat", "[[ ## a ## ]]\nTwo boats.\n\nMore: é\n\n[[ ## b ## ]]\nx y z\n\n[[ ## completed ## ]]\n"),
+    ("chat", "[[ ## a ## ]]\n- one\n- two\n\n[[ ## b ## ]]\n{}\n\n[[ ## completed ## ]]\n"),
+    ("xml", "<a>\nTwo boats.\n\nMore: é\n</a>\n\n<b>\n1 < 2 > 0\n</b>"),
+    ("xml", "<a>\n<i>x</i> y\n</a>\n<b>\nz\n</b>"),
+)
+"""Replies whose fields a stream listener of DSPy reports completely.
+
+The listener loses text after `[[`, adds the last marker if each piece is one character, and reports JSON with its
+quotes and keys.
+"""
 
 
 @pytest.mark.parametrize("has_schemas", [True, False])
@@ -104,3 +117,21 @@ def _simplify(message: dict[str, Any], marks: Mapping[str, str] = MappingProxyTy
     call_id, content = message.get("tool_call_id"), message.get("content")
     mark = marks.get(call_id or "")
     return message["role"], f"{mark}{content}" if mark else content, calls, call_id
+
+
+@pytest.mark.parametrize("size", [3, 5, 7])
+@pytest.mark.parametrize("field", ["a", "b"])
+@pytest.mark.parametrize(("adapter", "text"), STREAMS, ids=[f"{name}-{len(text)}" for name, text in STREAMS])
+def test_the_deltas_of_a_field_have_the_text_of_dspy(
+    worker: subprocess.Popen[str], adapter: str, text: str, field: str, size: int
+) -> None:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    case = Case("stream", "S = Signature('q -> a, b')")
+    expected = "".join(ask_dspy(worker, case, adapter, field=field, pieces=pieces)["deltas"])
+    parser = _ADAPTERS[adapter].stream_parser(run_source(case.source)["S"])
+    events = [event for piece in pieces for event in parser.feed(piece)]
+    parser.finish()
+    events += parser.drain()
+    deltas = [event.text for event in events if isinstance(event, FieldDelta) and event.name == field]
+    values = [event.value for event in events if isinstance(event, FieldEnd) and event.name == field]
+    assert ["".join(deltas)] == values == [expected.strip()]

@@ -26,6 +26,7 @@ from agentkit.prompts import (
     OutputField,
     Reasoning,
     Signature,
+    XMLAdapter,
 )
 from agentkit.prompts.chat_adapter import read_sections
 from agentkit.prompts.field_stream_parser import FieldStreamParser
@@ -34,6 +35,7 @@ from tests.profiles import examples
 
 CHAT: Final = ChatAdapter()
 JSON: Final = JSONAdapter()
+XML: Final = XMLAdapter()
 
 
 class Color(Enum):
@@ -268,7 +270,7 @@ def test_the_deltas_of_a_section_are_the_text_of_its_value_for_any_pieces(text: 
 @given(_CHAT_TEXT, _CHAT_TEXT, POINTS)
 def test_written_values_are_streamed_back(first: str, second: str, points: list[int]) -> None:
     values = {"a": first, "b": second}
-    for adapter in (CHAT, JSON):
+    for adapter in (CHAT, JSON, XML):
         reply = adapter.format_assistant_message_content(Pair, values)
         events, outputs = read(adapter, Pair, cut(reply, points))
         assert ends(events) == outputs == values
@@ -443,6 +445,95 @@ def test_damaged_json_has_the_result_of_parse_for_any_pieces(
             assert (texts(events), ends(events), again) == (texts(whole), ends(whole), outputs)
         if isinstance(outputs, dict):
             assert ends(whole).keys() == outputs.keys()
+
+
+# -- XML ------------------------------------------------------------------------------------------------------
+
+
+def test_texts_between_tags_are_decoded_as_they_arrive() -> None:
+    parser = XML.stream_parser(Review)
+    steps: list[tuple[str, list[Any]]] = [
+        ("<think>a < b", []),
+        ("</think>So: <w", []),
+        ("hy> R", ["+why", "R"]),
+        ("&a", []),
+        ("mp;D ", ["&D"]),
+        ("< 2 &nope; <", [" < 2 &nope;"]),
+        ("b>x</b>", [" <b>x</b>"]),
+        (" </why", []),
+        (">", [("-why", "R&D < 2 &nope; <b>x</b>")]),
+        ("<score>9</score>", []),
+        ("<tags><item>x</item></tags><color>red</color>", []),
+    ]
+    assert [(piece, short(parser.feed(piece))) for piece, _ in steps] == steps
+    outputs = parser.finish()
+    assert outputs == {"why": "R&D < 2 &nope; <b>x</b>", "score": 9, "tags": ["x"], "color": Color.RED}
+    assert ends(parser.drain()) == {"score": 9, "tags": ["x"], "color": Color.RED}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a>x<!-- <b>y</b> --></a><b>z</b>",
+        "<a>x<![CDATA[</a>]]></a><b>z</b>",
+        "<!-- <a>w</a> --><a>x</a><b>z</b>",
+        "<!-- <a>w</a><b>z</b>",
+        "<a>x <a>y</a> z</a><b>z</b>",
+        "<a>x <a> y</a><b>z</b>",
+        "<a>x <i>y</i> &amp; z</a><b>z</b>",
+        "<a>x <i>y &amp; z</a><b>z</b>",
+        "<a/><a>x</a><b>z</b>",
+        '<entry key="a">x</entry><a>y</a><b>z</b>',
+        "<c><a>w</a></c><a>x</a><b>z</b>",
+        "<c><a>w</a><a>x</a><b>z</b>",
+        "<c><c></c><a>w</a></c><a>x</a><b>z</b>",
+        "</c><a>x</a></c><b>z</b>",
+        "<a title='>'>x</a ><b>z</b>",
+        "<a>&#32;x&#x20;</a><b>&#0;&#xD800;</b>",
+        "<a>x</a><a>y</a><b>z</b>",
+        "<a>x</b></a><b>z</b>",
+        "<a></a><b> </b>",
+    ],
+)
+def test_elements_have_the_same_text_in_one_piece_and_in_characters(text: str) -> None:
+    for pieces in ([text], [*text]):
+        events, outputs = read(XML, Pair, pieces)
+        check_order(events)
+        assert outputs == parse(XML, Pair, text)
+        assert texts(events) == ends(events) == outputs
+
+
+_XML_PARTS: Final = (
+    "<a>", "</a>", "<b>", "</b>", "<a", ">", "<", "/", "</", "<c>", "</c>", "<c/>", "<a/>", "<!--", "-->",
+    "<![CDATA[", "]]>", "<!", "&", "&amp;", "&lt", ";", "&#32;", "&#", "'", '"', "<entry key='a'>", "</entry>",
+    "<i x='", "x", " ", "\n", "é", "\r",
+)  # fmt: skip
+_XML_TEXT: Final = st.lists(st.sampled_from(_XML_PARTS), max_size=10).map("".join)
+_ELEMENTS: Final = st.tuples(_XML_TEXT, _XML_TEXT, _XML_TEXT, _XML_TEXT).map(
+    lambda parts: f"{parts[0]}<a>{parts[1]}</a>{parts[2]}<b>{parts[3]}</b>"
+)
+
+
+@examples(1_000)
+@given(_XML_TEXT | _ELEMENTS, POINTS)
+def test_the_deltas_of_an_element_are_the_text_of_its_value_for_any_pieces(text: str, points: list[int]) -> None:
+    expected = parse(XML, Pair, text)
+    for pieces in (cut(text, points), [text], [*text]):
+        events, outputs = read(XML, Pair, pieces)
+        check_order(events)
+        assert outputs == expected
+        if isinstance(outputs, dict):
+            assert ends(events) == outputs
+            # With one of these texts, an element whose text has been sent may have no closing tag.
+            assert any(part in text for part in ("<!--", "<![CDATA[", "<a/>")) or texts(events) == outputs
+
+
+def test_none_and_values_that_are_no_texts_have_events_at_the_end() -> None:
+    signature = Signature("q -> a: Optional[str], n: int")
+    parser = XML.stream_parser(signature)
+    assert short(parser.feed("<a> </a><n>3</n>")) == ["+a"]
+    assert parser.finish() == {"a": None, "n": 3}
+    assert short(parser.drain()) == [("-a", None), "+n", "3", ("-n", 3)]
 
 
 # -- all parsers ----------------------------------------------------------------------------------------------

@@ -1,0 +1,196 @@
+r"""`XMLStreamParser`: finds the tags of the outputs in the text of a streamed reply.
+
+Idea
+    Outputs that are texts are reported as they arrive. Nested values come last, because a repeated section can
+    change them. The reader stands outside of elements, inside of the element of an output, or inside of another
+    element, whose content is skipped. A `<` or `&` is held back until the text shows whether a tag or a reference
+    begins.
+
+    Some texts get their meaning from what follows, such as a comment or a tag of the output's own name. At the
+    first such text the reader stops, and `finish` adds the events of the complete reply. If an element turns out to
+    have no closing tag, its text has been sent. The value in FieldEnd is then that of the section that counts.
+
+Cost
+    Each character is read once. A text that is held back is joined when a character that can end a tag arrives,
+    and has at most 1,000 characters.
+
+Example:
+    >>> from agentkit.prompts import Signature, XMLAdapter
+    >>> parser = XMLAdapter().stream_parser(Signature("question -> answer: str, why: str"))
+    >>> for piece in ("<think>Hm.</think><ans", "wer>a &l", "t; b </answer>\n<why>"):
+    ...     print(parser.feed(piece))
+    []
+    [FieldStart(name='answer'), FieldDelta(name='answer', text='a')]
+    [FieldDelta(name='answer', text=' < b'), FieldEnd(name='answer', value='a < b'), FieldStart(name='why')]
+"""
+
+from __future__ import annotations
+
+import re
+from types import NoneType
+from typing import Any, Final, TypeAlias, get_args
+
+from agentkit.prompts.adapter import Adapter
+from agentkit.prompts.field_stream_parser import FieldStreamParser
+from agentkit.prompts.fields import SignatureField
+from agentkit.prompts.signature import Signature
+from agentkit.prompts.xml_elements import MARKUP_CLOSINGS, REFERENCE, TAG, decode_references, is_open_tag
+from agentkit.prompts.xml_values import is_text_field
+
+__all__ = ["XMLStreamParser"]
+
+_AnySignature: TypeAlias = type[Signature[Any]]
+
+_SPECIAL: Final = re.compile("[<&]")
+_TAG_END: Final = re.compile("[<>\"']")
+_OPEN_REFERENCE: Final = re.compile("&(?:[a-z]{0,4}|#[0-9]{0,7}|#x[0-9a-fA-F]{0,6})")
+_MAX_HELD: Final = 1_000
+_KEYED: Final = "entry"
+"""Tag whose attribute `key` may be the name of an output."""
+
+
+class XMLStreamParser(FieldStreamParser):
+    """Parser of replies with each output between its tags, as `XMLAdapter` requests them.
+
+    The deltas of a text are the text between its tags, without outer white space, and with decoded references. The
+    events of outputs that are no texts come last.
+    """
+
+    def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
+        super().__init__(adapter, signature)
+        self._held: list[str] = []  # text from a `<` or `&` on whose meaning is not yet known
+        self._element = ""  # name of the element of an output, or of the element that is skipped
+        self._closing = ""  # closing text of the comment or CDATA section that is skipped
+        self._is_output = False  # True inside of the element of an output
+        self._has_tags = False  # True after a tag inside of the element of an output
+        self._names: set[str] = set()  # names of the outputs whose element began
+        self._has_stopped = False
+
+    def read(self, text: str) -> None:
+        """Reads the next piece of the text."""
+        if self._has_stopped:
+            return
+        if self._held:
+            is_tag = self._held[0][0] == "<"
+            self._held.append(text)
+            if is_tag and not _TAG_END.search(text) and sum(map(len, self._held)) <= _MAX_HELD:
+                return
+            text = "".join(self._held)
+            self._held.clear()
+        index = 0
+        while index < len(text) and not self._has_stopped:
+            index = self._read_part(text, index)
+
+    def read_end(self) -> None:
+        """Ends the text. The events of an element without a closing tag come last."""
+        self._stop()
+
+    def write(self, field: SignatureField, value: Any) -> str:
+        """Returns a text unchanged, because the reader decodes it between the tags."""
+        return value if type(value) is str else super().write(field, value)
+
+    def _stop(self) -> None:
+        self._has_stopped = True
+        self.leave_field()
+
+    def _read_part(self, text: str, index: int) -> int:
+        """Reads up to the next `<` or `&`, or the tag or reference at `index`. Returns the index after it."""
+        if self._closing:
+            return self._skip_comment(text, index)
+        match = _SPECIAL.search(text, index)
+        end = match.start() if match else len(text)
+        if end > index:
+            if self._is_output:
+                self.add_trimmed(text[index:end])
+            return end
+        return self._read_tag(text, index) if text[index] == "<" else self._read_reference(text, index)
+
+    def _skip_comment(self, text: str, index: int) -> int:
+        found = text.find(self._closing, index)
+        if found < 0:
+            self._hold(text[max(index, len(text) - len(self._closing) + 1) :])
+            return len(text)
+        end = found + len(self._closing)
+        self._closing = ""
+        return end
+
+    def _hold(self, text: str) -> None:
+        """Holds text back until the next piece."""
+        if len(text) > _MAX_HELD:
+            self._stop()
+        elif text:
+            self._held.append(text)
+
+    def _read_reference(self, text: str, index: int) -> int:
+        if not self._is_output:
+            return index + 1
+        match = REFERENCE.match(text, index)
+        if match is None and _OPEN_REFERENCE.fullmatch(text, index):
+            self._hold(text[index:])
+            return len(text)
+        if match is None:
+            self.add_trimmed("&")
+            return index + 1
+        if self._has_tags:  # the reference is decoded only if none of the tags has a closing tag
+            self._stop()
+        else:
+            self.add_visible(decode_references(match[0]))
+        return match.end()
+
+    def _read_tag(self, text: str, index: int) -> int:
+        match = TAG.match(text, index)
+        if match is None:
+            if is_open_tag(text, index):
+                self._hold(text[index:])
+                return len(text)
+            if self._is_output:
+                self.add_trimmed("<")
+            return index + 1
+        if match[0] in MARKUP_CLOSINGS:
+            self._read_comment(match[0])
+        else:
+            self._read_element(match[0], match[2], is_closing=bool(match[1]), is_empty=match[3].endswith("/"))
+        return match.end()
+
+    def _read_comment(self, opening: str) -> None:
+        if self._element:
+            self._stop()
+        else:
+            self._closing = MARKUP_CLOSINGS[opening]
+
+    def _read_element(self, tag: str, name: str, *, is_closing: bool, is_empty: bool) -> None:
+        if name == _KEYED:
+            self._stop()
+        elif not self._element:
+            self._open(name, is_closing=is_closing, is_empty=is_empty)
+        elif name == self._element:
+            self._end_element(is_closing=is_closing)
+        elif self._is_output and "&" in tag:  # see `_read_reference`
+            self._stop()
+        elif self._is_output:
+            self._has_tags = True
+            self.add_trimmed(tag)
+
+    def _open(self, name: str, *, is_closing: bool, is_empty: bool) -> None:
+        if is_closing:
+            return
+        field = self._fields.get(name)
+        is_first = name not in self._names
+        self._names.add(name)
+        if is_empty:
+            return
+        self._element = name
+        if field is not None and is_first and is_text_field(field):
+            self._is_output = True
+            self._has_tags = False
+            self.start_field(name)
+
+    def _end_element(self, *, is_closing: bool) -> None:
+        if not is_closing:  # a tag of the own name: its closing tag may end the inner or the outer element
+            self._stop()
+            return
+        if self._is_output:
+            field = self._fields[self._element]
+            is_none = not self._has_text and NoneType in get_args(field.type)
+            (self.leave_field if is_none else self.end_field)()
+        self._element, self._is_output = "", False
