@@ -32,9 +32,10 @@ class TurnCapabilities:
         text_notes: Function that takes a text and the role of its message, and returns notes for the ledger about
             how the request changes the text. None if requests never change texts.
         merge: True if consecutive turns of one role are joined into one turn.
-        alternate: True if user and assistant turns must alternate. Tool results do not count as turns, but an
-            assistant turn is added between a tool result and a user turn. True implies `merge`, `first_user`,
-            `one_system` and `late_system="line"`.
+        alternate: True if user and assistant turns must alternate. With `ToolCapabilities.results="each"`, results
+            do not count as turns, and an assistant turn is added between a result and a user turn. With
+            `results="together"`, results are part of a user turn. True implies `merge`, `first_user`, `one_system`
+            and `late_system="line"`.
         first_user: True if the first turn must be a user turn.
         last_user: True if the last turn must be a user turn.
         needs_user: True if the request must have at least one user turn.
@@ -125,8 +126,9 @@ class ToolCapabilities:
         call_ids: Rule for call ids. None if the API accepts any non-empty id.
         parallel_calls: True if a turn may have several calls. If False, each call gets a separate turn, followed
             by its result.
-        results: "each" if every result needs a separate message, or "together" if one message contains all results
-            of a turn.
+        results: "each" if every result is a message of its own, which has no other content. "together" if all
+            results of a turn are in one user message, in which texts of the user may follow. For an API that takes
+            all results in a message of their own, use "each" and join the messages in `convert`.
         results_in_order: True if results must have the same order as their calls.
     """
 

@@ -7,8 +7,8 @@ Idea
     begins.
 
     Some texts get their meaning from what follows, such as a comment or a tag of the output's own name. At the
-    first such text the reader stops, and `finish` adds the events of the complete reply. If an element turns out to
-    have no closing tag, its text has been sent. The value in FieldEnd is then that of the section that counts.
+    first such text the reader stops, and `finish` adds the events of the complete reply. If an element turns out
+    to have no closing tag, its text has been sent. The value in FieldEnd is then that of the section that counts.
 
 Cost
     Each character is read once. A text that is held back is joined when a character that can end a tag arrives,

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic_core import to_json
 
 from agentkit.errors import MessageError
-from agentkit.json_values import as_text
+from agentkit.json_values import as_list, as_object, as_text
 from agentkit.reprs import bounded_repr
 
 __all__ = ["Failure", "LONGEST_WAIT", "cut_text", "parse_failure", "reported_error"]
@@ -94,6 +94,8 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     - The key `error` has a text, or an object with `message` and `code`, `type` or `status`.
     - The keys `message` and `code` or `type` are at the top level. The key `id` can have the request id.
     - The key `message` is at the top level, and the HTTP status is at least 400.
+    - The key `detail` has a text, or the list of validation errors of a FastAPI server, and the HTTP status is at
+      least 400.
 
     The body may also be a list with one such object.
 
@@ -121,7 +123,26 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
     if isinstance(message, str) and (message or fields.get("code")) and is_error:
         failure = _parse_fields(fields, fields, status)
         return replace(failure, request_id=failure.request_id or _get_text(fields, "id"))
-    return None
+    detail = _describe_detail(fields.get("detail")) if (status or 0) >= 400 else ""
+    return Failure(detail, status) if detail else None
+
+
+def _describe_detail(detail: object) -> str:
+    """Returns the text of `detail`, or its validation errors as `PATH: TEXT` (FastAPI, HTTPValidationError)."""
+    if isinstance(detail, str):
+        return detail
+    errors = cast("list[Any]", detail) if isinstance(detail, list) else []
+    return "; ".join(filter(None, map(_describe_validation_error, errors)))
+
+
+def _describe_validation_error(error: object) -> str:
+    fields = as_object(error)
+    path = ""
+    for step in as_list(fields.get("loc")):
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    path = path.removeprefix(".body").removeprefix(".")
+    text = _get_text(fields, "msg") or ""
+    return f"{path}: {text}" if path and text else text
 
 
 def _parse_fields(error: dict[str, Any], body: dict[str, Any], status: int | None) -> Failure:

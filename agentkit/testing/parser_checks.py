@@ -105,6 +105,7 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
     reply = parser.parse_response(whole)
     if expected is not None:
         yield from _check_expected(reply, expected)
+        yield from _check_call_ids(reply, expected, json_text(whole if isinstance(whole, dict) else str(whole)))
     message_text = "\n".join(str(leaf) for _, leaf in iterate_scalars(reply.to_dict()))
     for key, leaf in iterate_scalars(cast("object", whole if isinstance(whole, dict) else {})):
         if (
@@ -142,6 +143,14 @@ def _check_expected(reply: Msg, expected: Reply) -> Iterator[str]:
         yield f"finish reason: expected {expected.finish_reason}, got {reply.finish_reason}"
     if expected.usage is not None and (reply.usage or Usage()) != expected.usage:
         yield f"usage: expected {expected.usage}, got {reply.usage}"
+
+
+def _check_call_ids(reply: Msg, expected: Reply, native_text: str) -> Iterator[str]:
+    """Checks the call ids, unless the native reply does not contain the expected id."""
+    uses = expected.content.tool_uses if isinstance(expected.content, Msg) else ()
+    for use, parsed in zip(uses, reply.tool_uses, strict=False):
+        if json_text(use.id) in native_text and parsed.id != use.id:
+            yield f"call id: expected {use.id!r}, got {parsed.id!r}"
 
 
 def _summarize(msg: Msg) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from typing import Any, Final, cast
 from agentkit.capabilities.model_facts import apply_facts
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import ChatHistory
-from agentkit.messages.blocks import OpaqueState, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.blocks import (
+    ImageBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from agentkit.messages.message import Msg
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text, walk_json
@@ -74,6 +81,22 @@ def _arguments(formatter: FormatterBase) -> Iterator[str]:
         yield "the arguments of a call are changed"
 
 
+def _media_type(formatter: FormatterBase) -> Iterator[str]:
+    """Checks that a request has no other media type than that of its only image."""
+    image = ImageBlock.from_bytes(_PNG, "image/png")
+    request = formatter.lower([Msg("Ann", [TextBlock("markAsked"), image], "user")]).request
+    for key, leaf in iterate_scalars(request):
+        match = _MEDIA_TYPE.match(leaf) if isinstance(leaf, str) else None
+        if match and (match[1] or match[2]) != "image/png":
+            yield f"an image of the type 'image/png' is sent as {match[1] or match[2]!r} under the key {key!r}"
+
+
+_MEDIA_TYPE: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)[;,]|((?:image|audio|video|application)/[\w.+-]+)\Z")
+"""Data URL, or a media type."""
+_PNG: Final = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000100000000376ef924")
+"""Start of a PNG image with one pixel."""
+
+
 def _call(arguments: dict[str, Any]) -> list[Msg]:
     return [Msg("Ann", "markAsked", "user"), Msg("Friday", [ToolUseBlock("c1", "look", arguments)], "assistant")]
 
@@ -131,6 +154,7 @@ PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
     _names,
     _error_flag,
     _arguments,
+    _media_type,
     _own_thinking,
     _foreign_thinking,
     _facts,

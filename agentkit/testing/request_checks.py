@@ -85,7 +85,7 @@ def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     calls, results = find_marks("call", text), find_marks("result", text)
     for msg in msgs:
         for use in msg.tool_uses:
-            mark = str(use.input["place"])
+            mark = str(use.input.get("place"))
             result = "result" + mark.removeprefix("call")
             yield from _check_pair(mark, result, calls, results, _collect_result_marks(msgs))
     yield from _check_ids(formatter, msgs)
@@ -114,7 +114,7 @@ def _check_pair(
 def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     """Checks that each call has its tool name, and that each result has the id of its call if the API has ids."""
     plan = formatter.lower(msgs)
-    uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
+    uses = {str(use.input.get("place")): use for msg in msgs for use in msg.tool_uses}
     sent_names = {original: sent for sent, original in {**plan.call_ids, **plan.tool_names}.items()}
     calls = find_surroundings(plan.request, [*uses])
     results = find_surroundings(plan.request, ["result" + mark.removeprefix("call") for mark in uses])

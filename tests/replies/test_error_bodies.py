@@ -57,3 +57,25 @@ def test_a_bare_message_is_an_error_only_with_an_error_status() -> None:
     assert (failure.message, failure.code) == (body["message"], None)
     assert parse_failure(body) is None
     assert parse_failure(body, 200) is None
+
+
+@pytest.mark.parametrize(
+    ("detail", "message"),
+    [
+        ("messages[1].content: too long", "messages[1].content: too long"),
+        (
+            [{"loc": ["body", "messages", 3, "content"], "msg": "Field required", "type": "missing"}],
+            "messages[3].content: Field required",
+        ),
+        ([{"loc": ["body"], "msg": "a"}, {"msg": "b"}, 7, {"loc": ["x"]}], "a; b"),
+    ],
+)
+def test_the_detail_of_a_fastapi_server_is_the_error(detail: object, message: str) -> None:
+    assert parse_failure({"detail": detail}, 422) == Failure(message, 422)
+    assert parse_failure({"detail": detail}) is None
+    assert parse_failure({"detail": detail}, 200) is None
+
+
+def test_a_detail_without_text_is_no_error() -> None:
+    for detail in ("", [], {}, 3, None, [{}]):
+        assert parse_failure({"detail": detail}, 422) is None

@@ -91,6 +91,13 @@ def without_key(key: str) -> Provider:
     )
 
 
+def _as_jpeg(part: dict[str, Any]) -> list[dict[str, Any]]:
+    media = part.get("media", {})
+    if media.get("source", {}).get("media_type") != "image/png":
+        return [part]
+    return [{"media": {**media, "source": {**media["source"], "media_type": "image/jpeg"}}}]
+
+
 def without_parts(kind: str) -> Provider:
     return with_edited_parts(lambda part: [] if kind in part else [part])
 
@@ -293,6 +300,10 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "sends media twice": (
         with_edited_parts(lambda part: [part, part] if "media" in part else [part]),
         "the image of msgs[0].content[1] is sent 2 times",
+    ),
+    "sends every image as JPEG": (
+        with_edited_parts(_as_jpeg),
+        "an image of the type 'image/png' is sent as 'image/jpeg' under the key 'media_type'",
     ),
     "drops tools": (without_key("tools"), "the tool 'look' is not sent"),
     "sends one tool": (with_edited_requests(_first_tool), "the tool 'count' is not sent"),
@@ -535,6 +546,14 @@ class OneCall(MagpieParser):
         super().read_event({} if event.get("number") == 3 else event)
 
 
+class OtherIds(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        piece = event.get("piece")
+        if isinstance(piece, dict) and "id" in piece:
+            event = {**event, "piece": {**cast("dict[str, Any]", piece), "id": f"x{piece['id']}"}}
+        super().read_event(event)
+
+
 class OnePart(MagpieParser):
     """Parser that reads all parts into one block."""
 
@@ -607,6 +626,7 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "loses arguments": (with_parser(NoArguments), "no tool call of the message has the arguments"),
     "loses the second call": (with_parser(OneCall), "calls: "),
     "joins calls": (with_parser(OnePart), "calls: "),
+    "changes call ids": (with_parser(OtherIds), "call id: expected "),
     "breaks at an unknown event": (with_parser(Fragile), "an unknown event raises KeyError"),
     "breaks at a reply without a part": (with_parser(FragileWhole), "a reply without 'parts' raises KeyError"),
     "mixes replies": (with_parser(Forgetful), "gives a different message"),
