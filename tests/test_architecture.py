@@ -222,6 +222,7 @@ KEYS_IN_FORMATS: Final = {
     "prompts/field_content.py": "tool calls as DSPy writes them",
     "prompts/history_rows.py": "tool calls and results as DSPy stores them",
     "prompts/tool_call_values.py": "tool calls in the text of a reply",
+    "replies/error_bodies.py": "errors of FastAPI servers",
     "tokens/hugging_face.py": "variables of Hugging Face's chat templates",
     "tools/choices.py": "tool choices that users copy from other libraries",
     "tools/tool.py": "tools that users copy from other libraries, or get from MCP",

@@ -55,8 +55,12 @@ class OutputSchema(Validated):
 
     @property
     def is_any_object(self) -> bool:
-        """True if any JSON object matches the schema (`response_format="json_object"`)."""
-        return self.schema == _ANY_OBJECT
+        """True for `response_format="json_object"`, which asks for any JSON object.
+
+        An API with a JSON mode then gets no schema. A schema of the application is sent as a schema, even if any
+        object matches it.
+        """
+        return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT
 
     @property
     def closed(self) -> bool:
@@ -71,6 +75,7 @@ OutputLike: TypeAlias = object
 """Anything that `as_output_schema` converts. Python has no annotation for types such as `Answer | None`."""
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+_JSON_OBJECT = "json_object"
 _JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _ADVICE = "Pass a type such as a pydantic model, a JSON schema, or 'json_object' for any JSON object."
 
@@ -102,8 +107,8 @@ def as_output_schema(output: object) -> OutputSchema | None:
 
 
 def _read_output(value: object) -> OutputSchema:
-    if value == "json_object" or value == {"type": "json_object"}:
-        return OutputSchema(_ANY_OBJECT)
+    if value == _JSON_OBJECT or value == {"type": _JSON_OBJECT}:
+        return OutputSchema(_ANY_OBJECT, name=_JSON_OBJECT)
     if isinstance(value, Mapping):
         return _schema_from_dict(cast("Mapping[str, Any]", value))
     if isinstance(value, str):
