@@ -100,8 +100,8 @@ class Capabilities:
     def find_pair(self, block: Block) -> tuple[str, str]:
         """Returns ("request", id) or ("response", id) if the block belongs to a pair, otherwise ("", "").
 
-        A pair consists of two opaque blocks with the same id: a request, such as a call of a tool that the
-        provider runs, and its response. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
+        A pair consists of two opaque blocks with the same id: a request and its response. An example is a call of
+        a tool that the provider runs. `OpaqueCapabilities.pair_key` reads the values from the data of the block.
         """
         find = self.opaque.pair_key
         if find is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:

@@ -93,8 +93,9 @@ class WireLayout:
         media_texts: Keys of the text in media objects that contain a text instead of media, by type of the object.
         sealed: Keys whose values are encrypted text in base64.
         sealed_types: Types of parts that contain only encrypted text.
-        proofs: Keys of the proof of thinking, such as a signature, by type of the part or turn that contains the
-            proof. Only a parser with `binds_thinking` needs this map. Parts without a type cannot be in the map.
+        proofs: Keys of the data with which the API verifies thinking, such as a signature. They are listed by the
+            type of the part or turn that contains the data. Parts without a type cannot be listed. Only a parser
+            with `binds_thinking` needs this map.
         reply_roles: Roles of turns that are replies of the model.
         is_reply_item: Function that returns True if a turn without a role belongs to a reply. None if every turn
             has a role.
@@ -105,7 +106,7 @@ class WireLayout:
             caused the error. The indexes must count from 0.
         options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of the markers for a prompt cache, which are not part of the prompt.
-        digest_turn: Function that yields the parts of a turn that the prefix digest includes, without ids of
+        digest_turn: Function that yields the parts of a turn that a digest of the prefix includes, without ids of
             stored items. None if the digest includes the unchanged turn.
         digest_prompt: Function that returns the system prompt in the form that the prefix digest includes. None if
             the digest includes the unchanged prompt.

@@ -124,7 +124,7 @@ class BudgetFitter:
         return count
 
     async def _measure_text_files(self) -> None:
-        """Determines the sizes of text files, so that text files in dropped messages are never read."""
+        """Gets the sizes of text files without reading them. Files in dropped messages are then never read."""
         await self._raise_on_certain_loss(self.cuts.end)
         if await self.lowering.measure_text_files(self.sizes.conversation, self.sizes.ledger):
             self.sizes.estimated.clear()

@@ -127,7 +127,7 @@ class Lowering:
         return self.lower(conversation, ledger, media, changed)
 
     async def measure_text_files(self, conversation: TracedConversation, ledger: Ledger) -> bool:
-        """Determines the sizes of text files for `lower_without_io`. Returns True if there are text files."""
+        """Gets the sizes of text files for `lower_without_io`. Returns True if there are text files."""
         msgs = self._list_visible(conversation, ledger)
         self.text_sizes.update(await measure_texts(msgs, self.spec.capabilities, self.media_roots))
         return bool(self.text_sizes)

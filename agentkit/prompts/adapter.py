@@ -28,9 +28,10 @@ from agentkit.prompts.bound_request import get_inputs
 from agentkit.prompts.examples import Example, ReplyText
 from agentkit.prompts.feedback import Feedback
 from agentkit.prompts.field_content import Segment, join_segments
-from agentkit.prompts.field_types import Citation, History, Reasoning, read_citations
+from agentkit.prompts.field_types import History, Reasoning
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.history_rows import RESULTS, HistoryRow, read_row
+from agentkit.prompts.native_outputs import read_native_outputs
 from agentkit.prompts.signature import Signature, SignatureMeta
 from agentkit.prompts.type_names import is_tool_calls
 from agentkit.reprs import shorten_repr
@@ -59,6 +60,9 @@ class Adapter(ABC):
         native_tools: True to send tools through the API instead of the prompt. The prompt then omits the inputs
             of the types `Tool` and `list[Tool]`, and the output of the type `list[ToolUseBlock]`. The tool
             calls of the reply become this output.
+        native_reasoning: True to omit outputs of the type `Reasoning` from the prompt. The thinking of the reply
+            becomes these outputs. Ask for thinking with the provider's own parameters, such as
+            `ask(…, reasoning_effort="low")`.
         fallback: Adapter that `ask` uses once if a reply lacks the structure of this adapter. None means that
             there is no second adapter.
         order: Order of the examples. `complete_last`, as in DSPy, places examples that lack some fields before the
@@ -70,10 +74,12 @@ class Adapter(ABC):
     native_tools: bool = False
     fallback: Adapter | None = None
     order: Literal["complete_last", "given"] = "complete_last"
+    native_reasoning: bool = dataclasses.field(default=False, kw_only=True)
     observe: Observer | None = dataclasses.field(default=None, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_option("native_tools", self.native_tools, bool)
+        check_option("native_reasoning", self.native_reasoning, bool)
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
         check_option("observe", self.observe, Callable | None, "Pass a function of an AdapterEvent.")
@@ -162,15 +168,10 @@ class Adapter(ABC):
         if not isinstance(cast("object", signature), SignatureMeta):
             reason = f"expected a signature class, got {shorten_repr(signature, 60)}"
             raise OptionError("signature", reason, "Pass a subclass of Signature.")
-        if not self.native_tools:
-            return signature
-        calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
-        inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
-        if calls and not inputs:
-            advice = "Add an input of the type list[Tool], or pass native_tools=False."
-            reason = f"the output {calls[0]!r} has tool calls, but no input has tools"
-            raise OptionError("signature", reason, advice)
-        return _without_fields(signature, (*calls, *inputs)) if calls else signature
+        hidden = [*_find_native_tools(signature)] if self.native_tools else []
+        if self.native_reasoning:
+            hidden += [name for name, field in signature.output_fields.items() if field.type is Reasoning]
+        return _without_fields(signature, tuple(hidden)) if hidden else signature
 
     def format_system_message(self, signature: _AnySignature) -> str:
         """Returns the text of the system message."""
@@ -377,9 +378,25 @@ class Adapter(ABC):
                 outputs = self._complete(shown, msg, error)
             else:  # a reply with tool calls needs no text
                 outputs = {**dict.fromkeys(shown.output_fields), **error.partial}
-        if shown is signature:
-            return outputs
-        return {name: outputs.get(name, [*msg.tool_uses]) for name in signature.output_fields}
+        return self.add_native_outputs(signature, shown, outputs, msg)
+
+    def add_native_outputs(
+        self, signature: _AnySignature, shown: _AnySignature, outputs: Mapping[str, Any], msg: Msg
+    ) -> dict[str, Any]:
+        """Adds the outputs that the prompt omits, from the tool calls and the thinking of a reply.
+
+        Args:
+            signature: Signature class.
+            shown: The signature with the fields that the prompt shows.
+            outputs: Outputs in the text of the reply.
+            msg: The reply.
+        """
+        hidden = [field for name, field in signature.output_fields.items() if name not in shown.output_fields]
+        if not hidden:
+            return {**outputs}
+        defaults = {field.name: field.get_default() if not field.is_required else Reasoning() for field in hidden}
+        found = {**defaults, **outputs, **read_native_outputs(hidden, msg)}
+        return {name: found[name] for name in signature.output_fields}
 
     @abstractmethod
     def parse_text(self, signature: _AnySignature, text: str) -> dict[str, Any]:
@@ -396,7 +413,8 @@ class Adapter(ABC):
             ParseError: Another output is missing or invalid.
         """
         if error.failure == "no_structure":
-            found = {**error.partial, **dict(_read_native(signature, msg, error.partial))}
+            missing = [field for name, field in signature.output_fields.items() if name not in error.partial]
+            found = {**error.partial, **read_native_outputs(missing, msg)}
             if found.keys() >= signature.output_fields.keys():
                 return {name: found[name] for name in signature.output_fields}
         raise explain_error(error, msg) from None
@@ -423,6 +441,22 @@ class Adapter(ABC):
             reason = f"expected the fields {', '.join(signature.output_fields)}, but the reply has {names}"
             raise ParseError(reason, failure="no_structure", place=missing[0], text=text, partial=found)
         return found
+
+
+def _find_native_tools(signature: _AnySignature) -> Iterator[str]:
+    """Yields the names of the outputs for tool calls, and of the inputs with tools.
+
+    Raises:
+        OptionError: The signature has tool calls but no input for tools.
+    """
+    calls = [name for name, field in signature.output_fields.items() if is_tool_calls(field.type)]
+    inputs = [name for name, field in signature.input_fields.items() if _is_tools(field)]
+    if calls and not inputs:
+        advice = "Add an input of the type list[Tool], or pass native_tools=False."
+        reason = f"the output {calls[0]!r} has tool calls, but no input has tools"
+        raise OptionError("signature", reason, advice)
+    if calls:
+        yield from (*calls, *inputs)
 
 
 @lru_cache(256)
@@ -453,16 +487,6 @@ def _create_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
 @lru_cache(512)
 def _cached_text(adapter: Adapter, signature: _AnySignature, step: str) -> str:
     return str(getattr(adapter, step)(signature))
-
-
-def _read_native(signature: _AnySignature, msg: Msg, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, field in signature.output_fields.items():
-        if name in found:
-            continue
-        if field.type is Reasoning and msg.thinking:
-            yield name, Reasoning(msg.thinking)
-        elif field.type == list[Citation]:
-            yield name, list(read_citations(msg))
 
 
 def _read_inputs(signature: _AnySignature, inputs: Mapping[str, Any] | Signature[Any]) -> Mapping[str, Any]:

@@ -52,7 +52,7 @@ class BoundParser:
     # -- replies -----------------------------------------------------------------------------------------------
 
     def parse(self, reply: Msg | str) -> dict[str, Any]:
-        """Returns the outputs in a reply. A record may lack outputs that have a default or may be None.
+        """Returns the outputs in a reply. Outputs that have a default or may be None can be missing.
 
         If the parser returns a `ParseError` or `ToolRequests`, each output has this value.
 
@@ -145,7 +145,7 @@ class BoundParser:
 
     @cached_property
     def _is_wrapped(self) -> bool:
-        """True if the request asks for an object with the property `value`, because the value is not an object."""
+        """True if the output is no object. The request then asks for an object with the key `value`."""
         expected = self.parser.format
         is_requested = expected.where == "tool_call" or self.parser.response_format is not None
         return is_requested and not has_object_root(expected.schema)

@@ -6,7 +6,7 @@ Idea
     until more text follows, because a section ends without it.
 
 Cost
-    Each character is read once, so the time is proportional to the length of the reply, for any pieces.
+    Each character is read once. The time is proportional to the length of the reply, however it is split.
 
 Example:
     >>> from agentkit.prompts import ChatAdapter, Signature

@@ -84,7 +84,7 @@ class Example:
     def classify(self, input_names: Collection[str], output_names: Collection[str]) -> Completeness:
         """Compares the example with the field names of a signature, as DSPy compares a demo.
 
-        Returns `complete` if the example has a value for each field that is not None. Otherwise, returns
+        Returns `complete` if the example has a value other than None for each field. Otherwise, returns
         `incomplete` if the example has at least one of the inputs and one of the outputs, where None counts as a
         value. Otherwise, returns `unusable`.
         """

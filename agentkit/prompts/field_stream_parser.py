@@ -119,7 +119,7 @@ class FieldStreamParser:
         """Reads the text that is still incomplete at the end of the reply. Does nothing by default."""
 
     def write(self, field: SignatureField, value: Any) -> str:
-        """Returns a text that a value can be parsed from, for an output whose text did not arrive."""
+        """Returns the text of the deltas of an output whose text did not arrive, such as a default."""
         return "".join(item for item in write_content(field, value) if isinstance(item, str))
 
     def start_field(self, name: str) -> None:

@@ -3,10 +3,11 @@ r"""`JSONStreamParser`: finds the outputs in the JSON object of a streamed reply
 Idea
     A state machine reads the object: each state is a method that reads some characters and returns the index after
     them. Reading stops at the first place that is not JSON. `Adapter.parse` then repairs the complete text, and
-    the parser adds the missing events.
+    the parser adds the missing events. A repeated key has events for its first value only, and `finish` returns
+    the last value.
 
 Cost
-    Each character is read once, so the time is proportional to the length of the reply, for any pieces.
+    Each character is read once. The time is proportional to the length of the reply, however it is split.
 
 Example:
     >>> from agentkit.prompts import JSONAdapter, Signature

@@ -2,12 +2,12 @@
 
 A reply that cannot be parsed leads to one of two further calls:
 
-- If the reply lacks the structure of the adapter, the fallback adapter writes new messages. This happens once.
+- If the reply is not in the format of the adapter, the fallback adapter writes new messages. This happens once.
 - Otherwise, or after the fallback, a retry appends the reply and a `Feedback` with the error. The messages before
   stay unchanged, so that the provider's prompt cache can reuse them.
 
-A reply that was cut off, refused or filtered ends `ask`, because the same request would probably end in the same
-way.
+If a reply was cut off, refused or filtered, `ask` raises an error without a further call. The same request would
+probably fail again.
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ class PromptAdapter(Adapter):
         templates: Folders with templates and data. None means that there are no folders.
         params: Variable `params` of the templates, with JSON values. The params of a mode are added.
         native_tools: See `Adapter`. False is allowed for signatures without tool calls only.
+        native_reasoning: See `Adapter`.
         order: See `Adapter`.
         observe: See `Adapter`.
 
@@ -444,12 +445,12 @@ class PromptAdapter(Adapter):
         """
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         shown = self.select_fields(signature)
-        calls = [*reply.tool_uses] if isinstance(reply, Msg) else []
-        has_call_field = len(shown.output_fields) < len(signature.output_fields)
+        msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
+        has_call_field = any(is_tool_calls(field.type) for field in signature.output_fields.values())
         outputs: dict[str, Any] = {}
         if shown.output_fields:
-            outputs = self._parse_text(shown, _remove_calls(reply) if has_call_field else reply, calls)
-        return {name: outputs.get(name, calls) for name in signature.output_fields}
+            outputs = self._parse_text(shown, _remove_calls(reply) if has_call_field else reply, msg.tool_uses)
+        return self.add_native_outputs(signature, shown, outputs, msg)
 
     def _parse_text(
         self, signature: _AnySignature, reply: Msg | str, calls: Sequence[ToolUseBlock]
@@ -478,6 +479,7 @@ _OUTER: Final[Mapping[str, Any]] = {
     "mode": None,
     "fallback": None,
     "native_tools": True,
+    "native_reasoning": False,
     "order": "given",
     "observe": None,
 }

@@ -53,6 +53,7 @@ class TwoStepAdapter(Adapter):
         native_tools: bool = False,
         fallback: Adapter | None = None,
         order: Literal["complete_last", "given"] = "complete_last",
+        native_reasoning: bool = False,
         observe: Observer | None = None,
     ) -> None:
         """Stores the model for the second call. See `Adapter` for the other options."""
@@ -61,6 +62,7 @@ class TwoStepAdapter(Adapter):
             ("native_tools", native_tools),
             ("fallback", fallback),
             ("order", order),
+            ("native_reasoning", native_reasoning),
             ("observe", observe),
         ):
             object.__setattr__(self, name, value)
@@ -127,12 +129,11 @@ class TwoStepAdapter(Adapter):
         check_reply_end(reply)
         msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
         shown = self.select_fields(signature)
-        native = {name: [*msg.tool_uses] for name in signature.output_fields if name not in shown.output_fields}
-        if not shown.output_fields or (native and msg.tool_uses and not msg.text.strip()):
+        if not shown.output_fields or (self.native_tools and msg.tool_uses and not msg.text.strip()):
             outputs: dict[str, Any] = dict.fromkeys(shown.output_fields)
         else:
             outputs = await self._extract_outputs(shown, msg)
-        return {name: {**outputs, **native}[name] for name in signature.output_fields}
+        return self.add_native_outputs(signature, shown, outputs, msg)
 
     async def _extract_outputs(self, signature: _AnySignature, msg: Msg) -> dict[str, Any]:
         if not msg.text.strip():

@@ -101,12 +101,11 @@ class UsageAnchoredCounter(TokenCounterBase):
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the number of tokens of a request. The number is exact only for the last anchored request.
+        """Returns the number of tokens of a request. It is exact only for the last request passed to `anchor`.
 
         Args:
             request: Keyword arguments of the SDK's call.
-            provider: Provider that the request is for, or its formatter or `WireLayout`. A budget passes a
-                `WireLayout`.
+            provider: Provider that the request is for, or its formatter or `WireLayout`.
 
         Raises:
             OptionError: `provider` is missing.

@@ -144,7 +144,7 @@ def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _move_reference(part: dict[str, Any]) -> dict[str, Any]:
-    """Adapts a `$ref` to a part of the old root, which is now the property `value`."""
+    """Changes a `$ref` to a part of the old root schema, because the old root is now the property `value`."""
     reference: object = part.get("$ref")
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return part

@@ -57,7 +57,7 @@ class FakeOllama(FakeService):
 
 
 def _messages(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
-    """Yields the messages of a stream: first thinking, then text, then each tool call in one piece."""
+    """Yields the chunks of a stream: first thinking, then text, then one chunk for each tool call."""
     yield from ({"content": "", "thinking": piece} for piece in reply.split(reply.thinking))
     yield from ({"content": piece} for piece in reply.split(reply.text))
     yield from ({"content": "", "tool_calls": [call]} for call in _calls(reply))
