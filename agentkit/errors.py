@@ -287,13 +287,14 @@ class NoAnswerError(AgentkitError):
         place: `reply`.
     """
 
-    def __init__(self, attempts: Sequence[Any], reason: str) -> None:
+    def __init__(self, attempts: Sequence[Any], error: ParseError) -> None:
         self.attempts = tuple(attempts)
         self.place = "reply"
         count = len(self.attempts)
         tries = "1 attempt" if count == 1 else f"{count} attempts"
+        reason = (error.description or error.label).rstrip(".")
         super().__init__(
-            f"reply: no value after {tries}: {reason.rstrip('.')}. Raise `retries`, or use another model."
+            f"reply: no value after {tries}: {error.place}: {reason}. Raise `retries`, or use another model."
         )
 
 

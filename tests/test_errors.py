@@ -153,7 +153,7 @@ EXAMPLES: list[tuple[AgentkitError, str, dict[str, object]]] = [
         {"label": "cheeky", "description": "", "failure": "refused", "meta": {"try": 2}, "partial": {}},
     ),
     (
-        NoAnswerError([1, 2], "score: expected at most 10, got 11."),
+        NoAnswerError([1, 2], ParseError("expected at most 10, got 11.", place="score")),
         "reply: no value after 2 attempts: score: expected at most 10, got 11. Raise `retries`, or use another "
         "model.",
         {"attempts": (1, 2), "place": "reply"},

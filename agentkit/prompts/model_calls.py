@@ -109,7 +109,7 @@ class _Asking:
                 self.attempts.append(Attempt(tuple(msgs), reply, error))
                 fallback = self.call.adapter.fallback
                 if error.failure in _FINAL:
-                    raise NoAnswerError(self.attempts, str(error)) from error
+                    raise NoAnswerError(self.attempts, error) from error
                 if fallback is not None and error.failure == "no_structure":
                     self.call = replace(self.call, adapter=fallback)
                     msgs = self.call.format()
@@ -120,7 +120,7 @@ class _Asking:
                     )
                     msgs = [*msgs, reply, Msg("user", feedback, "user")]
                 else:
-                    raise NoAnswerError(self.attempts, str(error)) from error
+                    raise NoAnswerError(self.attempts, error) from error
                 continue
             self.attempts.append(Attempt(tuple(msgs), reply))
             return self.call.create_prediction(outputs, msgs, reply, self.attempts)

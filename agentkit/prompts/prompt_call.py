@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from agentkit.argument_checks import check_option
@@ -79,10 +79,20 @@ class PromptCall:
         return type(self.request)
 
     def format(self) -> list[Msg]:
-        """Returns the messages of the request."""
-        return self.adapter.format(
+        """Returns the messages of the request.
+
+        If the model has a viewer, replies in examples and earlier turns get its name. They would otherwise be
+        lines of another speaker.
+        """
+        msgs = self.adapter.format(
             self.signature, self.request, examples=self.examples, history=self.history, tools=self.tools
         )
+        viewer, own = self.model.viewer, {id(item) for item in self.history}
+        if viewer is None:
+            return msgs
+        return [
+            replace(msg, name=viewer) if msg.role == "assistant" and id(msg) not in own else msg for msg in msgs
+        ]
 
     def list_tools(self) -> list[ToolLike]:
         """Returns the tools of the model call. With native tools, those of the inputs are included."""

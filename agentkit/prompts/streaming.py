@@ -245,7 +245,7 @@ class PromptStream(AsyncIterator[PromptEvent], Generic[T]):
             self._call = replace(self._call, adapter=fallback)
             self._needs_fallback, self._has_ended = True, False
             return
-        failure = NoAnswerError(self._attempts, str(error))
+        failure = NoAnswerError(self._attempts, error)
         failure.__cause__ = error
         self._fail(failure)
 

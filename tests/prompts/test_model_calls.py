@@ -10,6 +10,7 @@ from agentkit import (
     Budget,
     ModelError,
     Msg,
+    MultiAgentHistory,
     NoAnswerError,
     OldestFirst,
     OptionError,
@@ -219,6 +220,25 @@ async def test_tools_of_the_call_are_offered_without_a_field() -> None:
 
 
 # -- options ----------------------------------------------------------------------------------------------------
+
+
+async def test_replies_in_examples_are_turns_of_the_viewer() -> None:
+    signature = Signature("question -> answer: int")
+    model = ScriptedModel(
+        ["[[ ## answer ## ]]\nx", "[[ ## answer ## ]]\n3"], history=MultiAgentHistory(viewer="Judge")
+    )
+    prediction = await ask(
+        model,
+        signature(question="1 + 2?"),
+        examples=[Example({"question": "1 + 1?"}, {"answer": 2})],
+        history=[Msg("Alice", "I think so.", "assistant"), Example({"question": "0?"}, {"answer": 0})],
+        retries=1,
+    )
+    assert prediction.value.answer == 3
+    for call in model.calls:
+        replies = [message["content"] for message in call.request["messages"] if message["role"] == "assistant"]
+        assert [reply.split("\n")[1] for reply in replies] == ["2", "0", "x"][: len(replies)]
+    assert "Alice: I think so." in str(model.calls[0].request)
 
 
 async def test_examples_history_and_parameters_reach_the_request() -> None:

@@ -77,5 +77,6 @@ def test_the_detail_of_a_fastapi_server_is_the_error(detail: object, message: st
 
 
 def test_a_detail_without_text_is_no_error() -> None:
-    for detail in ("", [], {}, 3, None, [{}]):
+    details: tuple[Any, ...] = ("", [], {}, 3, None, [{}])
+    for detail in details:
         assert parse_failure({"detail": detail}, 422) is None
