@@ -322,7 +322,7 @@ class TemplateRecord(dict[str, Any]):
 
     @staticmethod
     def get_defaults(fields: Mapping[str, Any]) -> frozenset[str]:
-        """Returns the names of the fields with their default value. Returns no names for any other dict."""
+        """Returns the names of the fields whose value is the default. Returns no names for a dict of no model."""
         return fields._defaults if isinstance(fields, TemplateRecord) else frozenset()
 
 

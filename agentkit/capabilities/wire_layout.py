@@ -197,7 +197,7 @@ class HasLayout(Protocol):
 
     @property
     def layout(self) -> WireLayout:
-        """Layout of the requests."""
+        """Names of the keys in the requests."""
         ...
 
 

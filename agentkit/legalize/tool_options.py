@@ -1,6 +1,6 @@
 """Conversion of tools, tool choice and output schema to what a target accepts.
 
-`prompt_instructions` writes a tool choice or a schema that the target does not accept into the prompt.
+If the target does not accept a tool choice or a schema, `prompt_instructions` writes it as text in the prompt.
 """
 
 from __future__ import annotations

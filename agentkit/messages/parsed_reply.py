@@ -113,7 +113,7 @@ def _read_json(text: str) -> Any:
 
 
 def _find_fenced(text: str) -> str | None:
-    """Returns the content of the first code fence, or None if there is no fence. A fence may lack its end."""
+    """Returns the content of the first code fence, even if it is not closed. Returns None without a fence."""
     content: list[str] | None = None
     for line in text.splitlines():
         if line.lstrip().startswith("```"):

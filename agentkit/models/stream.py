@@ -57,7 +57,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events: deque[StreamEvent] = deque()
         self._head = b""  # first bytes of the reply, for the error text of an unreadable reply
         self._has_events = False  # True after the first event of the reply
-        self._releases_events = False  # True once events can be yielded; a shorter prompt is then no longer sent
+        self._releases_events = False  # True once events can be yielded; the call is then not repeated
         self._error: ModelError | None = None
         self._message: Msg | None = None
         self.request_id: str | None = None

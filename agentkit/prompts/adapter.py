@@ -364,7 +364,7 @@ class Adapter(ABC):
         check_option("reply", reply, Msg | str, "Pass the reply of a model.")
         msg = reply if isinstance(reply, Msg) else Msg("assistant", reply, "assistant")
         outputs = self._read_outputs(signature, msg)
-        if msg.finish_reason in EARLY_ENDS:  # the last output may lack its end
+        if msg.finish_reason in EARLY_ENDS:  # the last output may be incomplete
             error = ParseError("the outputs may be incomplete", text=msg.text, partial=outputs)
             raise explain_error(error, msg)
         return outputs

@@ -3,7 +3,7 @@ r"""`ChatStreamParser`: finds the sections `[[ ## name ## ]]` in the text of a s
 Idea
     A section begins with a marker at the start of a line. A `_LineStart` holds back the start of each line until
     the first character that shows whether a marker follows. The remaining line is text. White space is held back
-    until more text follows, because a section ends without it.
+    until more text follows, because white space at the end is not part of a section.
 
 Cost
     Each character is read once. The time is proportional to the length of the reply, however it is split.

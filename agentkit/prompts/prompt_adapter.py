@@ -153,7 +153,7 @@ class PromptAdapter(Adapter):
         check_option(place, mode, str | None)
         if mode not in self.modes:
             names = ", ".join(self.modes) or "none"
-            raise OptionError(place, f"{mode!r} is unknown", f"The modes are: {names}.")
+            raise OptionError(place, f"there is no mode {mode!r}", f"The modes are: {names}.")
         return self.modes[mode]
 
     def _get_option(self, name: str, mode: str | None) -> Any:
@@ -212,7 +212,7 @@ class PromptAdapter(Adapter):
         return [*self.format(signature, inputs, examples=examples), reply]
 
     def select_fields(self, signature: _AnySignature) -> _AnySignature:
-        """Returns the signature with the fields that the prompt shows. Tool calls are never part of a text.
+        """Returns the signature with the fields that the prompt shows. Outputs for tool calls are removed.
 
         Raises:
             OptionError: The signature has tool calls but no input for tools, or `native_tools` is False.

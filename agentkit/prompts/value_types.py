@@ -104,7 +104,8 @@ def _has_same_json(parsed: object, value: object) -> bool:
 def as_json_value(value: object) -> Any:
     """Converts a value to JSON values, as prompts show it. NaN and infinity stay numbers.
 
-    The parts that JSON cannot represent become their `str()`. If this fails too, the complete value does.
+    Parts that JSON cannot represent are converted with `str()`. If a part cannot be converted, the complete value
+    is converted with `str()`.
     """
     try:
         return to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)

@@ -173,7 +173,7 @@ def _describe_nested(field: SignatureField) -> str:
 
 
 def escape_section(name: str, text: str, *, is_text: bool = True) -> str:
-    """Escapes `&` and `<` if the text would otherwise be read as another text, or would end its section.
+    """Escapes `&` and `<` if a parser would otherwise read a changed text, or end the section too early.
 
     Args:
         name: Name of the field.

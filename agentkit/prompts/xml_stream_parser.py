@@ -82,7 +82,7 @@ class XMLStreamParser(FieldStreamParser):
             index = self._read_part(text, index)
 
     def read_end(self) -> None:
-        """Ends the text. The events of an element without a closing tag come last."""
+        """Closes an element without a closing tag. `finish` adds its remaining events."""
         self._stop()
 
     def write(self, field: SignatureField, value: Any) -> str:

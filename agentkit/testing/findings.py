@@ -92,7 +92,9 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Returns, for each mark, the keys and scalars of the largest part of a request that contains no other mark.
+    """Returns the keys and scalars of the part of a request that belongs to each mark.
+
+    The part is the largest part with this mark and no other mark. A mark is a unique word in a text.
 
     If one string contains several marks, these marks are omitted.
     """

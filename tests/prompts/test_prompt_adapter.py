@@ -253,10 +253,10 @@ def test_an_unknown_mode_is_refused() -> None:
     adapter = PromptAdapter(modes={"cot": PromptAdapter(), "brief": PromptAdapter()})
     with pytest.raises(OptionError) as caught:
         adapter.format(Height, {"harbor": "B"}, examples=[Example({"harbor": "A"}, {"answer": 3}, mode="x")])
-    assert str(caught.value) == "examples[0].mode: 'x' is unknown. The modes are: cot, brief."
-    with pytest.raises(OptionError, match=r"^mode: 'x' is unknown"):
+    assert str(caught.value) == "examples[0].mode: there is no mode 'x'. The modes are: cot, brief."
+    with pytest.raises(OptionError, match=r"^mode: there is no mode 'x'"):
         adapter.select_mode("x")
-    with pytest.raises(OptionError, match=r"^mode: 'x' is unknown\. The modes are: none"):
+    with pytest.raises(OptionError, match=r"^mode: there is no mode 'x'\. The modes are: none"):
         PromptAdapter(mode="x")
     with pytest.raises(OptionError, match=r"^mode: ChatAdapter has no modes, got 'x'"):
         ChatAdapter().select_mode("x")
