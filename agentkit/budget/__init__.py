@@ -6,8 +6,13 @@ An edit drops or shortens one part of the conversation. The edited conversation 
 
 This package builds no requests. The `BudgetFitter` in `agentkit.formatting` finds the necessary number of edits.
 
-Read `budget` first, then `units` (the smallest parts of a conversation that a cut drops), `protected_units` (the
-units that every cut keeps), `strategies`, `cut_plan`, and `cut_grid` (the points at which a cut may end).
+Read these modules in this order:
+
+- `budget`;
+- `units`: the smallest parts of a conversation that a cut drops;
+- `protected_units`: the units that every cut keeps;
+- `strategies` and `cut_plan`;
+- `cut_grid`: the points at which a cut may end.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class CutStage:
     def position_from(self, count: int) -> EditCount:
         """Returns the smallest allowed number of edits that is at least `count`.
 
-        A cut applies the first edits of the stage, and `count` must be at least 1. If `step` is not 0, a cut may
-        end only at a multiple of `step` tokens from the start of the history. The cut then includes all edits of
-        the stage to units that end at or before this multiple.
+        A cut applies the first edits of one stage, and a stage has the edits of one strategy. `count` must be at
+        least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the start of the history.
+        The cut then includes each edit whose unit ends at or before this multiple.
         """
         if not self.step:
             return EditCount(count)

@@ -1,4 +1,4 @@
-"""`Price`, the prices of a model's tokens, which computes the cost of a call."""
+"""`Price`: prices of a model's tokens, with a method for the cost of a model call."""
 
 from __future__ import annotations
 

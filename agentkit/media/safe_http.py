@@ -60,7 +60,7 @@ async def download(
 
 @cache
 def _load_client() -> None:
-    """Imports the HTTP client and the address tables. Runs in a worker thread, because the imports are slow."""
+    """Imports the HTTP client and the tables of IP addresses. A worker thread runs this slow function."""
     import httpx2
 
     import_module("agentkit.media.addresses")

@@ -79,7 +79,7 @@ class JSONStreamParser(FieldStreamParser):
         self._is_key = False  # True in a string that is a key
         self._key: list[str] = []
         self._escape = ""  # start of an escape sequence
-        self._space: list[str] = []  # white space in a string, which a repair removes if the string has no end
+        self._space: list[str] = []  # white space at the end of a string; a repair removes it if no quote follows
         self._text: list[str] = []  # decoded string or JSON text of the current value
         self._is_string = False  # True if the current value is a string
         self._depth = 0  # number of open brackets in the current value

@@ -86,7 +86,7 @@ class IncrementalRepair:
         """Returns the conversation with one result for each tool call, directly after the turn with the call.
 
         A conversation that needs no repair is returned unchanged. The caller must not change `conversation.msgs`
-        later, because the next call compares messages with this list.
+        later, because the next repair compares messages with this list.
         """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):

@@ -237,7 +237,7 @@ def _check_repetition(parser: type[StreamParserBase], samples: Sequence[Sample])
 
 
 def _check_usage(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
-    """Checks that at least one sample has usage. Otherwise, a parser without usage would pass the checks."""
+    """Checks that a sample has usage. Otherwise, a parser that ignores usage would pass the checks."""
     has_usage = any(
         parser.parse_response(whole).usage or any(reply.usage is not None for reply in expected)
         for whole, _, *expected in samples

@@ -183,7 +183,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     def _add_reasoning(self, event: dict[str, Any], *part: object) -> None:
         """Reads a piece of a summary, or of full reasoning text, which models with open weights send.
 
-        Full text that follows a summary is ignored. `part` is the list and the index of the part.
+        Full text that follows a summary is ignored. `part` is the name of a list and an index in it.
         """
         text, key = _get_delta(event), self._index.find(event)
         last_part = self._reasoning_parts.get(key, part)
