@@ -65,8 +65,8 @@ class CutStage:
         """Returns the smallest allowed number of edits that is at least `count`.
 
         A cut applies the first edits of one stage, and a stage has the edits of one strategy. `count` must be at
-        least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens from the start of the history.
-        The cut then includes each edit whose unit ends at or before this multiple.
+        least 1. If `step` is not 0, a cut may end only at a multiple of `step` tokens, counted from the start of
+        the history. The cut then includes each edit whose unit ends at or before this multiple.
         """
         if not self.step:
             return EditCount(count)
