@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
@@ -83,6 +84,8 @@ class Adapter(ABC):
         check_option("fallback", self.fallback, Adapter | None)
         check_choice("order", self.order, ("complete_last", "given"))
         check_option("observe", self.observe, Callable | None, "Pass a function of an AdapterEvent.")
+        if iscoroutinefunction(self.observe):
+            raise OptionError("observe", "async functions are not supported", "Pass a function without `async`.")
 
     def select_mode(self, mode: str | None) -> Adapter:
         """Returns an adapter for requests in an answer mode. None returns this adapter.
@@ -264,7 +267,7 @@ class Adapter(ABC):
         rows: Iterable[Mapping[str, Any]] = inputs.get(names[0]) or () if names else ()
         msgs: list[Msg] = []
         for index, values in enumerate(rows):
-            row = read_row(values, f"{names[0]}[{index}]")
+            row = read_row(values, f"{names[0]}[{index}]", signature.fields)
             if not row.calls:
                 msgs += self._format_turn(signature, values, values)
             elif self.native_tools:

@@ -41,6 +41,7 @@ class AdapterEvent:
 Observer: TypeAlias = Callable[[AdapterEvent], object]
 """Function that gets the events of an adapter. Its exceptions are logged, and the step continues."""
 
+_ITERABLES = frozenset({"examples", "history", "tools"})
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -50,25 +51,31 @@ def observe_step(step: _Step) -> Callable[[_Method], _Method]:
     def decorate(method: _Method) -> _Method:
         parameters = signature(method)
 
-        def read_arguments(*args: Any, **options: Any) -> dict[str, Any]:
-            """Returns the arguments by name. Iterators become lists, so that the observer may read them."""
-            arguments = parameters.bind(*args, **options).arguments
-            return {name: [*value] if isinstance(value, Iterator) else value for name, value in arguments.items()}
+        def read_arguments(*args: Any, **options: Any) -> dict[str, Any] | None:
+            """Returns the arguments by name, or None if the method refuses them. Iterators become lists."""
+            try:
+                arguments = parameters.bind(*args, **options).arguments
+            except TypeError:
+                return None
+            return {
+                name: [*value] if name in _ITERABLES and isinstance(value, Iterator) else value
+                for name, value in arguments.items()
+            }
 
         @wraps(method)
         def run(self: Any, *args: Any, **options: Any) -> Any:
-            if self.observe is None:
+            inputs = None if self.observe is None else read_arguments(self, *args, **options)
+            if inputs is None:
                 return method(self, *args, **options)
-            inputs = read_arguments(self, *args, **options)
             with _report(self.observe, step, inputs) as outputs:
                 outputs.append(method(**inputs))
             return outputs[0]
 
         @wraps(method)
         async def run_async(self: Any, *args: Any, **options: Any) -> Any:
-            if self.observe is None:
+            inputs = None if self.observe is None else read_arguments(self, *args, **options)
+            if inputs is None:
                 return await method(self, *args, **options)
-            inputs = read_arguments(self, *args, **options)
             with _report(self.observe, step, inputs) as outputs:
                 outputs.append(await method(**inputs))
             return outputs[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
@@ -12,7 +12,10 @@ from pydantic import BaseModel
 from agentkit.errors import OptionError, ParseError
 from agentkit.json_values import as_object, as_text
 from agentkit.messages.blocks import TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.tool_call_values import read_tool_calls
+from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_types import as_json_value
 from agentkit.reprs import shorten_repr
 
@@ -36,6 +39,9 @@ class StoredResults(BaseModel):
 
     tool_call_results: list[_StoredResult]
 
+    def __str__(self) -> str:
+        return json.dumps(self.model_dump(), ensure_ascii=False)
+
 
 @dataclass(frozen=True)
 class HistoryRow:
@@ -54,42 +60,78 @@ class HistoryRow:
     stored: StoredResults | None = None
 
 
-def read_row(row: Mapping[str, Any], place: str) -> HistoryRow:
+def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureField]) -> HistoryRow:
     """Reads a row and its tool calls.
 
-    The tool calls are the first value with one of these types:
+    The tool calls are the first value that is one of these, under the name of an output for tool calls, or under a
+    name that is no field of the prompt:
 
     - a dict with the key `tool_calls`, and perhaps with the key `tool_call_results`, as DSPy 3.4.1 stores them;
-    - a list of `ToolUseBlock`, with the `ToolResultBlock` of each call after them.
+    - a list of tool calls and their results: blocks, or dicts of blocks as `Msg.to_dict` writes them.
 
     A call without an id gets an id. A result without an id gets the id of the call at its position.
 
+    Args:
+        row: Values by name.
+        place: Place of the row, for errors.
+        fields: Fields that the prompt shows, by name.
+
     Raises:
-        OptionError: A tool call or a result is invalid.
+        OptionError: A tool call or a result is invalid, or the row has results but no calls.
     """
     for name, value in row.items():
-        if isinstance(value, Mapping) and "tool_calls" in value:
-            return _read_stored(row, name, cast("Mapping[str, Any]", value), f"{place}.{name}")
-        if _is_exchange(value):
-            return _read_blocks(row, name, cast("Sequence[object]", value), f"{place}.{name}")
+        if name in fields and not is_tool_calls(fields[name].type):
+            continue
+        path = f"{place}.{name}"
+        try:
+            if isinstance(value, Mapping) and "tool_calls" in value:
+                found = _read_stored(cast("Mapping[str, Any]", value), path)
+            elif _is_exchange(value):
+                found = _read_blocks(cast("Sequence[object]", value), path)
+            else:
+                continue
+        except RecursionError:
+            raise OptionError(path, "the values are nested too deep", "Pass flatter values.") from None
+        if found.results and not found.calls:
+            raise OptionError(path, "has tool results but no tool calls", "Add the calls, or remove the results.")
+        return replace(found, values={**row, name: found.calls})
     return HistoryRow(row)
 
 
 def _is_exchange(value: object) -> bool:
-    """Returns True if a value is a list of tool calls and tool results."""
+    """Returns True if a value is a list that begins with a tool call or a tool result."""
     if not isinstance(value, list | tuple) or not value:
         return False
-    return all(isinstance(item, ToolUseBlock | ToolResultBlock) for item in cast("Sequence[object]", value))
+    first = cast("Sequence[object]", value)[0]
+    stored = as_object(first)
+    is_call = "name" in stored and ("args" in stored or "arguments" in stored)
+    is_block = stored.get("type") in ("tool_use", "tool_result")
+    return is_call or is_block or "function" in stored or isinstance(first, ToolUseBlock | ToolResultBlock)
 
 
-def _read_blocks(row: Mapping[str, Any], name: str, blocks: Sequence[object], place: str) -> HistoryRow:
+def _read_blocks(items: Sequence[object], place: str) -> HistoryRow:
+    blocks = [_read_block(item, f"{place}[{index}]") for index, item in enumerate(items)]
     calls = [block for block in blocks if isinstance(block, ToolUseBlock)]
     results = [block for block in blocks if isinstance(block, ToolResultBlock)]
     entries = [
         _StoredResult(call_id=block.id, name=block.name, value=_get_text(block, place), is_error=block.is_error)
         for block in results
     ]
-    return HistoryRow({**row, name: calls}, calls, results, StoredResults(tool_call_results=entries))
+    return HistoryRow({}, calls, results, StoredResults(tool_call_results=entries))
+
+
+def _read_block(item: object, place: str) -> ToolUseBlock | ToolResultBlock:
+    if isinstance(item, ToolUseBlock | ToolResultBlock):
+        return item
+    stored = as_object(item)
+    if stored.get("type") in ("tool_use", "tool_result"):
+        (block,) = Msg.from_dict({"name": "row", "role": "assistant", "content": [stored]}).blocks
+        if isinstance(block, ToolUseBlock | ToolResultBlock):
+            return block
+    elif stored:
+        return _read_calls([stored], place)[0]
+    reason = f"expected a tool call or a tool result, got {shorten_repr(item, 60)}"
+    raise OptionError(place, reason, "Pass ToolUseBlock and ToolResultBlock values.")
 
 
 def _get_text(block: ToolResultBlock, place: str) -> str:
@@ -101,24 +143,33 @@ def _get_text(block: ToolResultBlock, place: str) -> str:
     return "\n".join(texts)
 
 
-def _read_stored(row: Mapping[str, Any], name: str, stored: Mapping[str, Any], place: str) -> HistoryRow:
+def _read_calls(value: object, place: str) -> list[ToolUseBlock]:
     try:
-        calls = read_tool_calls(place, stored["tool_calls"], keep_ids=True)
+        return read_tool_calls(place, value, keep_ids=True)
     except ParseError as error:
         raise OptionError(error.place, error.description, "Pass dicts with the keys `name` and `args`.") from None
-    values = {**row, name: calls}
+
+
+def _read_stored(stored: Mapping[str, Any], place: str) -> HistoryRow:
+    calls = _read_calls(stored["tool_calls"], place)
     if stored.get(RESULTS) is None:
-        return HistoryRow(values, calls)
+        return HistoryRow({}, calls)
     listed: object = as_object(stored[RESULTS]).get(RESULTS, stored[RESULTS])
-    entries: list[_StoredResult] = []
+    entries = [
+        _read_result(entry, f"{place}.{RESULTS}[{index}]")
+        for index, entry in enumerate(cast("list[object]", listed) if isinstance(listed, list) else [listed])
+    ]
+    open_ids = [call.id for call in calls if call.id not in {entry.call_id for entry in entries}]
     results: list[ToolResultBlock] = []
-    for index, entry in enumerate(cast("list[object]", listed) if isinstance(listed, list) else [listed]):
-        result = _read_result(entry, f"{place}.{RESULTS}[{index}]")
-        text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
-        call_id = result.call_id or (calls[index].id if index < len(calls) else "")
-        entries.append(result)
-        results.append(ToolResultBlock(call_id, result.name, text, result.is_error))
-    return HistoryRow(values, calls, results, StoredResults(tool_call_results=entries))
+    for index, entry in enumerate(entries):
+        text = entry.value if isinstance(entry.value, str) else json.dumps(entry.value, ensure_ascii=False)
+        id = entry.call_id or (calls[index].id if index < len(calls) else "")
+        if entry.call_id is None and id not in open_ids:
+            id = open_ids[0] if open_ids else id
+        if id in open_ids:
+            open_ids.remove(id)
+        results.append(ToolResultBlock(id, entry.name, text, entry.is_error))
+    return HistoryRow({}, calls, results, StoredResults(tool_call_results=entries))
 
 
 def _read_result(entry: object, place: str) -> _StoredResult:
@@ -131,5 +182,5 @@ def _read_result(entry: object, place: str) -> _StoredResult:
         call_id=as_text(result.get("call_id")) or None,
         name=name,
         value=as_json_value(result["value"]),
-        is_error=bool(result.get("is_error")),
+        is_error=result.get("is_error") is True,
     )

@@ -280,7 +280,7 @@ class PromptAdapter(Adapter):
         msgs: list[Msg] = []
         for index, values in enumerate(rows):
             place = f"{names[0]}[{index}]"
-            row = read_row(values, place)
+            row = read_row(values, place, signature.fields)
             known = {name: value for name, value in values.items() if name in signature.input_fields}
             outputs = {name: value for name, value in row.values.items() if value is not row.calls}
             msgs += self._format_example(signature, Example(known, outputs), self.mode, place)

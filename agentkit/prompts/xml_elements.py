@@ -64,7 +64,8 @@ def is_open_tag(text: str, start: int) -> bool:
     """Returns True if more text may complete the `<` at `start` to a tag, a comment or a CDATA section."""
     if _OPEN_TAG.fullmatch(text, start):
         return True
-    return any(opening.startswith(text[start:]) for opening in MARKUP_CLOSINGS)
+    suffix = text[start : start + 10]  # longer than any opening text
+    return any(opening.startswith(suffix) for opening in MARKUP_CLOSINGS)
 
 
 # -- references -----------------------------------------------------------------------------------------------

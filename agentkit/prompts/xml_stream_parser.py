@@ -27,6 +27,7 @@ Example:
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -34,7 +35,15 @@ from agentkit.prompts.adapter import Adapter
 from agentkit.prompts.field_stream_parser import FieldStreamParser
 from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.signature import Signature
-from agentkit.prompts.xml_elements import MARKUP_CLOSINGS, REFERENCE, TAG, decode_references, is_open_tag
+from agentkit.prompts.xml_elements import (
+    MARKUP_CLOSINGS,
+    REFERENCE,
+    TAG,
+    Element,
+    decode_references,
+    is_open_tag,
+    read_elements,
+)
 from agentkit.prompts.xml_values import is_text_field
 
 __all__ = ["XMLStreamParser"]
@@ -59,6 +68,7 @@ class XMLStreamParser(FieldStreamParser):
     def __init__(self, adapter: Adapter, signature: _AnySignature) -> None:
         super().__init__(adapter, signature)
         self._held: list[str] = []  # text from a `<` or `&` on whose meaning is not yet known
+        self._held_length = 0
         self._element = ""  # name of the element of an output, or of the element that is skipped
         self._closing = ""  # closing text of the comment or CDATA section that is skipped
         self._is_output = False  # True inside of the element of an output
@@ -73,7 +83,8 @@ class XMLStreamParser(FieldStreamParser):
         if self._held:
             is_tag = self._held[0][0] == "<"
             self._held.append(text)
-            if is_tag and not _TAG_END.search(text) and sum(map(len, self._held)) <= _MAX_HELD:
+            self._held_length += len(text)
+            if is_tag and not _TAG_END.search(text) and self._held_length <= _MAX_HELD:
                 return
             text = "".join(self._held)
             self._held.clear()
@@ -86,8 +97,15 @@ class XMLStreamParser(FieldStreamParser):
         self._stop()
 
     def write(self, field: SignatureField, value: Any) -> str:
-        """Returns a text unchanged, because the reader decodes it between the tags."""
-        return value if type(value) is str else super().write(field, value)
+        """Returns the text between the tags of an output, from which its value was parsed."""
+        element = self._elements.get(field.name) if is_text_field(field) else None
+        return super().write(field, value) if element is None else element.text
+
+    @cached_property
+    def _elements(self) -> dict[str, Element]:
+        """First element of each output in the complete reply, by name."""
+        elements = [*read_elements("".join(self._pieces), self._fields)]
+        return {element.name: element for element in reversed(elements)}
 
     def _stop(self) -> None:
         self._has_stopped = True
@@ -120,6 +138,7 @@ class XMLStreamParser(FieldStreamParser):
             self._stop()
         elif text:
             self._held.append(text)
+            self._held_length = len(text)
 
     def _read_reference(self, text: str, index: int) -> int:
         if not self._is_output:

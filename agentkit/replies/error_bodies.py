@@ -129,6 +129,7 @@ def parse_failure(body: object, status: int | None = None) -> Failure | None:
 
 def _describe_detail(detail: object) -> str:
     """Returns the text of `detail`, or its validation errors as `PATH: TEXT` (FastAPI, HTTPValidationError)."""
+    detail = as_object(detail).get("message", detail)
     if isinstance(detail, str):
         return detail
     errors = cast("list[Any]", detail) if isinstance(detail, list) else []
@@ -137,10 +138,9 @@ def _describe_detail(detail: object) -> str:
 
 def _describe_validation_error(error: object) -> str:
     fields = as_object(error)
-    path = ""
-    for step in as_list(fields.get("loc")):
-        path += f"[{step}]" if isinstance(step, int) else f".{step}"
-    path = path.removeprefix(".body").removeprefix(".")
+    steps = as_list(fields.get("loc"))
+    steps = steps[1:] if steps[:1] == ["body"] else steps
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
     text = _get_text(fields, "msg") or ""
     return f"{path}: {text}" if path and text else text
 

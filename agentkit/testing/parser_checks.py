@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import AgentkitError, MessageError
+from agentkit.json_values import parse_json
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import Usage
@@ -105,7 +106,7 @@ def _check_whole(parser: type[StreamParserBase], whole: object, expected: Reply 
     reply = parser.parse_response(whole)
     if expected is not None:
         yield from _check_expected(reply, expected)
-        yield from _check_call_ids(reply, expected, json_text(whole if isinstance(whole, dict) else str(whole)))
+        yield from _check_call_ids(reply, expected, parse_json(whole) if isinstance(whole, str | bytes) else whole)
     message_text = "\n".join(str(leaf) for _, leaf in iterate_scalars(reply.to_dict()))
     for key, leaf in iterate_scalars(cast("object", whole if isinstance(whole, dict) else {})):
         if (
@@ -145,11 +146,12 @@ def _check_expected(reply: Msg, expected: Reply) -> Iterator[str]:
         yield f"usage: expected {expected.usage}, got {reply.usage}"
 
 
-def _check_call_ids(reply: Msg, expected: Reply, native_text: str) -> Iterator[str]:
-    """Checks the call ids, unless the native reply does not contain the expected id."""
+def _check_call_ids(reply: Msg, expected: Reply, native: object) -> Iterator[str]:
+    """Checks the call ids, unless the native reply does not have the expected id under a key such as `call_id`."""
     uses = expected.content.tool_uses if isinstance(expected.content, Msg) else ()
+    ids = {leaf for key, leaf in iterate_scalars(native) if key.lower().endswith("id") and isinstance(leaf, str)}
     for use, parsed in zip(uses, reply.tool_uses, strict=False):
-        if json_text(use.id) in native_text and parsed.id != use.id:
+        if use.id in ids and parsed.id != use.id:
             yield f"call id: expected {use.id!r}, got {parsed.id!r}"
 
 

@@ -85,14 +85,16 @@ def _media_type(formatter: FormatterBase) -> Iterator[str]:
     """Checks that a request has no other media type than that of its only image."""
     image = ImageBlock.from_bytes(_PNG, "image/png")
     request = formatter.lower([Msg("Ann", [TextBlock("markAsked"), image], "user")]).request
-    for key, leaf in iterate_scalars(request):
-        match = _MEDIA_TYPE.match(leaf) if isinstance(leaf, str) else None
-        if match and (match[1] or match[2]) != "image/png":
-            yield f"an image of the type 'image/png' is sent as {match[1] or match[2]!r} under the key {key!r}"
+    texts = [leaf for _, leaf in iterate_scalars(request) if isinstance(leaf, str)]
+    types = {match[1] or match[2] for match in map(_MEDIA_TYPE.match, texts) if match}
+    if types and "image/png" not in types:
+        yield f"an image of the type 'image/png' is sent as {min(types)!r}"
 
 
-_MEDIA_TYPE: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)[;,]|((?:image|audio|video|application)/[\w.+-]+)\Z")
-"""Data URL, or a media type."""
+_MEDIA_TYPE: Final = re.compile(
+    r"data:([\w.+-]+/[\w.+-]+)[;,]|(image/(?:png|jpe?g|gif|webp|bmp|tiff|heic|avif))\Z"
+)
+"""Start of a data URL, or the media type of an image."""
 _PNG: Final = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000100000000376ef924")
 """Start of a PNG image with one pixel."""
 

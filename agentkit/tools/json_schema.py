@@ -60,7 +60,7 @@ class OutputSchema(Validated):
         An API with a JSON mode then gets no schema. A schema of the application is sent as a schema, even if any
         object matches it.
         """
-        return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT
+        return self.name == _JSON_OBJECT and self.schema == _ANY_OBJECT and self.strict is None
 
     @property
     def closed(self) -> bool:

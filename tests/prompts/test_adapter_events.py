@@ -111,3 +111,17 @@ def test_an_adapter_of_a_mode_has_no_function_of_its_own() -> None:
         PromptAdapter(modes={"short": PromptAdapter(observe=print)})
     with pytest.raises(OptionError, match="observe"):
         ChatAdapter(observe="print")  # type: ignore[arg-type]
+
+
+def test_invalid_arguments_have_the_error_of_the_method() -> None:
+    adapter: Any = ChatAdapter(observe=print)
+    with pytest.raises(TypeError, match=r"parse\(\) missing 1 required positional argument: 'reply'"):
+        adapter.parse(QA)
+
+
+def test_an_async_function_is_refused() -> None:
+    async def observe(event: AdapterEvent) -> None:
+        raise NotImplementedError
+
+    with pytest.raises(OptionError, match="observe: async functions are not supported"):
+        ChatAdapter(observe=observe)

@@ -92,7 +92,7 @@ def test_calls_without_results_are_sent_and_repaired() -> None:
 
 def test_a_row_without_calls_is_unchanged() -> None:
     row = {"question": "One?", "answer": "Two."}
-    assert read_row(row, "history[0]").values is row
+    assert read_row(row, "history[0]", Agent.fields).values is row
     assert format_rows(ChatAdapter(native_tools=True), row)[1].text.startswith("[[ ## answer ## ]]\nTwo.")
 
 
@@ -114,4 +114,44 @@ def test_a_row_without_calls_is_unchanged() -> None:
 )
 def test_an_invalid_row_is_an_error_with_its_place(value: object, place: str) -> None:
     with pytest.raises(OptionError, match=place):
-        read_row({"calls": value}, "history[0]")
+        read_row({"calls": value}, "history[0]", Agent.fields)
+
+
+@pytest.mark.parametrize("native_tools", [False, True])
+def test_a_stored_request_has_the_same_messages(native_tools: bool) -> None:
+    row = {"question": "One?", "calls": [*CALLS, *RESULTS]}
+    request = Agent(question="Now?", tools=[], history=History([row]))
+    loaded = Agent.from_dict(json.loads(json.dumps(request.to_dict())))
+    adapter = ChatAdapter(native_tools=native_tools)
+    assert adapter.format(Agent, loaded) == adapter.format(Agent, request)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        RESULTS,
+        {"tool_calls": [], "tool_call_results": [{"name": "look", "value": "x"}]},
+        [*CALLS, "text"],
+        [*CALLS, TextBlock("text")],
+        [{"type": "tool_use", "id": 3}],
+    ],
+)
+@pytest.mark.parametrize("native_tools", [False, True])
+def test_a_row_that_is_no_exchange_is_an_error(value: object, native_tools: bool) -> None:
+    with pytest.raises(OptionError, match=r"^history\[0\]\.calls"):
+        format_rows(ChatAdapter(native_tools=native_tools), {"question": "One?", "calls": value})
+
+
+def test_a_result_without_an_id_gets_the_id_of_a_call_without_a_result() -> None:
+    stored = {
+        "tool_calls": [{"id": "a", "name": "look", "args": {}}, {"id": "b", "name": "look", "args": {}}],
+        "tool_call_results": [{"call_id": "b", "name": "look", "value": 1}, {"name": "look", "value": 2}],
+    }
+    row = read_row({"calls": stored}, "history[0]", Agent.fields)
+    assert [(result.id, result.output) for result in row.results] == [("b", "1"), ("a", "2")]
+
+
+def test_a_list_of_dicts_in_another_field_is_not_an_exchange() -> None:
+    signature = Signature("history: History, question -> people: list[dict[str, Any]]", types={"History": History})
+    row = {"question": "Who?", "people": [{"name": "Ann", "args": {}}]}
+    assert read_row(row, "history[0]", signature.fields).calls == ()

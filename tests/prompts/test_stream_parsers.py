@@ -528,6 +528,35 @@ def test_the_deltas_of_an_element_are_the_text_of_its_value_for_any_pieces(text:
             assert any(part in text for part in ("<!--", "<![CDATA[", "<a/>")) or texts(events) == outputs
 
 
+def test_code_and_escaped_texts_are_complete() -> None:
+    signature = Signature("q -> page: Code, note: Optional[str]", types={"Code": Code["html"]})
+    for text, expected in (
+        (
+            "<page>\n```html\n<p>Tom &amp; Jerry</p>\n```\n</page><note>x</note>",
+            "```html\n<p>Tom &amp; Jerry</p>\n```",
+        ),
+        ("<page>a</page><note>\\ use <b c='&'>x</b> now</note>", "a"),
+        ("<page>x <!-- c --> y</page><note>x</note>", "x  y"),
+    ):
+        for pieces in ([text], [*text]):
+            events, outputs = read(XML, signature, pieces)
+            assert texts(events)["page"] == expected
+            assert ends(events) == outputs == parse(XML, signature, text)
+    assert texts(read(XML, signature, ["<page>a</page><note>\\ use <b c='&'>x</b> now</note>"])[0])["note"] == (
+        "\\ use <b c='&'>x</b> now"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", ["<", "&", "if x < y: z\n", "<a ", "<x" + " " * 990])
+def test_a_long_text_in_an_element_is_read(piece: str) -> None:
+    text = f"<a>{piece * (400_000 // len(piece))}"
+    for pieces in ([text], [text[start : start + 7] for start in range(0, len(text), 7)]):
+        parser = XML.stream_parser(Pair)
+        for part in pieces:  # a quadratic reader needs many minutes
+            parser.feed(part)
+
+
 def test_none_and_values_that_are_no_texts_have_events_at_the_end() -> None:
     signature = Signature("q -> a: Optional[str], n: int")
     parser = XML.stream_parser(signature)

@@ -67,6 +67,8 @@ def test_a_bare_message_is_an_error_only_with_an_error_status() -> None:
             [{"loc": ["body", "messages", 3, "content"], "msg": "Field required", "type": "missing"}],
             "messages[3].content: Field required",
         ),
+        ({"message": "Too long."}, "Too long."),
+        ([{"loc": ["bodyguard", "x"], "msg": "a"}], "bodyguard.x: a"),
         ([{"loc": ["body"], "msg": "a"}, {"msg": "b"}, 7, {"loc": ["x"]}], "a; b"),
     ],
 )

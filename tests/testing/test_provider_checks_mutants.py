@@ -303,7 +303,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "sends every image as JPEG": (
         with_edited_parts(_as_jpeg),
-        "an image of the type 'image/png' is sent as 'image/jpeg' under the key 'media_type'",
+        "an image of the type 'image/png' is sent as 'image/jpeg'",
     ),
     "drops tools": (without_key("tools"), "the tool 'look' is not sent"),
     "sends one tool": (with_edited_requests(_first_tool), "the tool 'count' is not sent"),

@@ -106,8 +106,11 @@ def test_any_json_object_is_a_schema_of_its_own(output: object) -> None:
     assert (schema.schema, schema.is_any_object) == ({"type": "object"}, True)
 
 
-def test_a_schema_that_any_object_matches_is_still_a_schema() -> None:
-    schema = as_output_schema({"type": "object"})
+@pytest.mark.parametrize(
+    "output", [{"type": "object"}, {"name": "json_object", "schema": {"type": "object"}, "strict": True}]
+)
+def test_a_schema_that_any_object_matches_is_still_a_schema(output: object) -> None:
+    schema = as_output_schema(output)
     assert schema is not None
     assert (schema.schema, schema.is_any_object) == ({"type": "object"}, False)
 
