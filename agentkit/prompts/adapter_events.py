@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -64,19 +64,21 @@ def observe_step(step: _Step) -> Callable[[_Method], _Method]:
 
         @wraps(method)
         def run(self: Any, *args: Any, **options: Any) -> Any:
-            inputs = None if self.observe is None else read_arguments(self, *args, **options)
-            if inputs is None:
+            observe: Observer | None = self.observe
+            inputs = None if observe is None else read_arguments(self, *args, **options)
+            if observe is None or inputs is None:
                 return method(self, *args, **options)
-            with _report(self.observe, step, inputs) as outputs:
+            with _report(observe, step, inputs) as outputs:
                 outputs.append(method(**inputs))
             return outputs[0]
 
         @wraps(method)
         async def run_async(self: Any, *args: Any, **options: Any) -> Any:
-            inputs = None if self.observe is None else read_arguments(self, *args, **options)
-            if inputs is None:
+            observe: Observer | None = self.observe
+            inputs = None if observe is None else read_arguments(self, *args, **options)
+            if observe is None or inputs is None:
                 return await method(self, *args, **options)
-            with _report(self.observe, step, inputs) as outputs:
+            with _report(observe, step, inputs) as outputs:
                 outputs.append(await method(**inputs))
             return outputs[0]
 
@@ -86,7 +88,7 @@ def observe_step(step: _Step) -> Callable[[_Method], _Method]:
 
 
 @contextmanager
-def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Iterator[list[Any]]:
+def _report(observe: Observer, step: _Step, inputs: Mapping[str, Any]) -> Generator[list[Any]]:
     """Reports the start and the end of a step. The step appends its result to the list."""
     call_id = uuid4().hex
     shown = {name: value for name, value in inputs.items() if name != "self"}

@@ -84,8 +84,9 @@ def read_row(row: Mapping[str, Any], place: str, fields: Mapping[str, SignatureF
             continue
         path = f"{place}.{name}"
         try:
-            if isinstance(value, Mapping) and "tool_calls" in value:
-                found = _read_stored(cast("Mapping[str, Any]", value), path)
+            stored = as_object(value)
+            if "tool_calls" in stored:
+                found = _read_stored(stored, path)
             elif _is_exchange(value):
                 found = _read_blocks(cast("Sequence[object]", value), path)
             else:

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_the_response_format_is_that_of_dspy(
     options = _ADAPTERS[adapter].request_options(signature, capabilities)
     response_format = options.get("response_format")
     if isinstance(response_format, OutputSchema):
-        own = cast("dict[str, Any]", response_format.schema)
+        own = response_format.schema
         assert expected_format["required"] == own["required"]
         assert expected_format["additionalProperties"] is own["additionalProperties"] is False
         assert _get_types(expected_format) == _get_types(own)

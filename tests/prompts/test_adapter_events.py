@@ -26,7 +26,7 @@ from agentkit.testing import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 QA = Signature("question -> answer: int")
-REPLIES = {
+REPLIES: dict[type[Adapter], str] = {
     ChatAdapter: "[[ ## answer ## ]]\n3",
     JSONAdapter: '{"answer": 3}',
     XMLAdapter: "<answer>3</answer>",

@@ -38,7 +38,7 @@ STORED = {
 
 def format_rows(adapter: ChatAdapter | PromptAdapter, *rows: dict[str, Any]) -> list[Msg]:
     """Returns the messages of a history, without the system message and the request."""
-    inputs = {"question": "Now?", "tools": [], "history": History(rows)}
+    inputs: dict[str, Any] = {"question": "Now?", "tools": [], "history": History(rows)}
     return adapter.format(Agent, inputs)[1:-1]
 
 
@@ -96,22 +96,17 @@ def test_a_row_without_calls_is_unchanged() -> None:
     assert format_rows(ChatAdapter(native_tools=True), row)[1].text.startswith("[[ ## answer ## ]]\nTwo.")
 
 
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [
-        ({"tool_calls": [{"args": {}}]}, r"history\[0\]\.calls\[0\]"),
-        ({"tool_calls": [3]}, r"history\[0\]\.calls\[0\]"),
-        ({"tool_calls": [], "tool_call_results": [{"name": "look"}]}, r"calls\.tool_call_results\[0\]"),
-        ({"tool_calls": [], "tool_call_results": 3}, r"calls\.tool_call_results\[0\]"),
-        (
-            [
-                *CALLS,
-                ToolResultBlock("c1", "look", [TextBlock("see"), ImageBlock.from_url("https://a.test/a.png")]),
-            ],
-            r"history\[0\]\.calls",
-        ),
-    ],
-)
+IMAGE = ToolResultBlock("c1", "look", [TextBlock("see"), ImageBlock.from_url("https://a.test/a.png")])
+INVALID_ROWS: list[tuple[Any, str]] = [
+    ({"tool_calls": [{"args": {}}]}, r"history\[0\]\.calls\[0\]"),
+    ({"tool_calls": [3]}, r"history\[0\]\.calls\[0\]"),
+    ({"tool_calls": [], "tool_call_results": [{"name": "look"}]}, r"calls\.tool_call_results\[0\]"),
+    ({"tool_calls": [], "tool_call_results": 3}, r"calls\.tool_call_results\[0\]"),
+    ([*CALLS, IMAGE], r"history\[0\]\.calls"),
+]
+
+
+@pytest.mark.parametrize(("value", "place"), INVALID_ROWS)
 def test_an_invalid_row_is_an_error_with_its_place(value: object, place: str) -> None:
     with pytest.raises(OptionError, match=place):
         read_row({"calls": value}, "history[0]", Agent.fields)
@@ -143,7 +138,7 @@ def test_a_row_that_is_no_exchange_is_an_error(value: object, native_tools: bool
 
 
 def test_a_result_without_an_id_gets_the_id_of_a_call_without_a_result() -> None:
-    stored = {
+    stored: dict[str, Any] = {
         "tool_calls": [{"id": "a", "name": "look", "args": {}}, {"id": "b", "name": "look", "args": {}}],
         "tool_call_results": [{"call_id": "b", "name": "look", "value": 1}, {"name": "look", "value": 2}],
     }
@@ -153,5 +148,5 @@ def test_a_result_without_an_id_gets_the_id_of_a_call_without_a_result() -> None
 
 def test_a_list_of_dicts_in_another_field_is_not_an_exchange() -> None:
     signature = Signature("history: History, question -> people: list[dict[str, Any]]", types={"History": History})
-    row = {"question": "Who?", "people": [{"name": "Ann", "args": {}}]}
+    row: dict[str, Any] = {"question": "Who?", "people": [{"name": "Ann", "args": {}}]}
     assert read_row(row, "history[0]", signature.fields).calls == ()
