@@ -15,7 +15,6 @@ from agentkit.prompts.fields import SignatureField
 from agentkit.prompts.lenient_json import require_json_repair
 from agentkit.prompts.signature import Signature
 from agentkit.prompts.tool_call_values import read_tool_calls
-from agentkit.prompts.type_names import is_tool_calls
 from agentkit.prompts.value_escapes import escape_markers, unescape_markers
 from agentkit.prompts.value_parsing import parse_value
 
@@ -137,23 +136,23 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
     """
     name, start = "", 0
     for match in _HEADER.finditer(text):
-        line_start = _skip_blanks_back(text, match.start())
-        if line_start is None:
+        end = match.start()
+        if end and text[end - 1] != "\n" and not _begins_line(text, end):
             continue
         if name:
-            yield name, text[start:line_start].strip()
+            yield name, text[start:end].strip()
         name, start = match[1], match.end()
     if name:
         yield name, text[start:].strip()
 
 
-def _skip_blanks_back(text: str, index: int) -> int | None:
-    """Returns the start of the line if only white space precedes an index. Returns None otherwise."""
+def _begins_line(text: str, index: int) -> bool:
+    """Returns True if only white space precedes an index on its line."""
     while index and text[index - 1] not in _LINE_BREAKS:
         index -= 1
         if not text[index].isspace():
-            return None
-    return index
+            return False
+    return True
 
 
 _LINE_BREAKS: Final = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
@@ -173,7 +172,7 @@ def parse_field(field: SignatureField, value: object, partial: Mapping[str, Any]
         ParseError: The value does not fit the type or the constraints.
     """
     try:
-        if is_tool_calls(field.type):
+        if field.has_tool_calls:
             return read_tool_calls(field.name, value)
         return parse_value(value, field.annotation, is_json=is_json, place=field.name)
     except ParseError as error:

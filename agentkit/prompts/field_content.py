@@ -59,18 +59,19 @@ def join_segments(segments: Iterable[Segment]) -> str | tuple[Block, ...]:
 
     White space at the start and the end is removed.
     """
+    segments = [*segments]
+    if all(isinstance(segment, str) for segment in segments):
+        return "".join(cast("list[str]", segments)).strip()
     joined: list[Segment] = []
     for segment in segments:
         if isinstance(segment, str) and joined and isinstance(joined[-1], str):
             joined[-1] += segment
         else:
             joined.append(segment)
-    if joined and isinstance(joined[0], str):
+    if isinstance(joined[0], str):
         joined[0] = joined[0].lstrip()
-    if joined and isinstance(joined[-1], str):
+    if isinstance(joined[-1], str):
         joined[-1] = joined[-1].rstrip()
-    if all(isinstance(segment, str) for segment in joined):
-        return "".join(cast("list[str]", joined))
     return tuple(TextBlock(item) if isinstance(item, str) else item for item in joined if item != "")
 
 
@@ -96,7 +97,7 @@ def _replace(value: object, media: list[MediaBlock], mark: str) -> object:
 
     Returns the same object if the value contains neither.
     """
-    if type(value) in _SIMPLE:
+    if _is_simple(value):
         return value
     if isinstance(value, MediaBlock):
         media.append(value)
@@ -110,6 +111,13 @@ def _replace(value: object, media: list[MediaBlock], mark: str) -> object:
     if all(item is items[key] for key, item in replaced.items()):
         return value
     return replaced if _is_mapping(value) else [*replaced.values()]
+
+
+def _is_simple(value: object) -> bool:
+    """Returns True for a text, a number, a boolean, None, or a list of these."""
+    if type(value) is list:
+        return _SIMPLE.issuperset(map(type, cast("list[object]", value)))
+    return type(value) in _SIMPLE
 
 
 def _list_items(value: object) -> Mapping[Any, object]:

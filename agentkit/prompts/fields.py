@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from agentkit.argument_checks import check_names, check_option
 from agentkit.errors import MessageError, OptionError, ParseError
 from agentkit.messages.validation_errors import to_message_error
+from agentkit.prompts.type_names import is_tool_calls
 from agentkit.reprs import shorten_repr
 
 __all__ = ["FieldDeclaration", "FieldOptions", "InputField", "OutputField", "SignatureField", "check_field_name"]
@@ -201,6 +202,11 @@ class SignatureField:
     def convert(self) -> Callable[[object], Any]:
         """Function that validates and converts a value. Faster than `validate`, but raises pydantic's errors."""
         return self.adapter.validator.validate_python
+
+    @cached_property
+    def has_tool_calls(self) -> bool:
+        """True if the type is that of a field for tool calls."""
+        return is_tool_calls(self.type)
 
     def json_schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the type, without the constraints of the field.

@@ -39,11 +39,11 @@ def read_json(text: str, default: object = None) -> Any:
         >>> read_json("[1, 2"), read_json("1_000"), read_json("Sure: {'x': 1}"), read_json("hello", "none")
         ([1, 2], 1000, {'x': 1}, 'none')
     """
+    value = read_strict_json(text, _NOTHING)
+    if value is not _NOTHING:
+        return value
     is_bytes = text[:2] in ("b'", 'b"')  # json-repair would read the brackets inside the literal
-    for read in (
-        read_strict_json,
-        *((_read_literal, _repair_json) if is_bytes else (_repair_json, _read_literal)),
-    ):
+    for read in (_read_literal, _repair_json) if is_bytes else (_repair_json, _read_literal):
         value = read(text, _NOTHING)
         if value is not _NOTHING:
             return value
@@ -100,6 +100,7 @@ def _is_too_deep(text: str) -> bool:
 
 # -- Python literals ------------------------------------------------------------------------------------------
 
+_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 _QUOTED: Final = re.compile(r"[bB]?['\"]")
 _UNQUOTED: Final = re.compile(r"(?:[\da-fA-FxXoObB_.eEjJ+\-,() \t\r\n]|True|False|None|set\(\))+")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -109,6 +110,8 @@ _KNOWN_ESCAPES: Final = frozenset("\n\r\\'\"abfnrtvxuUN01234567")
 def _read_literal(text: str, default: object) -> Any:
     """Reads a number, string, constant or tuple in Python's notation."""
     text = text.strip()
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if _QUOTED.match(text):
         # Python warns about an unknown escape such as `\d`. A second backslash has the same meaning.
         text = _ESCAPE.sub(lambda match: match[0] if match[1] in _KNOWN_ESCAPES else f"\\{match[0]}", text)

@@ -45,7 +45,7 @@ class SignatureMeta(type):
     """Metaclass of signatures. Its operations return a new signature and never change a signature."""
 
     _own: ClassFields
-    _resolved: tuple[_Fields, _Fields, _Fields]
+    _resolved: tuple[_Fields, _Fields, _Fields] | None
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
@@ -56,7 +56,7 @@ class SignatureMeta(type):
         if not hasattr(attributes.get("tags", _Tags()), "__get__"):
             attributes["tags"] = _check_tags(name, attributes["tags"])
         cls = super().__new__(mcs, name, bases, attributes, **options)
-        cls._own = own
+        cls._own, cls._resolved = own, None
         with suppress(UndefinedTypeError):  # the first use of the fields then resolves the types
             cls._resolve()
         return cls
@@ -90,17 +90,17 @@ class SignatureMeta(type):
     @property
     def fields(cls) -> Mapping[str, SignatureField]:
         """Fields by name, inputs first."""
-        return cls._resolve()[0]
+        return (cls._resolved or cls._resolve())[0]
 
     @property
     def input_fields(cls) -> Mapping[str, SignatureField]:
         """Inputs by name."""
-        return cls._resolve()[1]
+        return (cls._resolved or cls._resolve())[1]
 
     @property
     def output_fields(cls) -> Mapping[str, SignatureField]:
         """Outputs by name."""
-        return cls._resolve()[2]
+        return (cls._resolved or cls._resolve())[2]
 
     @property
     def signature(cls) -> str:
@@ -221,19 +221,20 @@ class SignatureMeta(type):
         return cast("type[Any]", edited)
 
     def _resolve(cls) -> tuple[_Fields, _Fields, _Fields]:
-        """Returns all fields, the inputs and the outputs. The first successful call stores the result."""
-        resolved = cls.__dict__.get("_resolved")
-        if resolved is None:
-            fields: dict[str, SignatureField] = {}
-            for base in reversed(cls.__mro__):
-                own: ClassFields | None = base.__dict__.get("_own")
-                if own is not None:
-                    fields = own.apply_to(fields)
-            inputs = {name: field for name, field in fields.items() if not field.is_output}
-            outputs = {name: field for name, field in fields.items() if field.is_output}
-            resolved = tuple(map(MappingProxyType, ({**inputs, **outputs}, inputs, outputs)))
-            cls._resolved = cast("tuple[_Fields, _Fields, _Fields]", resolved)
-        return cast("tuple[_Fields, _Fields, _Fields]", resolved)
+        """Returns all fields, the inputs and the outputs, and stores them in `_resolved`."""
+        fields: dict[str, SignatureField] = {}
+        for base in reversed(cls.__mro__):
+            own: ClassFields | None = base.__dict__.get("_own")
+            if own is not None:
+                fields = own.apply_to(fields)
+        inputs = {name: field for name, field in fields.items() if not field.is_output}
+        outputs = {name: field for name, field in fields.items() if field.is_output}
+        cls._resolved = resolved = (
+            MappingProxyType({**inputs, **outputs}),
+            MappingProxyType(inputs),
+            MappingProxyType(outputs),
+        )
+        return resolved
 
 
 class _Tags:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar, overload
 
 from pydantic import ValidationError
@@ -106,54 +105,54 @@ _WRAPPED: Final = re.compile(r"(?:Literal|str)\[(.*)\]", re.DOTALL)
 
 
 def _read_literal(value: object, value_type: ValueType, is_json: bool) -> Any:
-    """Reads a member of a `Literal`, which may be in quotes, and inside `Literal[…]` or `str[…]`."""
-    members = value_type.json_members
-    if not isinstance(value, str):
-        return _choose(value_type, partial(_find_equal, value, members))
-    text = value.strip()
+    if isinstance(value, str):
+        members = _find_written(value, value_type, is_json) or _find_wrapped(value.strip(), value_type)
+    else:
+        members = _find_equal(value, value_type)
+    return _validate_first(members, value_type)
+
+
+def _find_wrapped(text: str, value_type: ValueType) -> Sequence[Any]:
+    """Returns the members of a `Literal` that may be in quotes, and inside `Literal[…]` or `str[…]`."""
     wrapped = _WRAPPED.fullmatch(text)
     text = wrapped[1] if wrapped else text
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     inner = text[1:-1] if is_quoted else text
-    return _choose(
-        value_type,
-        partial(_find_written, value, members, is_text=is_json),
-        partial(_find_written, inner, members, is_text=is_quoted),
-        lambda: _find_equal(read_json(inner, inner), members),
-        lambda: _find_equal(read_json(text, text), members),
+    return (
+        _find_written(inner, value_type, is_quoted)
+        or _find_equal(read_json(inner, inner), value_type)
+        or _find_equal(read_json(text, text), value_type)
     )
 
 
 def _read_enum(value: object, value_type: ValueType, is_json: bool) -> Any:
     """Reads a member of an enum by its value, then by its name, then by its value as JSON."""
-    members = value_type.json_members
-    if not isinstance(value, str):
-        return _choose(value_type, partial(_find_equal, value, members))
-    return _choose(
-        value_type,
-        partial(_find_written, value, members, is_text=is_json),
-        lambda: [member for _, member in members if member.name == value],
-        lambda: _find_equal(read_json(value, value), members),
-    )
+    if isinstance(value, str):
+        members = (
+            _find_written(value, value_type, is_json)
+            or [member for member in value_type.members if member.name == value]
+            or _find_equal(read_json(value, value), value_type)
+        )
+    else:
+        members = _find_equal(value, value_type)
+    return _validate_first(members, value_type)
 
 
-def _choose(value_type: ValueType, *finders: Callable[[], list[Any]]) -> Any:
-    """Returns the first member of the first list that is not empty."""
-    for find in finders:
-        if members := find():
-            return value_type.validate(members[0])
-    raise _NoMemberError
+def _validate_first(members: Sequence[Any], value_type: ValueType) -> Any:
+    if not members:
+        raise _NoMemberError
+    return value_type.validate(members[0])
 
 
-def _find_written(text: str, members: tuple[tuple[Any, Any], ...], *, is_text: bool) -> list[Any]:
+def _find_written(text: str, value_type: ValueType, is_text: bool) -> Sequence[Any]:
     """Returns the members that are written as `text`. Texts are first if `is_text`, and last otherwise."""
-    matches = [match for match in members if str(match[0]) == text]
-    return [match[1] for match in sorted(matches, key=lambda match: isinstance(match[0], str) is not is_text)]
+    orders = value_type.members_by_text.get(text[:])  # a member of an enum does not have the hash of its text
+    return orders[is_text] if orders else ()
 
 
-def _find_equal(value: object, members: tuple[tuple[Any, Any], ...]) -> list[Any]:
+def _find_equal(value: object, value_type: ValueType) -> Sequence[Any]:
     """Returns the members that equal a JSON value. Members of the same type are first."""
-    matches = [match for match in members if value in match]
+    matches = [match for match in value_type.json_members if value in match]
     return [match[1] for match in sorted(matches, key=lambda match: type(match[0]) is not type(value))]
 
 

@@ -67,8 +67,7 @@ _CONTAINERS: Final = (dict, list)
 _TEXTS: Final = ("text", "nullable_text", "mixed_text")
 
 
-def _dump(json_value: Any) -> str:
-    return json.dumps(json_value, ensure_ascii=False)
+_dump: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 # -- lists in fields of the type str --------------------------------------------------------------------------

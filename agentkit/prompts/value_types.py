@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -56,6 +56,19 @@ class ValueType:
         return tuple((as_json_value(member), member) for member in self.members)
 
     @cached_property
+    def members_by_text(self) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
+        """Members by the text of their JSON value, in two orders: members that are texts are last, or first."""
+        pairs: dict[str, list[tuple[Any, Any]]] = {}
+        for pair in self.json_members:
+            pairs.setdefault(str(pair[0]), []).append(pair)
+        orders: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
+        for text, matches in pairs.items():
+            texts = [member for json_value, member in matches if isinstance(json_value, str)]
+            others = [member for json_value, member in matches if not isinstance(json_value, str)]
+            orders[text] = [*others, *texts], [*texts, *others]
+        return orders
+
+    @cached_property
     def adapter(self) -> TypeAdapter[Any]:
         """Validator of the type.
 
@@ -68,13 +81,17 @@ class ValueType:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise OptionError("type", reason, "Use a type that pydantic supports.") from None
 
+    @cached_property
+    def _validate(self) -> Callable[..., Any]:
+        return self.adapter.validator.validate_python
+
     def validate(self, value: object) -> Any:
         """Validates a Python or JSON value. The fields of models may have their names or their aliases.
 
         Raises:
             ValidationError: The value does not fit the type.
         """
-        return self.adapter.validate_python(value, by_alias=True, by_name=True)
+        return self._validate(value, by_alias=True, by_name=True)
 
     def is_special(self, text: str) -> bool:
         """Returns True if a text of this type would be read as another value, unless it is escaped."""

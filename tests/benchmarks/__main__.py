@@ -22,6 +22,7 @@ NAMES = (
     "concurrent_formatting",
     "memory",
     "imports",
+    "prompts",
 )
 
 

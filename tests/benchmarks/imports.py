@@ -9,7 +9,7 @@ from statistics import median
 
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["run"]
+__all__ = ["measure_import", "run"]
 
 _BASE = """
 import pydantic, anyio
@@ -92,14 +92,14 @@ def _compare_peers(times: dict[str, list[float]]) -> Table:
     return Table("Imports in new interpreters", ["", "CPU", "× `import asyncio`"], rows)
 
 
-def measure_import(program: str) -> float | None:
+def measure_import(program: str, python: str = sys.executable) -> float | None:
     """Returns the CPU seconds of a new interpreter that runs a program, or None if the program fails.
 
     The interpreter may write bytecode caches, so that later runs do not compile modules again.
     """
     null = subprocess.DEVNULL
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=null, stderr=null, env=environment)
+    process = subprocess.Popen([python, "-c", program], stdout=null, stderr=null, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime if process.returncode == 0 else None

@@ -9,9 +9,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from time import process_time_ns
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["Case", "Samples", "fit_exponent", "interleave", "format_seconds", "get_step_exponents"]
+__all__ = ["Case", "Sampled", "Samples", "fit_exponent", "interleave", "format_seconds", "get_step_exponents"]
+
+
+class Sampled(Protocol):
+    """Work to time, in this process or in another one."""
+
+    def sample(self, batch: int, collector: bool) -> float:
+        """Returns the CPU seconds of one call, as the mean of `batch` calls. See `interleave`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +28,21 @@ class Case:
 
     prepare: Callable[[], Any]
     run: Callable[[Any], object]
+
+    def sample(self, batch: int, collector: bool) -> float:
+        """Returns the CPU seconds of one call, as the mean of `batch` calls."""
+        gc.collect()
+        gc.disable()
+        inputs = [self.prepare() for _ in range(batch)]
+        if collector:
+            gc.enable()
+        run = self.run
+        began = process_time_ns()
+        for value in inputs:
+            run(value)
+        duration = process_time_ns() - began
+        gc.disable()
+        return max(duration, 1) / batch / 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +61,7 @@ class Samples:
 
 
 def interleave(
-    cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
+    cases: Mapping[str, Sampled], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
 ) -> dict[str, Samples]:
     """Returns samples of all cases. Each round times every case once, so that other load affects all cases alike.
 
@@ -57,7 +80,7 @@ def interleave(
     try:
         for number in range(rounds + warm):
             for name, case in cases.items():
-                duration = _sample(case, batch, collector)
+                duration = case.sample(batch, collector)
                 if number >= warm:
                     seconds[name].append(duration)
     finally:
@@ -65,21 +88,6 @@ def interleave(
             gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
     return {name: Samples(samples) for name, samples in seconds.items()}
-
-
-def _sample(case: Case, batch: int, collector: bool) -> float:
-    gc.collect()
-    gc.disable()
-    inputs = [case.prepare() for _ in range(batch)]
-    if collector:
-        gc.enable()
-    run = case.run
-    began = process_time_ns()
-    for value in inputs:
-        run(value)
-    duration = process_time_ns() - began
-    gc.disable()
-    return max(duration, 1) / batch / 1e9
 
 
 def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:

@@ -64,6 +64,10 @@ _INTRODUCTIONS = {
     ),
     "concurrent_replies": "**Many conversations at once**, and how long one of them blocks the event loop.",
     "imports": "**Imports**, in new interpreters.",
+    "prompts": (
+        "**Typed prompts**: the same signatures, values and replies in agentkit and in DSPy, which runs in a "
+        "process of its own environment."
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
 from agentkit.testing.service import encode_json
 
-__all__ = ["APIS", "Response", "StreamedReply", "CLIENTS", "build_stream", "build_response"]
+__all__ = ["APIS", "Response", "StreamedReply", "CLIENTS", "build_stream", "build_response", "stream_message"]
 
 APIS = {
     "OpenAI Chat": ("openai", "/v1/chat/completions"),
@@ -67,14 +67,18 @@ def _build_msg(delta_kind: str, delta_count: int) -> Msg:
 
 def build_stream(api: str, delta_kind: str, delta_count: int) -> StreamedReply:
     """Returns a streamed reply of an API. `delta_kind` is `text` or `tools`."""
+    return stream_message(api, _build_msg(delta_kind, delta_count))
+
+
+def stream_message(api: str, msg: Msg) -> StreamedReply:
+    """Returns a message as a streamed reply of an API, with 6 characters in each delta."""
     _, path = APIS[api]
     route = find_route(path)
     assert route is not None
     body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
     call = ReceivedCall("model-1", body, is_streamed=True)
-    reply = NormalizedReply.normalize(
-        _build_msg(delta_kind, delta_count), Reply("", usage=Usage(1_000, delta_count), piece_size=_DELTA_SIZE), {}
-    )
+    usage = Usage(1_000, len(msg.text) // _DELTA_SIZE)
+    reply = NormalizedReply.normalize(msg, Reply("", usage=usage, piece_size=_DELTA_SIZE), {})
     service = route.service
     events = [*service.build_events(reply, call)]
     return StreamedReply(events, [*service.encode_events(events), *filter(None, [service.stream_end])])
