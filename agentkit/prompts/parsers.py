@@ -176,11 +176,7 @@ def _read_call(reply: Reply, name: str, type: Any) -> Any:
 
 
 def _needs_type(reply: Reply) -> Any:
-    raise OptionError(
-        "tool_call",
-        "expected a parser with a type",
-        "Use tool_call.as_type(…).",
-    )
+    raise OptionError("tool_call", "expected a parser with a type", "Use tool_call.as_type(…).")
 
 
 text: Final[Parser[str]] = Parser("text", read_reply_text)

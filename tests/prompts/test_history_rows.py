@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from agentkit import ImageBlock, Msg, OptionError, TextBlock, Tool, ToolResultBlock, ToolUseBlock
-from agentkit.prompts import ChatAdapter, History, InputField, OutputField, PromptAdapter, Signature
+from agentkit.prompts import (
+    ChatAdapter,
+    History,
+    InputField,
+    OutputField,
+    PromptAdapter,
+    Signature,
+    TwoStepAdapter,
+)
 from agentkit.prompts.history_rows import read_row
+from agentkit.testing import ScriptedModel
 from agentkit_openai import OpenAIChatFormatter
 
 
@@ -150,3 +159,14 @@ def test_a_list_of_dicts_in_another_field_is_not_an_exchange() -> None:
     signature = Signature("history: History, question -> people: list[dict[str, Any]]", types={"History": History})
     row: dict[str, Any] = {"question": "Who?", "people": [{"name": "Ann", "args": {}}]}
     assert read_row(row, "history[0]", signature.fields).calls == ()
+
+
+def test_a_two_step_adapter_writes_results_as_json() -> None:
+    inputs: dict[str, Any] = {
+        "question": "Now?",
+        "tools": [],
+        "history": History([{"question": "One?", "calls": STORED}]),
+    }
+    text = TwoStepAdapter(ScriptedModel([])).format(Agent, inputs)[3].text
+    results = json.loads(text.removeprefix("tool_call_results: "))["tool_call_results"]
+    assert [result["value"] for result in results] == [{"height": 2}, "fog"]
