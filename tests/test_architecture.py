@@ -117,9 +117,14 @@ def _get_package(path: Path) -> str:
 
 
 @cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def _imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """Returns the modules that a file imports. The flag is True for imports at module level."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _parse(path)
     inner = {id(node) for outer in ast.walk(tree) if _is_function(outer) for node in ast.walk(outer)}
     return tuple((name, id(node) not in inner) for node in ast.walk(tree) for name in _list_imported_modules(node))
 
@@ -156,43 +161,38 @@ def test_every_package_of_the_core_is_in_the_order() -> None:
     assert {_get_package(path) for path in _core_modules()} <= placed
 
 
-@pytest.mark.parametrize("path", _core_modules(), ids=_relative_path)
-def test_a_module_imports_only_packages_of_earlier_rows(path: Path) -> None:
+def test_a_module_imports_only_packages_of_earlier_rows() -> None:
     rows = {package_name: number for number, row in enumerate(IMPORT_ORDER) for package_name in row}
-    own_package = _get_package(path)
-    for name, _ in _imports(path):
-        top, _, rest = name.partition(".")
-        other_package = rest.partition(".")[0]
-        if top != "agentkit" or other_package == own_package:
-            continue
-        assert other_package, f"{own_package} imports the agentkit package itself"
-        assert rows[other_package] < rows[own_package], f"{own_package} imports {other_package}"
+    for path in _core_modules():
+        own_package = _get_package(path)
+        for name, _ in _imports(path):
+            top, _, rest = name.partition(".")
+            other_package = rest.partition(".")[0]
+            if top == "agentkit" and other_package != own_package:
+                assert other_package, f"{path} imports the agentkit package itself"
+                assert rows[other_package] < rows[own_package], f"{path} imports {other_package}"
 
 
-@pytest.mark.parametrize("path", [*_core_modules(), CORE / "__init__.py"], ids=_relative_path)
-def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
+def test_the_core_imports_no_provider_and_no_sdk() -> None:
     allowed = {"agentkit", "anyio", "pydantic", "pydantic_core"} | sys.stdlib_module_names
-    allowed |= OPTIONAL_DEPENDENCIES.get(_get_package(path), set())
-    tops = {name.partition(".")[0] for name, _ in _imports(path)}
-    assert tops <= allowed
-    assert not {top for top in tops if top.startswith("agentkit_")}
+    for path in (*_core_modules(), CORE / "__init__.py"):
+        tops = {name.partition(".")[0] for name, _ in _imports(path)}
+        assert tops - allowed <= OPTIONAL_DEPENDENCIES.get(_get_package(path), set()), path
 
 
-@pytest.mark.parametrize("path", _provider_modules(), ids=_relative_path)
-def test_a_provider_imports_only_the_provider_kit_and_agentkit_openai(path: Path) -> None:
-    package, is_testing = path.relative_to(PROVIDERS).parts[0], path.name == "testing.py"
-    for name, at_module_level in _imports(path):
-        top, _, rest = name.partition(".")
-        if top == "agentkit":
-            assert rest == "provider_kit" or (is_testing and rest == "testing"), (
-                f"{name}: import agentkit.provider_kit instead"
-            )
-        elif top.startswith("agentkit_"):
-            allowed = {"agentkit_openai", "agentkit_openai.testing"} if is_testing else {"agentkit_openai"}
-            assert top == package or name in allowed, f"{name} is another provider"
-        elif at_module_level:
-            ours = {"anyio", "pydantic", "pydantic_core"}
-            assert top in sys.stdlib_module_names | ours, f"{name} is imported at module level"
+@pytest.mark.parametrize("package", _packages(), ids=_relative_path)
+def test_a_provider_imports_only_the_provider_kit_and_agentkit_openai(package: Path) -> None:
+    base = sys.stdlib_module_names | {"anyio", "pydantic", "pydantic_core"}
+    for path in package.rglob("*.py"):
+        is_testing = path.name == "testing.py"
+        doors = {"agentkit.provider_kit", "agentkit_openai"}
+        doors |= {"agentkit.testing", "agentkit_openai.testing"} if is_testing else set()
+        for name, at_module_level in _imports(path):
+            top = name.partition(".")[0]
+            if top.startswith("agentkit"):
+                assert top == package.name or name in doors, f"{path} imports {name}"
+            elif at_module_level:
+                assert top in base, f"{path} imports {name} at module level"
 
 
 def test_only_testing_modules_import_the_testing_module_of_a_provider() -> None:
@@ -290,41 +290,42 @@ def _is_format(path: Path) -> bool:
     return name in KEYS_IN_FORMATS or _get_package(path) in KEYS_IN_FORMATS
 
 
-@pytest.mark.parametrize("path", [path for path in _core_modules() if not _is_format(path)], ids=_relative_path)
-def test_the_core_names_no_key_of_a_provider(path: Path) -> None:
+def test_the_core_names_no_key_of_a_provider() -> None:
     keys = _declared_keys() - _own_words() - set(SHARED_WORDS)
-    assert [text for text in _literals(path) if text in keys] == []
+    paths = [path for path in _core_modules() if not _is_format(path)]
+    assert [(path, text) for path in paths for text in _literals(path) if text in keys] == []
 
 
 def _literals(path: Path) -> Iterator[str]:
     """Yields the string literals of a module, without docstrings and `__all__`."""
-    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+    for statement in _parse(path).body:
         if not (isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"):
             for node in ast.walk(statement):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield node.value
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout() -> None:
+    keys = _declared_keys("turns", "prompt", "parts", "type", "role", "name", "texts", "media", "json")
+    paths = [
         path
         for path in _core_modules()
         if _get_package(path) in {"budget", "capabilities", "formatting", "models", "tokens"}
         and not _is_format(path)
         and path.name != "tiktoken_counter.py"  # writes the JSON schemas of tools as TypeScript
-    ],
-    ids=_relative_path,
-)
-def test_the_core_reads_turns_and_parts_with_the_keys_of_a_layout(path: Path) -> None:
-    keys = _declared_keys("turns", "prompt", "parts", "type", "role", "name", "texts", "media", "json")
-    reads: list[ast.expr] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    ]
+    assert [(path, key) for path in paths for key in _list_read_keys(path) if key in keys] == []
+
+
+def _list_read_keys(path: Path) -> Iterator[object]:
+    """Yields the constants that a module reads from mappings: `x` for `value["x"]` and for `value.get("x")`."""
+    for node in ast.walk(_parse(path)):
+        keys: list[ast.expr] = []
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            reads.append(node.slice)
+            keys = [node.slice]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-            reads += node.args[:1]
-    assert [read.value for read in reads if isinstance(read, ast.Constant) and read.value in keys] == []
+            keys = node.args[:1]
+        yield from (key.value for key in keys if isinstance(key, ast.Constant))
 
 
 PROVIDER_NAMES: Final = {
@@ -415,7 +416,7 @@ def _typed_names(path: Path) -> dict[str, str]:
     """Returns the names that a module exports to type checkers with `import X as X`, with their modules."""
     return {
         alias.name: node.module or ""
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_parse(path))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname == alias.name
@@ -434,13 +435,12 @@ def test_type_checkers_and_python_see_the_same_public_names(module: str) -> None
     assert set(names) <= set(dir(import_module(module)))
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in _lazy_modules() for name in _public_names(module)]
-)
-def test_each_public_name_is_the_object_of_its_module(module: str, name: str) -> None:
-    home = import_module(_typed_names(_lazy_modules()[module])[name])
-    assert getattr(import_module(module), name) is getattr(home, name)
-    assert name in home.__all__
+@pytest.mark.parametrize("module", _lazy_modules())
+def test_each_public_name_is_the_object_of_its_module(module: str) -> None:
+    for name, home_name in _typed_names(_lazy_modules()[module]).items():
+        home = import_module(home_name)
+        assert getattr(import_module(module), name) is getattr(home, name), name
+        assert name in home.__all__
 
 
 def test_an_unknown_public_name_is_an_error_for_python_and_for_mypy() -> None:
@@ -448,17 +448,17 @@ def test_an_unknown_public_name_is_an_error_for_python_and_for_mypy() -> None:
         print(agentkit.Massage)  # type: ignore[attr-defined]  # mypy reports an unused comment
 
 
-@pytest.mark.parametrize("path", [*_core_modules(), *_provider_modules()], ids=_relative_path)
-def test_each_module_has_a_sorted_all_whose_names_exist(path: Path) -> None:
-    module = import_module(_module_name(path))
-    assert module.__doc__
-    assert list(module.__all__) == sorted(set(module.__all__))
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+def test_each_module_has_a_docstring_and_a_sorted_all_whose_names_exist() -> None:
+    for path in (*_core_modules(), *_provider_modules()):
+        module = import_module(_module_name(path))
+        assert module.__doc__, path
+        assert list(module.__all__) == sorted(set(module.__all__)), path
+        assert [name for name in module.__all__ if not hasattr(module, name)] == [], path
 
 
 @pytest.mark.parametrize("package", _packages(), ids=_relative_path)
 def test_a_provider_package_exports_all_names_that_it_imports_from_its_modules(package: Path) -> None:
-    tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    tree = _parse(package / "__init__.py")
     imported = {
         alias.asname or alias.name
         for node in ast.walk(tree)

@@ -94,13 +94,12 @@ def test_the_public_dataclasses_are_checked() -> None:
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-@pytest.mark.parametrize("kind", _public_dataclasses(), ids=lambda kind: kind.__name__)
-def test_a_representation_is_short_for_any_fields(kind: type[Any], content: str) -> None:
-    if kind is agentkit.Ledger:
-        return  # a formatter creates it; other tests below check its representation
-    text = repr(_fill_fields(kind, CONTENTS[content]))
-    assert len(text) < LIMIT
-    assert text.startswith(f"{kind.__name__}(")
+def test_a_representation_is_short_for_any_fields(content: str) -> None:
+    # A formatter creates a Ledger; other tests below check its representation.
+    for kind in [kind for kind in _public_dataclasses() if kind is not agentkit.Ledger]:
+        text = repr(_fill_fields(kind, CONTENTS[content]))
+        assert len(text) < LIMIT, kind
+        assert text.startswith(f"{kind.__name__}(")
 
 
 json = st.recursive(

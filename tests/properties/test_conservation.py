@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, TypeAlias
 
 import pytest
@@ -258,13 +259,10 @@ _HISTORIES: dict[str, list[Msg]] = {
 @pytest.mark.parametrize(
     "history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=["chat", "viewer", "visible"]
 )
-@pytest.mark.parametrize("place", _HISTORIES)
-async def test_an_image_in_any_place_is_sent(
-    place: str, history: HistoryPolicy, provider: str, anyio_backend: str
-) -> None:
-    msgs, markers = add_markers(_HISTORIES[place])
+async def test_an_image_in_any_place_is_sent(history: HistoryPolicy, provider: str, anyio_backend: str) -> None:
     target = Target(provider, "qwen3-vl-plus" if provider == "dashscope" else None)
-    for budget in (None, Budget(100_000)):
+    for (place, place_msgs), budget in product(_HISTORIES.items(), (None, Budget(100_000))):
+        msgs, markers = add_markers(place_msgs)
         formatter = target.formatter(history, budget=budget)
         plan = await formatter.plan(msgs)
         check_sent_content(target, formatter, plan, msgs, markers)
@@ -272,7 +270,7 @@ async def test_an_image_in_any_place_is_sent(
         invisible = history is _VIEWS[0] and not sees_system_messages(msgs[int(entry.place[5])])
         described = provider == "deepseek"
         if not invisible and not described and place != "before a call":
-            assert entry.disposition in SENT, entry
+            assert entry.disposition in SENT, (place, entry)
 
 
 class OriginCheckingFormatter(EchoFormatter):

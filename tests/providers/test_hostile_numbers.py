@@ -192,18 +192,18 @@ def test_every_api_is_in_the_table() -> None:
     assert sorted(WIRES) == sorted(PROVIDERS)
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: repr(number)[:20])
 @pytest.mark.parametrize("provider", WIRES)
-def test_no_number_of_an_event_costs_memory_or_time(provider: str, number: Any) -> None:
-    events = WIRES[provider](number)
-    _read(provider, events)  # imports and caches are not counted
-    lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events if _is_json(event)]
-    for chunks in (events, lines):
-        read: list[Msg] = []
-        peak, calls = _measure(partial(_collect, read, provider, chunks))
-        assert peak < BYTES
-        assert calls < CALLS
-        assert len(dump_messages(read)) < BYTES
+def test_no_number_of_an_event_costs_memory_or_time(provider: str) -> None:
+    for number in NUMBERS:
+        events = WIRES[provider](number)
+        _read(provider, events)  # imports and caches are not counted
+        lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events if _is_json(event)]
+        for chunks in (events, lines):
+            read: list[Msg] = []
+            peak, calls = _measure(partial(_collect, read, provider, chunks))
+            assert peak < BYTES, number
+            assert calls < CALLS, number
+            assert len(dump_messages(read)) < BYTES, number
 
 
 def _collect(read: list[Msg], provider: str, chunks: list[Any]) -> None:

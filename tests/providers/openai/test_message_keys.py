@@ -72,13 +72,13 @@ def list_keys(value: object) -> Iterator[str]:
             yield from list_keys(item)
 
 
-@pytest.mark.parametrize("multi", [False, True])
 @pytest.mark.parametrize("target", PROVIDERS)
 @pytest.mark.parametrize("source", CHAT_PROVIDERS)
-def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str, multi: bool) -> None:
-    plan = lower(source, target, MESSAGES, multi=multi)
-    sent = {*list_keys(plan.request)} & {*UNKNOWN_KEYS}
-    assert sent == {*UNKNOWN_KEYS} - list_reported_keys(plan, UNKNOWN_KEYS)
+def test_an_unknown_key_is_in_the_request_or_reported(source: str, target: str) -> None:
+    for multi in (False, True):
+        plan = lower(source, target, MESSAGES, multi=multi)
+        sent = {*list_keys(plan.request)} & {*UNKNOWN_KEYS}
+        assert sent == {*UNKNOWN_KEYS} - list_reported_keys(plan, UNKNOWN_KEYS)
 
 
 @pytest.mark.parametrize("provider", CHAT_PROVIDERS)
